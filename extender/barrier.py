@@ -3,10 +3,10 @@
 kube-scheduler places pods one by one, and a binding cannot be taken back. Were each member bound when its call comes, a
 gang whose last member is refused would stand there half placed: kube-scheduler knows things that the planner does not
 model. So a call is answered when enough members have come. While it is held, kube-scheduler has checked the member's
-node with all its plugins and keeps the room on it; when enough are held, the gang can start for certain.
+node with all its plugins and counts it there; when enough are held, the gang can start for certain.
 
 This is a last check and not how gangs are decided: the planner has done that before, nodes and all, so that the members
-come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits holds room
+come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits takes room
 for a member that may never come. Each member that comes adds a little, as thousands do not come at once.
 
 A *meeting* is of one gang and one epoch, since a member that was pinned by an older placement is no company for those

@@ -51,7 +51,7 @@ class Deletions:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Deletes a pod that holds a node; False if it holds none any more: what has ended counts for its owner."""
+        """Deletes a pod that uses a node; False if it uses none any more: what has ended counts for its owner."""
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
             return False

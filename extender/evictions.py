@@ -96,7 +96,7 @@ class Evictions:
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
-        """Evicts one pod, if it still uses its node: one that has ended holds no room, and its owner counts on it."""
+        """Evicts one pod, if it still uses its node: one that has ended takes no room, and its owner counts on it."""
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node:
             return

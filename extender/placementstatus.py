@@ -82,7 +82,7 @@ def unreserved(unreserve: Unreserve) -> dict[str, Any]:
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """When the gang's life began: once, as long as one member of it holds a node."""
+    """When the gang's life began: once, as long as one member of it has a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 

@@ -141,7 +141,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
     "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
     "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
-    "pods-on-their-way": lambda: f"{seatlimit.LIMIT:,}",
+    "placed-seats": lambda: f"{seatlimit.LIMIT:,}",
     "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
     "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
     "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),

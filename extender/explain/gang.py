@@ -228,5 +228,5 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdi
     placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))
     seats = session.snapshot.placed_seats + placed
     if seats and wants_nodes(session, gang):
-        return _Verdict("in-flight-limit", reasons.gangs.in_flight(seats=seats), reasons.pods.IN_FLIGHT)
+        return _Verdict("in-flight-limit", reasons.gangs.seat_limit(seats=seats), reasons.pods.SEAT_LIMIT)
     return _Verdict("not-considered", reasons.gangs.NOT_LOOKED_AT)

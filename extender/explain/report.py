@@ -76,7 +76,7 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     bound: int
     done: int
     held: int
-    """Seats that the placement holds for pods without a node."""
+    """Placed seats: their pods have no node yet."""
     gated: int
     pinned: int
     failed: int

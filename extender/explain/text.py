@@ -66,9 +66,9 @@ def _gang(report: GangReport, now: float) -> Iterator[Line]:
         yield Line("needs", _needs(pod_set, report.min_member))
         yield Line("has", _has(pod_set))
     yield Line("placement", _placement(report.placement) if report.placement else "none")
-    kept = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
+    reserved = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
     for nodes in report.nodes or _planned(report.placement):
-        yield Line("kept for it" if kept else "on", nodes)
+        yield Line("reserved for it" if reserved else "on", nodes)
     for detail in report.details:
         yield Line("members", detail)
     if report.shortage:
@@ -98,7 +98,7 @@ def _has(pod_set: PodSetReport) -> str:
     counts = (
         (pod_set.bound, "bound"),
         (pod_set.done, "done"),
-        (pod_set.held, "held by the placement"),
+        (pod_set.held, "placed, no pod there yet"),
         (pod_set.gated, "behind the gate"),
         (pod_set.pinned, "pinned, not bound"),
         (pod_set.failed, "failed"),

@@ -111,7 +111,7 @@ class WhatIf:
 
 
 def waits(session: Session, gang: GangView) -> bool:
-    """Whether the gang has not started and holds nothing."""
+    """Whether the gang has not started and has nothing."""
     if gang.started or gang.active or gang.group.status.phase == "Completed":
         return False
     return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)

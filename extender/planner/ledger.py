@@ -67,9 +67,9 @@ class Entry(Struct, frozen=True, gc=False):
     @property
     def marks(self) -> tuple[Mark, ...]:
         """What it is counted under on its node: pods that are being deleted are counted under less."""
-        charged = self.cls.charged
-        leaving = charged and self.kind is Kind.LEAVING
-        return tuple(mark for mark in charged if mark[0] != "staying") if leaving else charged
+        marks = self.cls.marks
+        leaving = marks and self.kind is Kind.LEAVING
+        return tuple(mark for mark in marks if mark[0] != "staying") if leaving else marks
 
 
 class Ledger:
@@ -176,7 +176,7 @@ class Ledger:
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=entry.kind is Kind.LEAVING)
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
-        """Counts one more user (or one less) of a claim without devices; the first has its node charged for it."""
+        """Counts one more user (or one less) of a claim without devices; the first opens its entry."""
         users = self.shared_users.setdefault(shared.key, Counter())
         _tally(users, node, sign)
         holder = ("claim", shared.key)

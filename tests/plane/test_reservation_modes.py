@@ -136,7 +136,7 @@ def test_a_large_gang_that_has_waited_for_long_has_nodes_kept_for_it_although_no
         begun = history.start_of("big-")
         late = [life for life in history.of("small") if life.bound is not None and life.bound < begun]
         assert overtook
-        assert len(late) <= overtook + everything, "only so many may have been on their way when nodes were kept"
+        assert len(late) <= overtook + everything, "only so many may have been placed when nodes were reserved"
 
 
 def runs_now(history: History, gang: str) -> bool:

@@ -1,4 +1,4 @@
-"""A large gang that waits behind small ones has nodes kept for it, on a real control plane."""
+"""A large gang that waits behind small ones has nodes reserved for it, on a real control plane."""
 
 import time
 from collections.abc import Callable
@@ -119,7 +119,7 @@ def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_befor
         client.create(PODS, whole_node("short", namespace, 2, "2s"), namespace)
         wait_for(lambda: node_of("short"), 30, "the short pod to start")
         told = wait_for(
-            lambda: [each for each in conditions("long") if "kept for gangs" in each.message],
+            lambda: [each for each in conditions("long") if "reserved for gangs" in each.message],
             30,
             "the long one to say why it waits",
         )

@@ -106,7 +106,7 @@ class Allocate:
             self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
         full = None if gang.started else session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
-        if full is not None:  # it waits for its queue and not for nodes, so that none are kept for it
+        if full is not None:  # it waits for its queue and not for nodes, so that none are reserved for it
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
         session.hooks.pre_job_allocation.call(gang)
@@ -127,7 +127,7 @@ class Allocate:
         """The gang would be tried if fewer seats were placed; `since` when that is so, in seconds."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_TOLD_AFTER_S:
-            session.decide(decisions.Unschedulable(gang, reasons.pods.IN_FLIGHT, reasons.pods.in_flight(limit=LIMIT)))
+            session.decide(decisions.Unschedulable(gang, reasons.pods.SEAT_LIMIT, reasons.pods.seat_limit(limit=LIMIT)))
         if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.discard(gang.key)
 
@@ -189,7 +189,7 @@ def shape_of(session: Session, gang: GangView) -> Hashable:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Whether this action tries the gang: it was let in, and something is missing that no placement holds yet."""
+    """Whether this action tries the gang: it was let in, and some seat is neither taken nor placed."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
     return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
 

@@ -17,16 +17,16 @@ from muster.resources.vector import PODS
 
 
 class Backfill:
-    """Looks at gangs that strict order held back. Comes after `allocate`."""
+    """Looks at gangs that wait because of strict order. Comes after `allocate`."""
 
     name = "backfill"
 
     def execute(self, session: Session) -> None:
         """Decides Place for those whose pods ask for nothing and fit."""
-        held = [
+        behind = [
             waits for waits in session.decided(decisions.Unschedulable) if waits.reason == reasons.queues.STRICT_ORDER
         ]
-        for waits in held:
+        for waits in behind:
             if asks_for_nothing(waits.gang) and session.attempt(waits.gang, _placed):
                 session.decisions.remove(waits)
 

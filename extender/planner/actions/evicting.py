@@ -63,7 +63,7 @@ class Evicting:
     def __init__(self) -> None:
         self._catalogue = Catalogue()
         self.running: list[GangView] = []
-        """Gangs that hold nodes and are not being placed, in this cycle."""
+        """Gangs that have nodes and are not being placed, in this cycle."""
         self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
 

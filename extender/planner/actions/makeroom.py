@@ -5,7 +5,7 @@ of the placement and the last eviction is followed by one that goes on with it. 
 
 * The room is there, however that came: from now on the placement is as any other, and its time begins.
 * Victims are there that have not been told to go: they are, unless a disruption budget forbids it by now.
-* Victims are on their way: until their grace period is over, and a minute more.
+* Victims are leaving: until their grace period is over, and a minute more.
 * All of them are gone and the room is not there, or they do not go: the placement is given up.
 
 Members of the gang itself are victims when the gang is moved. Its placement only waits for them: they are evicted for
@@ -68,7 +68,7 @@ def _evict(
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victims: list[PodRecord]) -> bool:
-    """Whether no node of a seat that waits is overfull; nodes hold these seats already, so nothing need be added.
+    """True if no node of a seat that waits is overfull; placed seats are in the ledger, so nothing is added.
 
     Pods that mind others beside the room wait until the victims are gone from those nodes.
     """
@@ -79,7 +79,7 @@ def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victim
         return False
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     classes = {cls for seat in missing if (owner := sets.get(seat.pod_set)) and (cls := owner.class_of(seat.rank))}
-    if not any(cls.charged or cls.neighbours or cls.claims for cls in classes):
+    if not any(cls.marks or cls.neighbours or cls.claims for cls in classes):
         return True
     return (
         not victims

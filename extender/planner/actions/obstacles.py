@@ -11,7 +11,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
     if until := gang.waits_until(session.now):
         attempts = gang.placement.status.attempts if gang.placement else 0
         return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
-    if not gang.started and (held := gang.held_by_others):
+    if not gang.started and (held := gang.gated_by_others):
         gates = sorted({gate for pod in held for gate in pod.other_gates})
         words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
         return decisions.Unschedulable(gang, reasons.pods.GATED, words)

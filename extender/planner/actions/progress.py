@@ -11,7 +11,7 @@ an end, soon and whatever happens. Each cycle asks of every gang that has one: w
 * Otherwise those who wait behind their gate are let go, each to its node.
 
 A gang of which some members have a node, and never enough, is limited in time besides, with or without a placement: it
-holds room and does nothing.
+takes room and does nothing.
 
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """

@@ -126,7 +126,7 @@ class Inventory:
         """The devices of a node as amounts; `own` is what the node offers by itself.
 
         A node's own amount of an extended resource stays: the pods there get it from a device plugin. It counts for the
-        resources that include the class too, as its users are charged there as well.
+        resources that include the class too, as its users are counted there as well.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():

@@ -58,8 +58,8 @@ class Accounts:
         used += allocated
         self._follow(snapshot)
         for gang in snapshot.gangs:
-            if not gang.preemptable and (mine := snapshot.gang_use.get(gang.key)):
-                fixed[tree.row(gang.queue)] += sum_along(snapshot.axis, resources, mine.staying)
+            if not gang.preemptable and gang.key in snapshot.gang_use:
+                fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
         for name, waiting in self._sums.items():
             row = tree.row(name)
             request[row] = np.minimum(request[row] + np.clip(waiting, 0, MAX_SUM).astype(np.int64), MAX_SUM)
@@ -107,7 +107,7 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """What its pods would take that have no place yet; seats that a placement holds are used already."""
+    """What its pods would take that have no place yet; placed seats are used already."""
     if gang.active or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     seats = {name: len(ranks) for name, ranks in gang.open_seats().items()}

@@ -1,4 +1,4 @@
-"""What a queue refuses: more than its limit, what is kept for others, and more than its quota for what cannot be moved.
+"""Refusals of a queue: over its limit, into what others are guaranteed, over its quota with what cannot be moved.
 
 Asked of every queue from the gang's own up to the root, and only for the resources that are asked for.
 """
@@ -30,8 +30,8 @@ def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, a
     for each, delta in allocations.growth(row, amounts):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
         committed = allocations.committed[each]
-        kept = committed > allocations.used[each]  # else room alone decides
-        over = asked[(kept & (delta > 0) & (committed + delta > limit))[asked]]
+        binds = committed > allocations.used[each]  # else room alone decides
+        over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
             return _refusal(allocations, axis, GUARANTEED, each, int(over[0]), amounts)
     return None

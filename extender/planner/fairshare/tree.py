@@ -1,4 +1,4 @@
-"""The tree of queues along the resource axis: who is below whom, and what each of them is promised and allowed.
+"""The tree of queues along the resource axis: who is below whom, and what each of them is guaranteed and allowed.
 
 What is not set means what Volcano's users expect: no `capability` is no limit, no `deserved` is no quota (the weight
 decides), no `guarantee` is nothing kept. An inner queue that sets no deserved or guarantee has the sum of those below

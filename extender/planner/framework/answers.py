@@ -33,7 +33,7 @@ class QueueRefusal:
     requested: int
     """The amount that would be added, in milli-CPU or base units, as the other two."""
     used: int
-    """The amount that the queue uses (or keeps for others) already."""
+    """The amount that the queue uses already, guarantees of others included."""
     limit: int
     message: str
     """A sentence for the gang's owner: which queue, which resource, how much, and what to do."""

@@ -38,7 +38,7 @@ class ClosePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The gang goes on waiting, and these seats are kept for it; nothing is carried out."""
+    """The gang goes on waiting, and these seats are reserved for it; nothing is carried out."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -49,7 +49,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Unreserve:
-    """Nothing is kept for the gang any more, and why."""
+    """Nothing is reserved for the gang any more, and why."""
 
     gang: GangView
     message: str

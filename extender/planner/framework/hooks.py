@@ -268,7 +268,7 @@ class Hooks:
         rules.first_registered, "the domain that comes closest to holding these seats (pod set → ranks) of a gang")
     topologies: Hook[Trees] = _hook(rules.merge, "the topologies that there are")
     reservation_rules: Hook[Reserving] = _hook(
-        rules.first_registered, "what is kept for gangs that wait at the head of their queue")
+        rules.first_registered, "what is reserved for gangs that wait at the head of their queue")
     bind_request_mutate: Hook[BindAnnotations] = _hook(rules.merge, "annotations for the binding of a pod to a node")
     http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
     # fmt: on

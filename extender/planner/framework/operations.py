@@ -36,7 +36,7 @@ class Operation:
     @property
     def marks(self) -> tuple[Mark, ...]:
         """The marks that each of them is counted under."""
-        return self.cls.charged
+        return self.cls.marks
 
 
 @dataclass(slots=True, eq=False)
@@ -62,5 +62,5 @@ class Eviction:
     @property
     def marks(self) -> tuple[Mark, ...]:
         """The marks that each of them is counted under: fewer, where they are being deleted anyway."""
-        charged = self.cls.charged
-        return tuple(mark for mark in charged if mark[0] != "staying") if self.pods[0].terminating else charged
+        marks = self.cls.marks
+        return tuple(mark for mark in marks if mark[0] != "staying") if self.pods[0].terminating else marks

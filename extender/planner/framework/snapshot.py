@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from extender.planner.state.amounts import Amounts, row_along
+from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import taken_on
@@ -81,6 +81,11 @@ class Snapshot:
     def placed_seats(self) -> int:
         """Placed seats of all gangs."""
         return sum(self.placed.values())
+
+    def used_by(self, gang: GangView) -> Amounts:
+        """What a gang's pods and placed seats use, pods that are leaving aside, int64 of shape (resources,)."""
+        use = self.gang_use.get(gang.key)
+        return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def one_by_one(self, cls: PodClass) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""

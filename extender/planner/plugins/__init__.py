@@ -5,7 +5,7 @@ make anew. They import the framework and the state, and must not import actions 
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
 nodes a pod can be on, `dynamicresources` which of them have the devices that it has claimed, `scores` and `nodeorder`
 which of them are better, `proportion` what queues decide, `admission` and `resourcequota` which gangs are let in and in
-what order, `conformance` and `minruntime` which gangs are no victims, `reservations` what is kept for gangs that wait,
+what order, `conformance` and `minruntime` which gangs are no victims, `reservations` the rules of reserved room,
 `topology` (with `domains`) which pods sit together, `pages` what is shown over HTTP.
 """
 

@@ -11,7 +11,7 @@ from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.needs import Needs, held_by
+from extender.planner.plugins.needs import Needs
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
@@ -27,7 +27,7 @@ class Overcommit:
     """Gangs are let in while all that were let in fit into a multiple of what nodes have, less what is used.
 
     Their pods exist and wait, and each cycle looks through them. The factor is 1.2, also where a smaller one than 1
-    is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that hold something
+    is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that have something
     already count once, as used.
     """
 
@@ -114,10 +114,10 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Gangs that hold less go first: by their dominant share, the largest part that they hold of any resource.
+    """Gangs that use less go first: by their dominant share, the largest part that they use of any resource.
 
     Queues come before (plugin proportion), so that it orders the gangs of one queue; and those of queues that are as
-    good as each other. Counted is what the pods of a gang hold when the cycle begins.
+    good as each other. Counted is what pods and placed seats of a gang use when the cycle begins.
     """
 
     name = "drf"
@@ -129,14 +129,7 @@ class Drf(PlainPlugin):
 
         def share(gang: GangView) -> float:
             if gang.key not in shares:
-                shares[gang.key] = dominant_share(session, gang, totals)
+                shares[gang.key] = float((session.snapshot.used_by(gang) / totals).max(initial=0.0))
             return shares[gang.key]
 
         session.hooks.job_order.add(by_key(share))
-
-
-def dominant_share(session: Session, gang: GangView, totals: Amounts) -> float:
-    """The largest part that the gang's pods hold of what all nodes have of a resource, 0 to 1."""
-    if not any(pod_set.alive for pod_set in gang.pod_sets):
-        return 0.0
-    return float((held_by(session.snapshot, gang) / totals).max(initial=0.0))

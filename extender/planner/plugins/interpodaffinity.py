@@ -70,7 +70,7 @@ class InterPodAffinity:
 
     def codes(self, cls: PodClass) -> Codes | None:
         """Per node, why the pods there do not let one of this class come; None if they cannot matter."""
-        if not (cls.charged or cls.neighbours or cls.claims):
+        if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
         for words, refused in self._refusals(cls):

@@ -1,4 +1,4 @@
-"""The needs of gangs that were let in: for plugins that count promises and not only what is used."""
+"""The needs of gangs that were let in: for plugins that count these besides what is used."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ from muster.resources.vector import Vector, vector
 
 
 class Needs:
-    """The rest of a gang's minResources that its pods do not hold; kept while its PodGroup stays the same."""
+    """The rest of a gang's minResources that its pods do not use; remembered while its PodGroup stays the same."""
 
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
@@ -25,16 +25,16 @@ class Needs:
             self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
     def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """int64 of shape (resources,), may not be changed; nothing where seats are held for it, which count as used.
+        """int64 of shape (resources,), may not be changed; nothing where its seats are placed, which count as used.
 
         Nor does a gang need anything whose pods wait for a scheduling gate of others.
         """
         whole = self._whole(snapshot, gang)
-        if gang.active or gang.held_by_others:
+        if gang.active or gang.gated_by_others:
             return np.zeros_like(whole)
         if not any(pod_set.taken for pod_set in gang.pod_sets):
             return whole
-        rest: Amounts = np.maximum(whole - held_by(snapshot, gang), 0)
+        rest: Amounts = np.maximum(whole - snapshot.used_by(gang), 0)
         return rest
 
     def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
@@ -50,12 +50,3 @@ class Needs:
             known = group.metadata.resource_version, row_along(snapshot.axis, snapshot.free.shape[0], amounts)
             self._known[gang.uid] = known
         return known[1]
-
-
-def held_by(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """The amounts that the pods of a gang hold, int64 of shape (resources,)."""
-    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
-    for pod in gang.pods:
-        if pod.alive:
-            total += snapshot.row_of(pod.cls)
-    return total

@@ -19,7 +19,7 @@ class Gang(PlainPlugin):
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers which gangs are ready, and that incomplete ones come first: they hold room and do nothing."""
+        """Registers which gangs are ready, and that incomplete ones come first: they take room and do nothing."""
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(_complete))
 

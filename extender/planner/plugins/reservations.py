@@ -1,4 +1,4 @@
-"""Room that is kept for gangs at the head of their queue: the arguments of the configuration."""
+"""Room that is reserved for gangs at the head of their queue: the arguments of the configuration."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args
@@ -22,7 +22,7 @@ class Reservations(PlainPlugin):
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
         "mode": OwnArgument("reserve", "what gangs may do behind a head that waits: `strict`, `reserve`, `besteffort`"),
-        "patience": OwnArgument("10m", "after so long a head has nodes kept for it although no end is known"),
+        "patience": OwnArgument("10m", "after so long a head has nodes reserved for it although no end is known"),
         "heads": OwnArgument("16", f"gangs that have a reservation at once, 0 to {_MOST_HEADS}"),
     }
 

@@ -9,9 +9,9 @@ OTHER = "refused for a reason that is not told apart any more (restart the exten
 
 GPU_PARTS = "no GPU with enough room"
 """Of a node whose GPUs have enough room together, and none of them for the pod."""
-FOR_GANGS_THAT_START = "kept for gangs that wait to start"
+FOR_GANGS_THAT_START = "reserved for gangs that wait to start"
 REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
-reserved = "kept for the reservation of {gang}".format
+reserved = "reserved for {gang}".format
 
 GONE = "is gone"
 CORDONED = "cordoned"

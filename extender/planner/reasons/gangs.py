@@ -8,14 +8,14 @@ IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and le
 NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 
 waits = "it waits: {message}".format
-in_flight = "it waits until fewer pods are on their way: {seats} seats of other gangs are starting now".format
+seat_limit = "it waits until fewer seats are placed: {seats} seats of other gangs are starting now".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
     "s, the planner takes the {taken} back and the gang waits as a whole"
 ).format
 starts = "it starts: placement {epoch} is being carried out, {members}".format
 awaits_room = (
-    "its room is kept by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes".format
+    "its room is taken by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes".format
 )
 given_up_at = "placement {epoch} is given up at {deadline}".format
 not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format

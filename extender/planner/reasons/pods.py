@@ -7,12 +7,12 @@ from extender.planner.reasons.grammar import listed, verb
 NOT_CREATED = "PodsNotCreated"
 GATED = "SchedulingGated"
 TOO_FEW = "NotEnoughPods"
-IN_FLIGHT = "InFlightLimit"
+SEAT_LIMIT = "InFlightLimit"
 """Reasons of conditions."""
 
 too_few = "{have} of the {wanted} pods that start together exist".format
-in_flight = (
-    "it waits until fewer pods are on their way: the placements of other gangs hold {limit} seats or more"
+seat_limit = (
+    "it waits until fewer seats are placed: placements of other gangs have {limit} or more whose pods are not bound yet"
 ).format
 
 

@@ -20,7 +20,7 @@ first_waits = "{gang} waits: {message}".format
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
     "gangs of the queue end, or raise its capability",
-    GUARANTEED: "queue {queue} has {limit}, of which {used} are used or kept for the guarantees of other queues: "
+    GUARANTEED: "queue {queue} has {limit}, of which {used} are used or guaranteed to other queues: "
     "{asked} more do not fit; wait until gangs end, or lower a guarantee",
     OVER_DESERVED: "queue {queue} deserves {limit}, of which gangs that are not preemptable use {used}: {asked} more "
     "do not fit; make the gang preemptable, or raise what is deserved",

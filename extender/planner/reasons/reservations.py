@@ -18,7 +18,7 @@ def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], pati
     what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
-        return f"reserved: {what}, {expected(at)}; what becomes free there is kept for it, {why}"
+        return f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}"
     who = f", because {listed(ending)} {be(len(ending))} expected to have ended there" if ending else ""
     return f"reserved: {what}, {expected(at)}{who}"
 

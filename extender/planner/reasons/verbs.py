@@ -36,8 +36,8 @@ class Reason(StrEnum):
 
     WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe podgroup says why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
-    HELD_BY_GANG = "the room is held by gangs that are starting"
-    KEPT_FOR_GANG = "the room is kept for gangs that wait at the head of their queue"
+    HELD_BY_GANG = "the room is taken by gangs that are starting"
+    KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property

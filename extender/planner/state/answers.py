@@ -1,7 +1,7 @@
 """What filter answered last about pods without a gang, so that bind can check what it is asked to do.
 
 kube-scheduler binds a pod only to a node that the last filter call about it let pass. An answer is one bit per node
-(5,000 nodes: 625 bytes) and is kept for pods that are on their way from filter to bind: some hundreds at a time.
+(5,000 nodes: 625 bytes) and is kept from filter to bind, for some hundreds of pods at a time.
 """
 
 from collections import OrderedDict

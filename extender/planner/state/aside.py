@@ -1,7 +1,7 @@
 """What cannot be evaluated is set aside alone: nodes, pods, and gangs because of their pods.
 
 An object may hold what nobody foresaw. It must cost its owner his gang and nobody else anything: the state is then as
-if the object were not there, all of it or nothing, and the reason is kept for its owner to read.
+if the object were not there, all of it or nothing, and its owner can read the reason.
 """
 
 from extender.planner import reasons

@@ -35,20 +35,20 @@ class GangPhase(Enum):
     whether a placement is being carried out. The phase of a PodGroup is another thing: it is what users and the
     controller see.
 
-    A gang has one life after the other: one begins when it starts whole, and ends when no member of it holds a node any
+    A gang has one life after the other: one begins when it starts whole, and ends when no member of it has a node any
     more. Within a life members are placed as they come; in the next one it starts whole again.
     """
 
     WAITING = auto()
-    """Nobody holds a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
+    """No member has a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
     STARTING = auto()
-    """A placement is being carried out, and nobody holds a node yet: the members are on their way."""
+    """A placement is being carried out, and no member has a node yet: all its seats are placed."""
     ARRIVING = auto()
     """A placement is being carried out; some members have their node, and still too few to start."""
     STRANDED = auto()
     """Some members have a node, too few to start, and nothing is being carried out for the others.
 
-    They hold room and do nothing, so this must not last: the gang is completed at once, or goes back as a whole.
+    They take room and do nothing, so this must not last: the gang is completed at once, or goes back as a whole.
     """
     WHOLE = auto()
     """The gang has, or had in this life, what it needs. Until its last member ends, others are placed as they come."""
@@ -145,8 +145,8 @@ class GangView:
         """Whether an end is known of any pod of it that has a node."""
         if self._ends is None:
             declared = self.declared_s
-            held = (pod for pod in self.pods if pod.uses_node)
-            self._ends = self.active or any(pod.runtime.expected_s(declared) is not None for pod in held)
+            there = (pod for pod in self.pods if pod.uses_node)
+            self._ends = self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
         return self._ends
 
     @property
@@ -259,7 +259,7 @@ class GangView:
         return lower(today, known)
 
     @property
-    def held_by_others(self) -> list[PodRecord]:
+    def gated_by_others(self) -> list[PodRecord]:
         """Its pods that wait for scheduling gates that are not Muster's."""
         return [pod for pod in self.pods if pod.waiting and pod.other_gates]
 

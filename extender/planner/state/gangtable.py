@@ -144,7 +144,7 @@ class GangTable:
         self.dirty.add(key)
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
-        """Gives these members of a gang their seats and makes its view; True if seats may be held that were not before.
+        """Gives these members of a gang their seats and makes its view; True if other seats may be placed.
 
         That is so where its pods are not what they were, have just been given seats, or can be evaluated (no more).
         `aside` says why the gang is set aside; it may also turn out here that it must be.

@@ -48,7 +48,7 @@ class PodClass:
     """The part of GPUs that it shares with others."""
     matched: frozenset[Mark] = frozenset()
     """Marks of the queries of all pods that mean pods of this class."""
-    charged: tuple[Mark, ...] = ()
+    marks: tuple[Mark, ...] = ()
     """What a pod of this class is counted under on its node."""
     shape: bytes = b""
     """The part of the key that other pods' demands do not change."""
@@ -190,8 +190,8 @@ class ClassTable:
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
             ports = (("port", *port) for port in cls.host_ports)
-            charged = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
-            known = self._classes[key] = replace(cls, key=key, matched=matched, charged=charged)
+            marks = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
+            known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known
 
 

@@ -87,7 +87,7 @@ class PodRecord(Struct, eq=False, gc=False):
     taken: bool = False
     """Its seat counts for the gang: bound and alive, or done."""
     alive: bool = False
-    """It holds a node for the gang: bound and not ended."""
+    """It is on a node, has not ended, and is not being deleted."""
     uses_node: bool = False
     """It is on a node and has not ended, so that what it asks for is not free there."""
 

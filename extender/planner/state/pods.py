@@ -51,7 +51,7 @@ class PodTable:
         Never more than what a look at its pods finds.
         """
         self.alive: Counter[str] = Counter()
-        """Key of a gang → pods of it that hold a node; gangs without any are left out."""
+        """Key of a gang → pods of it that use a node; gangs without any are left out."""
         self.ending: dict[str, PodRecord] = {}
         """Pods of no gang that are on a node and say how long they run, by UID."""
         self.leaving: dict[str, PodRecord] = {}

@@ -30,7 +30,7 @@ class PodSetView:
     taken: dict[int, str] = field(default_factory=dict)
     """Rank → node ("" for a pod that succeeded and is gone)."""
     alive: int = 0
-    """How many of the seats that are taken hold a node: their pods have not ended."""
+    """How many of the seats that are taken use a node: their pods have not ended."""
     failed: set[int] = field(default_factory=set)
     """Ranks whose pod failed and is still there: whether another one comes, its owner decides."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)

@@ -206,7 +206,7 @@ def one_world(seed: str, *, near: bool = True) -> int:
     """A cluster with an innocent gang and as many hostile objects as a round has; how many of them decoded."""
     hostile, world = Hostile(seed, near=near), World(checked=False)
     world.plugins = [*world.plugins, Topology({"levels": ["zone", "rack"]})]
-    # one node: how many seats may be on their way at once is another matter
+    # one node: how many seats may be placed at once is another matter
     world.node("node-0", cpu=8, labels={"zone": "a", "rack": "b"})
     for rank in range(4):
         world.node(f"own-{rank}", taints=[Taint(key="own", effect="NoSchedule")])

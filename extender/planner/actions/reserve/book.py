@@ -20,7 +20,7 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.find import earliest, soonest_empty
-from extender.planner.actions.reserve.reservation import Reservation, kept, left_to
+from extender.planner.actions.reserve.reservation import Reservation, left_to, still_reserved
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.reserved import LeftFree, ReservationMode
@@ -48,7 +48,7 @@ class Look:
     improving: bool
     """It looked for a better reservation than there was."""
     patient: bool
-    """The gang had not waited for so long that nodes are kept for it without a known time."""
+    """The gang had not waited for so long that nodes are reserved for it without a known time."""
 
 
 Looks = dict[str, Look]
@@ -81,13 +81,16 @@ class Book:
             full = gang.queue in self._live or len(self._live) >= self._rules.heads
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
-            found = self._session.attempt(gang, lambda session, gang: kept(session, gang, self._known_releases()))
+            found = self._session.attempt(gang, self._told)
             untimed = found is not None and found.at is None and not found.written
             if found is not None and not (untimed and not patience_is_over(self._session, gang)):
                 self._live[gang.queue] = found
         if self._live:
             mates = [gang for gang in gangs if gang.queue in self._live]
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
+
+    def _told(self, session: Session, gang: GangView) -> Reservation | None:
+        return still_reserved(session, gang, self._known_releases())
 
     def mode(self, queue: str) -> ReservationMode:
         """What gangs of this queue may do behind one that waits for room."""
@@ -116,7 +119,7 @@ class Book:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> str:
-        """Which reservations keep this gang from nodes that have room for it; empty if none does.
+        """Which reservations stop this gang from using nodes that have room for it; empty if none does.
 
         To be asked inside `room_for`.
         """
@@ -289,7 +292,7 @@ def worth_it(look: Look, last: Look | None) -> bool:
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Whether it has waited for so long that nodes are kept for it although nobody knows when it can start."""
+    """Whether it has waited for so long that nodes are reserved for it although no time is known."""
     told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
     since = next((each.last_transition_time for each in told), None) or gang.created
     waited_since = readable_time(since)

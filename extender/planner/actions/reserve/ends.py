@@ -128,17 +128,17 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
             yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(gang.declared_s)
 
 
-def held_by_gangs(snapshot: Snapshot) -> Amounts:
-    """What gangs hold on each node, int64 of shape (resources, nodes): what may come free one day.
+def used_by_gangs(snapshot: Snapshot) -> Amounts:
+    """What gangs use of each node, placed seats included, int64 of shape (resources, nodes): it may come free one day.
 
     What other pods use may stay for ever, as agents that run on every node do.
     """
-    held = np.zeros_like(snapshot.free)
+    used = np.zeros_like(snapshot.free)
     for gang in snapshot.gangs:
         for pod in gang.pods:
             column = snapshot.index.get(pod.node) if pod.uses_node else None
             if column is not None:
-                held[:, column] += snapshot.row_on(pod.cls, column)
+                used[:, column] += snapshot.row_on(pod.cls, column)
         for column, cls, _ in _placed(snapshot, gang):
-            held[:, column] += snapshot.row_on(cls, column)
-    return held
+            used[:, column] += snapshot.row_on(cls, column)
+    return used

@@ -11,7 +11,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.actions.reserve.ends import Releases, held_by_gangs
+from extender.planner.actions.reserve.ends import Releases, used_by_gangs
 from extender.planner.actions.reserve.reservation import Reservation
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework.demand import minimum_wanted
@@ -47,20 +47,20 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
-    """Nodes to keep for a gang of which nobody knows when it can start; None if it fits on no nodes that gangs leave.
+    """Nodes to reserve for a gang that may start at no known time; None if it fits on no nodes that gangs leave.
 
-    Those that have least to be given back come first, so that what is kept free waits for as little as possible.
+    Those that have least to be given back come first, so that what stays free waits for as little as possible.
     """
     snapshot = session.snapshot
-    held = held_by_gangs(snapshot)
+    used = used_by_gangs(snapshot)
     wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.classes if cls is not None))
-    share = (held[wanted] / np.maximum(snapshot.allocatable[wanted], 1)).max(axis=0, initial=0.0)
+    share = (used[wanted] / np.maximum(snapshot.allocatable[wanted], 1)).max(axis=0, initial=0.0)
     order = snapshot.order[np.argsort(share[snapshot.order], kind="stable")]
     order = order[share[order] > 0]
 
     def tried(step: int) -> list[Operation] | None:
         free = snapshot.free - taken
-        free[:, order[: step + 1]] += held[:, order[: step + 1]]
+        free[:, order[: step + 1]] += used[:, order[: step + 1]]
         return _trial(session, gang, free)
 
     found = _first(len(order), tried)

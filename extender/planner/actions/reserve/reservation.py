@@ -45,10 +45,10 @@ class Reservation:
         return ReservedRoom(self.at, self.columns, self.need, self.gained)
 
 
-def kept(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """The reservation that the gang's placement tells of, as it is now; None if it cannot be kept.
+def still_reserved(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
+    """The reservation that the gang's placement tells of, as it is now; None if it must be given up.
 
-    It can be as long as its nodes take the gang when they are empty enough. When that is, is reckoned anew.
+    It stands as long as its nodes take the gang when they are empty enough. When that is, is reckoned anew.
     """
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":

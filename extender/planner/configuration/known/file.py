@@ -16,7 +16,7 @@ ACTIONS: dict[str, Name] = {
     ),
     "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gets more"),
     "backfill": Name(
-        differs="allocate places pods without requests too; this places those that strict order held back"
+        differs="allocate places pods without requests too; this places those that wait because of strict order"
     ),
     "preempt": Name(
         of=_BOTH,

@@ -34,7 +34,7 @@ _VOLCANO: dict[str, Plugin] = {
         arguments={"sla-waiting-time": Argument(default="5m")},
     ),
     "overcommit": Plugin(
-        differs="what pods of a gang hold already does not count twice",
+        differs="what pods of a gang use already does not count twice",
         arguments={"overcommit-factor": Argument(default=1.2)},
     ),
     "drf": Plugin(

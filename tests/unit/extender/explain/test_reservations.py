@@ -1,4 +1,4 @@
-"""Who waits for room is told what is kept for it; who is held back, for whom."""
+"""A gang that waits for room is told what is reserved for it; one that may not use that, for whom."""
 
 from explain_world import ExplainWorld
 
@@ -35,7 +35,7 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     assert report.summary.endswith(sentence)
     lines = {line.label: line.text for line in lines_of(report, world.now)}
     assert lines["placement"] == f"none yet; {sentence} (in 99 s)"
-    assert lines["kept for it"] == "worker: node-0, node-1, node-2, node-3"
+    assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
 
 
 def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
@@ -48,7 +48,7 @@ def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
     assert report.shortage is not None
     assert {cause.words: cause.nodes for cause in report.shortage.causes} == {
         "too little nvidia.com/gpu": 2,
-        "kept for the reservation of ns/big": 2,
+        "reserved for ns/big": 2,
     }
 
 

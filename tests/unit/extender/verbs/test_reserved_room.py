@@ -1,4 +1,4 @@
-"""Pods without a gang leave free what is kept for gangs, and what others are about to use."""
+"""Pods without a gang leave free what is reserved for gangs, and what is assumed of others."""
 
 import numpy as np
 import pytest

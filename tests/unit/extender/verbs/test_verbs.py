@@ -1,4 +1,4 @@
-"""What the extender answers kube-scheduler, apart from gangs on their way (those are tested on the plane)."""
+"""What the extender answers kube-scheduler, apart from gangs that start (those are tested on the plane)."""
 
 import msgspec
 import numpy as np

@@ -8,7 +8,7 @@ from extender_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.actions.reserve.ends import Releases, expected_end, held_by_gangs, releases
+from extender.planner.actions.reserve.ends import Releases, expected_end, releases, used_by_gangs
 from muster.api.kubernetes.core import Pod
 
 GPU = {"nvidia.com/gpu": 1}
@@ -62,7 +62,7 @@ def test_pods_with_and_without_a_gang_and_seats_on_their_way_give_back_in_the_or
     gpu = snapshot.axis["nvidia.com/gpu"]
     before = snapshot.free[gpu, :4].sum()
     assert [found.freed(snapshot.free, count)[gpu, :4].sum() - before for count in range(5)] == [0, 0, 1000, 2000, 3000]
-    assert held_by_gangs(snapshot)[gpu, :4].sum() == 4000
+    assert used_by_gangs(snapshot)[gpu, :4].sum() == 4000
 
 
 def test_a_pod_of_no_gang_that_goes_is_expected_no_more() -> None:

@@ -58,7 +58,7 @@ def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_s
     world.submit("unknown", 1, lasts_s=10)
     text = message(world, "long")
     assert started(world) == {"old", "short"}
-    assert "kept for the reservation of ns/big" in text
+    assert "reserved for ns/big" in text
     assert "it would run into the reservation of ns/big on " in text
     assert "expected at 2027-01-15T" in text
     began = world.runs["ns/old"].started or 0
@@ -95,7 +95,7 @@ def test_a_new_leader_keeps_the_reservation() -> None:
 
 
 def test_it_ends_with_the_gang_that_is_the_head_no_more() -> None:
-    """Another one of a higher priority comes before it; what is kept is kept for that one."""
+    """Another one of a higher priority comes before it; what is reserved is for that one."""
     world = half_full()
     world.step()
     world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
@@ -128,7 +128,7 @@ def test_gangs_of_other_queues_are_held_back_too() -> None:
 
 
 def test_nothing_is_reserved_for_a_gang_of_which_nobody_knows_when_it_can_start_until_it_has_waited_for_long() -> None:
-    """Then what becomes free on the nodes that have least to give back is kept for it, no more than it needs."""
+    """Then what becomes free on the nodes that have least to give back is reserved for it, no more than it needs."""
     world = QueueWorld(nodes=4)
     for index in range(4):
         world.submit(f"s{index}", 1, lasts_s=590 + 20 * index)

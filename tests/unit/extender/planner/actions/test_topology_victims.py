@@ -70,7 +70,7 @@ def test_a_gang_that_moves_stays_together() -> None:
 
 
 def test_what_is_reserved_is_one_domain() -> None:
-    """The head of a queue gets a rack kept for it, as soon as one is known to become free."""
+    """The head of a queue gets a rack reserved for it, as soon as one is known to become free."""
     world = racks(4, 2)
     for index, left in enumerate((600.0, 900.0, 700.0, 800.0)):
         key = world.gang(f"g{index}", {"worker": (1, {"nvidia.com/gpu": 8})}, phase="Running", runtime=f"{left:.0f}s")
