@@ -1,5 +1,6 @@
-"""Who holds the room that a gang lacks: running and starting gangs, and pods without a gang by their owner."""
+"""Gangs and owners of other pods that have the room which a gang lacks, as the ledger says."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,8 @@ class Holder:
 
     name: str
     gang: bool
+    title: str
+    """Its name for people."""
     use: dict[int, Amounts] = field(default_factory=dict)
     """Node's column → what it takes there."""
     pods: list[Pod] = field(default_factory=list)
@@ -29,19 +32,12 @@ class Holder:
     """Pods and placed seats."""
     room: int = 0
     """Pods of the waiting class that its end would make room for."""
-    since: str = ""
-    title: str = ""
-    """What people call a gang."""
 
     @property
     def words(self) -> str:
         """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
-        return reasons.relief.holder(self.title or self.name, self.size, len(self.use), self.since)
-
-    def take(self, column: int, row: Amounts) -> None:
-        """Counts one more pod or placed seat on the node in `column`."""
-        self.use[column] = self.use[column] + row if column in self.use else row
-        self.size += 1
+        since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
+        return reasons.relief.holder(self.title, self.size, len(self.use), since)
 
 
 def holders(
@@ -49,26 +45,19 @@ def holders(
 ) -> list[Holder]:
     """Holders whose end would make room for a pod of this class on nodes that take it, of those `inside` if given."""
     found: dict[str, Holder] = {}
-    for pod in what_if.dump.of(PODS):
-        record = what_if.state.pods.get(pod.metadata.uid)
-        column = session.snapshot.index.get(record.node) if record else None
-        if record is None or column is None or record.gang == gang.key or pod.finished:
+    snapshot = session.snapshot
+    pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.of(PODS)}
+    for key, entry in what_if.state.ledger.entries.items():
+        column, pod = snapshot.index.get(entry.node), pods.get(key)
+        view = what_if.state.gang(entry.gang) if entry.gang else None
+        if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim has left
             continue
-        known_gang = record.gang in what_if.state.groups
-        name = record.gang if record.gang and known_gang else _owner(pod.metadata)
-        holder = found.setdefault(name, Holder(name, known_gang))
-        holder.take(column, session.snapshot.row_of(record.cls))
-        holder.pods.append(pod)
-        holder.since = min(filter(None, (holder.since, pod.status.start_time)), default="")
-    for other in (each for each in session.snapshot.gangs if each.key != gang.key):
-        for _, node, pod_set in other.placed_seats():
-            column = session.snapshot.index.get(node)
-            if pod_set and pod_set.cls and column is not None:
-                found.setdefault(other.key, Holder(other.key, gang=True)).take(
-                    column, session.snapshot.row_of(pod_set.cls)
-                )
-        if other.key in found:
-            found[other.key].title = gang_words(other)
+        name = view.key if view else _owner(pod.metadata) if pod else ""
+        holder = found.setdefault(name, Holder(name, view is not None, gang_words(view) if view else name))
+        row = snapshot.row_on(entry.cls, column)
+        holder.use[column] = holder.use[column] + row if column in holder.use else row
+        holder.size += 1
+        holder.pods += [pod] if pod else []
     fits = session.codes(cls, gang) == 0
     if inside is not None:
         fits &= inside

@@ -126,7 +126,7 @@ class Ledger:
 
     def remove_node(self, name: str) -> None:
         """Forgets a node; its entries stay until their holders go."""
-        self.reserved.forget_node(self.nodes.index[name])
+        self.reserved.changed(self.nodes.index[name], None)
         with self._emptied(name):
             self.nodes.remove(name)
 
@@ -172,7 +172,7 @@ class Ledger:
 
     def _add_to_queue(self, entry: Entry, sign: int) -> None:
         if entry.queue:
-            taken = self.nodes.counted(entry.cls, entry.node)
+            taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=entry.kind is Kind.LEAVING)
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
@@ -204,7 +204,7 @@ class Ledger:
         entry = self.close(uid)
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:
-            self.reserved.given_back(*part)
+            self.reserved.changed(*part)
 
     # -- writes that are under way ----------------------------------------------------------------------------------
 

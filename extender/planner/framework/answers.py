@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.reasons.topology import Closest
 from muster.resources.vector import Vector
 
 
@@ -47,3 +51,12 @@ class QueueStanding:
     deserved: Vector
     usage: Vector | None
     """Its mean over time; None where it is not kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosestDomain:
+    """The domain that comes closest to holding a gang that must be in one, with its nodes."""
+
+    said: Closest
+    inside: NDArray[np.bool_]
+    """Of shape (nodes,)."""

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework import rules
-from extender.planner.framework.answers import EnqueueVote, QueueRefusal, QueueStanding
+from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
 from extender.planner.framework.causes import Codes
-from extender.planner.framework.closest import ClosestDomain
 from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.reserved import ReservationRules

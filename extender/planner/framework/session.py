@@ -71,7 +71,7 @@ class Session:
         """What the gang that is being tried may not use."""
         self.reserved_in_all: LeftFree | None = None
         """What gangs may not use that `allocate` has not tried; known when it has ended."""
-        self.reserved_rooms: list[ReservedRoom] = []
+        self.reserved_rooms: Sequence[ReservedRoom] = ()
         """The same by the gang that it is reserved for; goes into the ledger after the cycle."""
         self._by_key: dict[str, GangView] | None = None
         self._not_for_growth: Mask | None = None

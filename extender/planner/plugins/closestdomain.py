@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from extender.planner.framework.closest import ClosestDomain
+from extender.planner.framework.answers import ClosestDomain
 from extender.planner.framework.nodeset import EVERYWHERE
 from extender.planner.framework.session import Session
 from extender.planner.plugins.domains import Look, looks_of

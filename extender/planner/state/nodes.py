@@ -153,14 +153,12 @@ class NodeTable:
                 self._rows[cls] = row
         return row
 
-    def taken(self, cls: PodClass, column: int) -> Vector:
-        """What one pod of this class takes on the node: how much of a GPU an amount of memory is, depends on it."""
-        return taken_on(cls, self.devices, column)
+    def taken(self, cls: PodClass, column: int | None) -> Vector:
+        """The amounts that one pod of this class takes on a node (None: one that is not known yet); not to be changed.
 
-    def counted(self, cls: PodClass, node: str) -> Vector:
-        """The same by name of a node, one that is not known yet included; it may not be changed."""
-        column = self.index.get(node)
-        return cls.requests if column is None else self.taken(cls, column)
+        How much of a GPU an amount of memory is, depends on the node.
+        """
+        return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def row_of(self, vector: Vector) -> Amounts:
         """A vector along the resource axis, each amount from 0 to the clip; what no node offers is left out."""

@@ -80,17 +80,13 @@ class ReservedRooms:
         self._views = {}
         since, self._since = self._since or [], None
         for column, row in since:
-            self._change(column, row)
+            self.changed(column, row)
 
-    def given_back(self, column: int, row: Amounts) -> None:
-        """A pod left this node: what was expected of it is there now, and reserved too. `row` is one per resource."""
-        self._change(column, row)
+    def changed(self, column: int, row: Amounts | None) -> None:
+        """A pod left this node: the amounts in `row` that were expected of it are there now, and reserved too.
 
-    def forget_node(self, column: int) -> None:
-        """The node is gone; its column may be given to another one, of which nothing is reserved."""
-        self._change(column, None)
-
-    def _change(self, column: int, row: Amounts | None) -> None:
+        None: the node is gone; its column may be given to another one, of which nothing is reserved.
+        """
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):

@@ -30,7 +30,6 @@ from extender.planner.state.pods import PodTable, goes_on, uses_the_same
 from extender.planner.state.templates import Templates
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
-from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.policy import PodDisruptionBudget
 from muster.api.kubernetes.quota import ResourceQuota
 from muster.api.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -74,10 +73,11 @@ class State:
         self._placed_seats = PlacedSeats(self.ledger)
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
-        self._claimants = Claimants(
+        self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             keep=self._keep_pod, job_changed=self._job_changed,
         )  # fmt: skip
+        """Told of slices, classes, claims and templates of devices."""
         self.aside = Aside()
         """Nodes and pods that cannot be evaluated; gangs that cannot say so themselves."""
 
@@ -124,7 +124,7 @@ class State:
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
                 self.aside.nodes[name] = reasons.aside.error_words(error)
             else:
-                self._claimants.equip_nodes({name})
+                self.claimants.equip_nodes({name})
                 return True
         column = self.nodes.index.get(name)
         if column is not None:
@@ -148,7 +148,7 @@ class State:
         self._gang_changed(self.aside.forget_pod(uid))
         try:
             record = record_of(new, self.classes.of_pod(new), known.node if known else "")
-            record = self._claimants.equipped(record)
+            record = self.claimants.equipped(record)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             self._forget_pod(uid)
             self._gang_changed(self.aside.add_pod(new, reasons.aside.error_words(error)))
@@ -180,7 +180,7 @@ class State:
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
             return False
-        self._keep_pod(self._claimants.equipped(record))
+        self._keep_pod(self.claimants.equipped(record))
         if not record.gang:
             return False
         group = self.groups.get(record.gang)
@@ -296,24 +296,6 @@ class State:
         self.nodes.version += matters
         return matters
 
-    # -- devices ----------------------------------------------------------------------------------------------------
-
-    def on_resource_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
-        """Takes in a slice of devices; True if the change matters to scheduling."""
-        return self._claimants.on_slice(old, new)
-
-    def on_device_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
-        """Takes in a class of devices; True if the change matters to scheduling."""
-        return self._claimants.on_class(old, new)
-
-    def on_resource_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """Takes in a claim to devices; True if the change matters to scheduling."""
-        return self._claimants.on_claim(old, new)
-
-    def on_claim_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
-        """Takes in a template of claims; True: gangs may wait for it."""
-        return self._claimants.on_template(old, new)
-
     # -- gangs ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
@@ -401,7 +383,7 @@ class State:
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
         if known is not None and uses_the_same(known, record):
-            self._claimants.named(known, record)
+            self.claimants.named(known, record)
             if record.gang:
                 self._gangs.touch(record.gang)
             return
@@ -410,7 +392,7 @@ class State:
         if record.node:
             self.answers.forget(record.uid)
         self.ledger.follow(record)
-        self._claimants.named(known, record)
+        self.claimants.named(known, record)
         if record.gang:
             self._gangs.touch(record.gang)
             if record.taken or record.waiting:
@@ -423,7 +405,7 @@ class State:
         self.ledger.left(uid)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)
-        self._claimants.named(record, None)
+        self.claimants.named(record, None)
         if record is None or not record.gang:
             return
         self._gangs.touch(record.gang)

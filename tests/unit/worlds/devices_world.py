@@ -63,13 +63,13 @@ class Devices(World):
         expressions = (f'device.driver == "{DRIVER}"', *cel)
         selectors = [{"cel": {"expression": expression}} for expression in expressions]
         spec = {"selectors": selectors, "extendedResourceName": extended}
-        self.tell(DeviceClass, self.state.on_device_class, name, spec, namespace="", **meta)
+        self.tell(DeviceClass, self.state.claimants.on_class, name, spec, namespace="", **meta)
 
     def equip(self, node: str, *devices: dict[str, Any], **more: Any) -> None:
         """The devices of a node: a slice that says all of it."""
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": list(devices), **more}
-        self.tell(ResourceSlice, self.state.on_resource_slice, f"{node}-slice", spec, namespace="")
+        self.tell(ResourceSlice, self.state.claimants.on_slice, f"{node}-slice", spec, namespace="")
 
     def gpus(self, nodes: int, each: int, **more: Any) -> None:
         """node-0 … with so many devices each."""
@@ -79,7 +79,7 @@ class Devices(World):
 
     def template(self, name: str, spec: dict[str, Any]) -> None:
         """A claim template."""
-        self.tell(ResourceClaimTemplate, self.state.on_claim_template, name, {"spec": spec})
+        self.tell(ResourceClaimTemplate, self.state.claimants.on_template, name, {"spec": spec})
 
     def claim(
         self, name: str, spec: dict[str, Any], *, got: tuple[tuple[str, str], ...] = (), pod: Pod | None = None,
@@ -95,7 +95,7 @@ class Devices(World):
             status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
         owners = [_owner(pod)] if pod is not None else []
         self.tell(
-            ResourceClaim, self.state.on_resource_claim, name, spec, status=status, owner_references=owners, **meta
+            ResourceClaim, self.state.claimants.on_claim, name, spec, status=status, owner_references=owners, **meta
         )
         return f"ns/{name}"
 

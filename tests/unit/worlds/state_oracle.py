@@ -127,8 +127,8 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
     for kind, tell in (
-        ("classes", fresh.on_device_class), ("slices", fresh.on_resource_slice),
-        ("templates", fresh.on_claim_template), ("claims", fresh.on_resource_claim),
+        ("classes", fresh.claimants.on_class), ("slices", fresh.claimants.on_slice),
+        ("templates", fresh.claimants.on_template), ("claims", fresh.claimants.on_claim),
     ):  # fmt: skip
         for item in objects.devices[kind]:
             tell(None, item)

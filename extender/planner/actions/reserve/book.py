@@ -11,7 +11,7 @@ nodes get back must not go to whoever is tried first. Gangs of the head's own qu
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -203,9 +203,7 @@ class Book:
             found = soonest_empty(session, gang, taken)
         if found is None:
             self._looked[gang.uid] = look
-        if found is not None:
-            found.message = self._message(found)
-        return found
+        return None if found is None else replace(found, message=self._message(found))
 
     # -- the end of a cycle -----------------------------------------------------------------------------------------
 
@@ -214,7 +212,7 @@ class Book:
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         session.reserved_in_all = left_to(session, list(self._live.values()))
-        session.reserved_rooms = [each.room for each in self._live.values()]
+        session.reserved_rooms = list(self._live.values())
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:

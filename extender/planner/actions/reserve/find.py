@@ -43,7 +43,7 @@ def earliest(
     at = float(ceil(max(float(releases.times[count - 1]), session.now)))
     columns, need = _need(session, found[1])
     gained = releases.gained(columns, releases.until(at))
-    return Reservation(gang, runs_of_operations(session, gang, found[1]), at, columns, need, gained)
+    return Reservation(at, columns, need, gained, gang, runs_of_operations(session, gang, found[1]))
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
@@ -67,7 +67,7 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservati
     if found is None:
         return None
     columns, need = _need(session, found[1])
-    return Reservation(gang, runs_of_operations(session, gang, found[1]), None, columns, need, np.zeros_like(need))
+    return Reservation(None, columns, need, np.zeros_like(need), gang, runs_of_operations(session, gang, found[1]))
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.actions.reserve.ends import Releases
@@ -21,28 +20,15 @@ LATER_S = 10.0
 """A time that becomes later by no more than this is not written anew."""
 
 
-@dataclass(slots=True, eq=False)
-class Reservation:
-    """Nodes that are reserved for one gang."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation(ReservedRoom):
+    """Reserved room with the seats that the gang would have there; `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
-    at: float | None
-    """When the gang is expected to start there, whole seconds since the epoch; None if that is not known."""
-    columns: NDArray[np.int64]
-    """Ascending."""
-    need: Amounts
-    """What the gang needs there, int64 of shape (resources, columns)."""
-    gained: Amounts
-    """What will have been given back there by then, of the same shape."""
     message: str = ""
     written: bool = False
     """The gang's placement says so already."""
-
-    @property
-    def room(self) -> ReservedRoom:
-        """What others mind of it."""
-        return ReservedRoom(self.at, self.columns, self.need, self.gained)
 
 
 def still_reserved(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
@@ -53,10 +39,10 @@ def still_reserved(session: Session, gang: GangView, releases: Releases) -> Rese
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
-    sets, rows, counts = {each.name: each for each in gang.pod_sets}, dict[int, Amounts](), dict[str, int]()
+    known, rows, counts = {each.name: each for each in gang.pod_sets}, dict[int, Amounts](), dict[str, int]()
     for told in placement.spec.pod_sets:
         for ranks, node in ranks_of(told.runs):
-            pod_set, column = sets.get(told.name), snapshot.index.get(node)
+            pod_set, column = known.get(told.name), snapshot.index.get(node)
             cls = pod_set.cls if pod_set else None
             if cls is None or column is None or session.node_codes(cls)[column] or snapshot.unknown_resource(cls):
                 return None
@@ -72,9 +58,8 @@ def still_reserved(session: Session, gang: GangView, releases: Releases) -> Rese
         return None
     at, written = _when(session, placement.status.expected_at, releases.when(columns, need - snapshot.free[:, columns]))
     gained = np.zeros_like(need) if at is None else releases.gained(columns, releases.until(at))
-    return Reservation(
-        gang, placement.spec.pod_sets, at, columns, need, gained, placement.status.message, written=written
-    )
+    sets, message = placement.spec.pod_sets, placement.status.message
+    return Reservation(at, columns, need, gained, gang, sets, message, written=written)
 
 
 def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:
@@ -93,7 +78,7 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
     """What must be left free for these."""
     if not reservations:
         return None
-    columns, amounts = left_free([each.room for each in reservations], session.snapshot.free.shape[0])
+    columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
         codes[np.searchsorted(columns, each.columns)] = session.causes.code(reasons.cause.reserved(gang=each.gang.key))

@@ -64,12 +64,12 @@ def test_room_that_is_given_back_while_a_cycle_plans_is_kept_as_well(extender: E
 def test_who_does_not_plan_remembers_nothing(extender: Extender) -> None:
     """A replica may stand by for weeks, and see millions of pods end."""
     reserved, row = extender.world.state.ledger.reserved, np.ones(1, dtype=np.int64)
-    reserved.given_back(0, row)
+    reserved.changed(0, row)
     assert reserved._since is None
     reserved.snapshot_taken()
-    reserved.given_back(0, row)
+    reserved.changed(0, row)
     reserved.replace([], 0.0)
-    reserved.given_back(0, row)
+    reserved.changed(0, row)
     assert reserved._since is None
 
 

@@ -124,7 +124,7 @@ def test_more_kinds_than_the_limit_are_told_and_counted_once_there_is_room(
         world.template(f"t{number}", asks(exactly("gpu", 1, f"{number} == {number}")))
     [second] = {kind for kind in world.state.devices.inventory._wanted if "1 == 1" in kind.name}
     assert "more than 2 kinds" in world.state.devices.inventory.unseen(second)
-    world.gone(ResourceClaimTemplate, world.state.on_claim_template, "t0")
+    world.gone(ResourceClaimTemplate, world.state.claimants.on_template, "t0")
     assert world.state.devices.inventory.unseen(second) == ""
     assert world.free("node-0", second.name) == 2
 

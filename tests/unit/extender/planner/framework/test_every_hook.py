@@ -8,8 +8,7 @@ import hooks_world as w
 import numpy as np
 import pytest
 
-from extender.planner.framework.answers import EnqueueVote, QueueRefusal, QueueStanding
-from extender.planner.framework.closest import ClosestDomain
+from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.reserved import ReservationRules
 from extender.planner.framework.session import Session

@@ -160,7 +160,7 @@ def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
     gang(world, "b", 2, template_use("one"))
     assert where(world) == {"a": ["node-1"]}
     assert "1 too few devices of class gpu" in waits(world)["b"]
-    world.gone(ResourceClaim, world.state.on_resource_claim, "a-claim")
+    world.gone(ResourceClaim, world.state.claimants.on_claim, "a-claim")
 
 
 def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
@@ -343,11 +343,11 @@ def test_devices_that_come_and_go_are_followed() -> None:
     world.device_class()
     assert "too few devices" in waits(world)["a"]
     world.equip("node-0", device("d0"))
-    world.gone(ResourceSlice, world.state.on_resource_slice, "node-0-slice")
+    world.gone(ResourceSlice, world.state.claimants.on_slice, "node-0-slice")
     assert "too few devices" in waits(world)["a"]
     world.equip("node-0", device("d0"))
     assert where(world) == {"a": ["node-0"]}
-    world.gone(ResourceClaimTemplate, world.state.on_claim_template, "one")
+    world.gone(ResourceClaimTemplate, world.state.claimants.on_template, "one")
     assert world.state.differences() == []
 
 
