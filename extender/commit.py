@@ -12,7 +12,6 @@ from functools import partial
 import msgspec
 
 from extender.barrier import Barrier
-from extender.deletions import Deletions
 from extender.evictions import Evictions
 from extender.groupstatus import StatusWriter
 from extender.hypernodestatus import HyperNodeStatusWriter
@@ -59,7 +58,6 @@ class Committer:
         self._placements = PlacementWriter(client, cluster, barrier, recorder, self.writes, notes, wall_s=wall_s)
         self.say_binding = self._placements.say_binding
         self._evictions = Evictions(client, cluster, recorder, close=self._placements.close, wall_s=wall_s)
-        self._deletions = Deletions(client, cluster, recorder, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Writes everything this cycle decided; returns when placements and evictions have been answered."""
@@ -75,8 +73,7 @@ class Committer:
         self._statuses.write(session)
         for release in decided(decisions.Release):
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
-        self._deletions.forget_old()
-        writes.all("eviction", self._deletions.delete, decided(decisions.Evict))
+        writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
         self._evictions.make_room(session, writes.all)
         self._queues.write(session)
         self._scale(session)

@@ -1,11 +1,11 @@
-"""Evicts pods to make room for gangs, through the API server's Eviction API, which watches over disruption budgets.
+"""Evicts pods to make room for gangs, and deletes those that lost their gang or must be made anew.
 
-A placement that waits for the room stands before anybody is told to go, and names everybody who has to: whatever ends
-this process in between, the next one goes on where it was.
+Room is made through the API server's Eviction API, which watches over disruption budgets. The placement that waits for
+it is written before the first pod is evicted, and names them all: whatever ends this process in between, the next one
+goes on where it was.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -16,7 +16,8 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
-from muster.api.kubernetes.core import PODS
+from muster.api import names
+from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
@@ -31,17 +32,8 @@ Each = Callable[[str, Callable[[Any], None], Iterable[Any]], None]
 """Runs a function for all decisions in parallel; see `extender.commit`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Evicted:
-    """One eviction of many; `gang` is the victim's."""
-
-    room: decisions.MakeRoom
-    gang: GangView
-    pod: PodRecord
-
-
 class Evictions:
-    """Carries MakeRoom out. `close` ends a placement; `wall_s` is seconds since the epoch."""
+    """Carries MakeRoom and Evict out. `close` ends a placement; `wall_s` is seconds since the epoch."""
 
     def __init__(
         self,
@@ -83,13 +75,13 @@ class Evictions:
 
         each("eviction", ask, [room for room in due if room.budgeted])
         others = [
-            _Evicted(room, victim, pod)
+            (room, victim, pod)
             for room in due
             if room.gang.key not in refused
             for victim, pod in room.victims
             if pod.uid not in room.budgeted
         ]
-        each("eviction", lambda one: self._evict_for(one.room, one.gang, one.pod), others)
+        each("eviction", lambda one: self._evict_for(*one), others)
 
     def _stands(self, room: decisions.MakeRoom) -> bool:
         placement = self._cluster.ask(lambda state: state.placement_of(room.gang.key))
@@ -133,3 +125,60 @@ class Evictions:
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
+
+    # -- single pods -----------------------------------------------------------------------------------------------
+
+    def delete(self, evict: decisions.Evict) -> None:
+        """Deletes the pod, as it was seen; nothing if it has changed since: the next cycle decides so again."""
+        pod = evict.pod
+        if self._asked.get(pod.uid, 0.0) > self._wall_s():
+            return
+        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+        try:
+            deleted = self._delete_started(pod) if evict.started else self._delete_unbound(pod)
+        except NotFound:
+            return
+        if not deleted:
+            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+            return
+        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
+        if evict.started:
+            self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
+
+    def _delete_started(self, pod: PodRecord) -> bool:
+        """Deletes a pod that uses a node; False if it uses none any more: what has ended counts for its owner."""
+        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
+        if latest is None or not latest.uses_node:
+            return False
+        try:
+            version = latest.resource_version
+            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
+        except Conflict:
+            self._asked.pop(pod.uid, None)
+            return False
+        return True
+
+    def _delete_unbound(self, pod: PodRecord) -> bool:
+        """Deletes a pod that has no node, at once; False if a bind call that was under way has given it one.
+
+        Without grace a pod is gone before its kubelet has ended it, so that it would run beside its successor. Hence
+        it is deleted only as it was when it was seen without a node.
+        """
+        seen = self._mark(pod, "true")  # it never ran, so no policy of its owner may see an eviction
+        if not seen.spec.node_name:
+            try:
+                version = seen.metadata.resource_version
+                self._client.delete(
+                    PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version, grace_period_s=0
+                )
+            except Conflict:
+                log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+            else:
+                return True
+        unmarked = self._mark(pod, None)
+        self._cluster.ask(lambda state: state.on_pod_written(unmarked))
+        return False
+
+    def _mark(self, pod: PodRecord, value: str | None) -> Pod:
+        mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: value}}}
+        return self._client.merge_patch(PODS, pod.name, mark, pod.namespace)

@@ -79,7 +79,7 @@ class GangExplainer:
             details=[
                 *verdict.details,
                 *found.details,
-                *self._unclear(gang, verdict.cause),
+                *([] if verdict.cause in {*RUNNING, "finished"} else hyper_node_problems(self._session, gang)),
                 *_left_to_others(gang),
             ],
         )
@@ -103,10 +103,6 @@ class GangExplainer:
             overall_waiting=len(self._waiting),
             ahead=tuple(ahead[-AHEAD:]),
         )
-
-    def _unclear(self, gang: GangView, cause: GangCause) -> list[str]:
-        """What is wrong with HyperNodes, for a gang that waits for some of them."""
-        return [] if cause in {*RUNNING, "finished"} else hyper_node_problems(self._session, gang)
 
     def _placement(self, gang: GangView) -> PlacementReport | None:
         placement = gang.placement
@@ -160,7 +156,9 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
     if gang.incomplete:
-        return _half_placed(gang, waits, longest_partial_s(gang, what_if.recovery_s))
+        within_s = longest_partial_s(gang, what_if.recovery_s)
+        text = reasons.gangs.half_placed(taken=gang.taken, wanted=gang.min_member, within_s=within_s)
+        return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
     if gang.started:
         return _running(gang, waits)
     return _waits(waits) if waits else _may_start(session, gang, mine)
@@ -186,19 +184,10 @@ def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
     return _Verdict("running-extras-wait", also(text, waits.message), waits.reason, waits.shortage)
 
 
-def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, within_s: float) -> _Verdict:
-    text = reasons.gangs.half_placed(taken=gang.taken, wanted=gang.min_member, within_s=within_s)
-    return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
-
-
 def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:
-    failed = next(
-        (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.phase == "Abandoned"), None
-    )
-    given_up = next(
-        (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.pod_sets is not None), None
-    )
-    trouble = failed or given_up
+    ends = [each for each in mine if isinstance(each, decisions.ClosePlacement)]
+    failed = next((each for each in ends if each.phase == "Abandoned"), None)
+    trouble = failed or next((each for each in ends if each.pod_sets is not None), None)
     steps = tuple(progress(what_if, gang))
     if trouble:
         words = reasons.gangs.not_carried_out(trouble.message, again=failed is not None)

@@ -41,7 +41,8 @@ class Reliever:
             case "queue-closed" | "queue-missing":
                 yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
             case "too-few-pods":
-                missing = self._gang.min_member - self._gang.taken - self._existing()
+                existing = sum(len(seats) for seats in self._gang.open_seats().values())
+                missing = self._gang.min_member - self._gang.taken - existing
                 yield Relief("pods", reasons.relief.created(missing), tried=False)
             case "strict-order":
                 ahead = reasons.relief.first(report.queue.ahead[::-1])
@@ -67,9 +68,6 @@ class Reliever:
         yield from self._ends(cls, max(1, closest.said.wanted - closest.said.held), closest.inside)
         level = closest.said.level
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
-
-    def _existing(self) -> int:
-        return sum(len(seats) for seats in self._gang.open_seats().values())
 
     def _queue(self, name: str, *, missing: bool) -> Relief:
         open_queues = sorted(queue for queue, known in self._session.snapshot.queues.items() if known.open)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
 from extender.explain.seats import runs_words
+from extender.planner.reasons.grammar import many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
 
@@ -90,8 +91,7 @@ def _queue(queue: QueueReport) -> str:
 
 def _needs(pod_set: PodSetReport, min_member: int) -> str:
     minimum = f"{pod_set.minimum} of them start together" if pod_set.minimum else f"{min_member} start together"
-    pods = "1 pod" if pod_set.replicas == 1 else f"{pod_set.replicas} pods"
-    return f"{pod_set.name}: {pods}, {minimum}; each {pod_set.each or 'of unknown size'}"
+    return f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, {minimum}; each {pod_set.each or 'of unknown size'}"
 
 
 def _has(pod_set: PodSetReport) -> str:
@@ -141,10 +141,8 @@ def _nodes(lacks: Shortage) -> Iterator[Line]:
 
 
 def _cause(cause: Cause) -> str:
-    more = cause.nodes - len(cause.examples)
-    names = ", ".join(cause.examples) + (f" and {more} more" if more > 0 else "")
     roomy = f"; {cause.roomy} of them with room" if cause.roomy else ""
-    return f"{cause.nodes} {cause.words} ({names}{roomy})"
+    return f"{cause.nodes} {cause.words} ({some(cause.examples, cause.nodes)}{roomy})"
 
 
 def _age(moment: str, now: float) -> str:

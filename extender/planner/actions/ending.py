@@ -8,7 +8,6 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of
 
@@ -57,13 +56,10 @@ def drop_strays(session: Session, gang: GangView) -> None:
         elif pod.epoch > placement.spec.epoch:
             stray = False  # its placement has not been seen yet
         else:
-            stray = not gang.active or pod.epoch < placement.spec.epoch or _seat_node(placement, pod) != pod.pin
+            node = node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
+            stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
         if stray:
             session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))
-
-
-def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
-    return node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:

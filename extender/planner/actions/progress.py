@@ -166,7 +166,7 @@ def _follow(session: Session, gang: GangView) -> None:
         why = reasons.placements.gated(pod=gated.name, gate=gated.other_gates[0])
         give_up(session, gang, placement, why, in_vain=True)
         return
-    if _overdue(session, placement):
+    if session.now > (parse_time(placement.spec.deadline) or session.now):
         why = reasons.placements.not_arrived(pods=len(missing))
         give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
@@ -213,8 +213,3 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
             return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
         good = node, cls
     return ""
-
-
-def _overdue(session: Session, placement: Placement) -> bool:
-    deadline = parse_time(placement.spec.deadline)
-    return deadline is not None and session.now > deadline

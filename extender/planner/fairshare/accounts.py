@@ -64,8 +64,8 @@ class Accounts:
             row = tree.row(name)
             request[row] = np.minimum(request[row] + np.clip(waiting, 0, MAX_SUM).astype(np.int64), MAX_SUM)
         request = np.minimum(request + allocated, MAX_SUM)
-        ours = used.sum(axis=0)
-        total = np.maximum(self._total(snapshot) - np.maximum(self._all_used(snapshot) - ours, 0), 0)
+        of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
+        total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
         return Allocations(tree, total, used, allocated, fixed, request)
 
     def _tree_of(self, queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
@@ -94,11 +94,6 @@ class Accounts:
             usable = np.fromiter((_usable(node) for node in snapshot.nodes), dtype=np.bool_, count=len(snapshot.nodes))
             self._usable = snapshot.generation, snapshot.allocatable[:, : len(usable)][:, usable].sum(axis=1)
         return self._usable[1]
-
-    @staticmethod
-    def _all_used(snapshot: Snapshot) -> Amounts:
-        used: Amounts = (snapshot.allocatable - snapshot.free).sum(axis=1)
-        return used
 
 
 def _usable(node: Node | None) -> bool:

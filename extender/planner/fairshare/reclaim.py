@@ -43,12 +43,10 @@ class ReclaimRules:
         """Whether the queue would stay within its fair share, and what may not be displaced within what it deserves."""
         asked = amounts > 0
         then = self.allocated[row] + amounts
-        if bool((then > np.maximum(self.fair[row], self._quota_of(row)))[asked].any()):
+        quota = np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
+        if bool((then > np.maximum(self.fair[row], quota))[asked].any()):
             return False
         return not fixed or bool((self.fixed[row] + amounts <= self.tree.quota[row])[asked].all())
-
-    def _quota_of(self, row: int) -> Shares:
-        return np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
 
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
         """Whether the queue in `row` may have these amounts if these chunks go; `strict` is KAI's comparison."""

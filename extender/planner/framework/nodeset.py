@@ -25,11 +25,6 @@ class NodeSet:
     name: str = ""
     """The name for people: the domain."""
 
-    @property
-    def everywhere(self) -> bool:
-        """True if it leaves no node out."""
-        return self.columns is None
-
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
         """The nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
         columns = np.flatnonzero(allowed) if self.columns is None else self.columns[allowed[self.columns]]

@@ -124,7 +124,8 @@ class Claimants:
     def _settle(self, key: str) -> None:
         """Has an entry for what a claim has on its node, unless it is counted with the pod that it was made for."""
         owner = self._pods.get(self._devices.owner(key))
-        counted = owner is not None and owner.uses_node and key in _own_claims(owner)
+        own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []
+        counted = owner is not None and owner.uses_node and key in own
         allocated = None if counted else self._devices.allocated(key)
         if allocated is None:
             self._ledger.close(("allocated", key))
@@ -142,8 +143,3 @@ def _claims_of(record: PodRecord | None) -> frozenset[str]:
         return _NONE
     keys = {key for ref in record.claims for key in (ref.key, ref.template) if key}
     return frozenset(keys | {record.extended_claim} if record.extended_claim else keys)
-
-
-def _own_claims(record: PodRecord) -> set[str]:
-    """Those that were made for it."""
-    return {ref.key for ref in record.claims if ref.template} | {record.extended_claim}

@@ -73,11 +73,6 @@ class Devices:
         result.touched, result.unknown, result.counted, result.pods = (np.zeros(size, dtype=np.int64) for _ in range(4))
         return result
 
-    def clear(self, column: int) -> None:
-        """Nobody uses anything of this node."""
-        for amounts in (self.shared, self.touched, self.unknown, self.counted, self.pods):
-            amounts[column] = 0
-
     def portion(self, share: GpuShare, column: int) -> int:
         """Thousandths of each device that the share takes on this node."""
         return min(share.on(int(self.memory[column])), WHOLE + 1)

@@ -180,15 +180,6 @@ class GangTable:
         )
 
 
-def _is_again(new: Object, known: Object) -> bool:
-    """Whether it is known already: what we write comes twice, as the answer and through the watch."""
-    return new is not known and new == known
-
-
-def _is_older(new: Object, known: Object) -> bool:
-    return version(new.metadata.resource_version) < version(known.metadata.resource_version)
-
-
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
     """Puts an object into a table, or takes one out that is gone; its key, None if that is known already."""
     item = new or old
@@ -202,7 +193,9 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
             return None
         del table[key]
         return key
-    if known is not None and same and (_is_again(new, known) or _is_older(new, known)):
-        return None
+    if known is not None and same and new is not known:  # our own writes come twice, as the answer and by the watch
+        older = version(new.metadata.resource_version) < version(known.metadata.resource_version)
+        if older or new == known:
+            return None
     table[key] = new
     return key

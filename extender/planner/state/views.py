@@ -4,7 +4,6 @@ from operator import attrgetter
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.templates import Templates
@@ -60,7 +59,9 @@ def view_of(
             pod_set.cls, pod_set.runtime = existing.cls, existing.runtime
         pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
         for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
-            _check_class(pod_set.name, cls)
+            if cls and len(cls.asked) > RESOURCES.value:
+                count = len(cls.asked)
+                raise LimitError(reasons.aside.asks_too_much(pod_set=pod_set.name, count=count, limit=RESOURCES))
     sets = list(pod_sets.values())
     return GangView(group.metadata.key, group, priority, sets, pods, placement, arrival, preempts=preempts)
 
@@ -80,11 +81,6 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
     for what, value, limit in asked:
         if value > limit.value:
             raise LimitError(reasons.aside.over_limit(what=what, value=value, limit=limit))
-
-
-def _check_class(name: str, cls: PodClass | None) -> None:
-    if cls and len(cls.asked) > RESOURCES.value:
-        raise LimitError(reasons.aside.asks_too_much(pod_set=name, count=len(cls.asked), limit=RESOURCES))
 
 
 def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:

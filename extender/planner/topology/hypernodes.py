@@ -235,9 +235,4 @@ def _namer(nodes: Sequence[Node | None]) -> Callable[[int], str]:
     return name
 
 
-def tree_of(seen: Seen) -> Tree:
-    """The tree, made at once."""
-    return HyperNodeTree().of(seen).tree
-
-
-__all__ = ["HYPER_NODES", "HyperNodeTree", "HyperNodes", "Seen", "tree_of"]
+__all__ = ["HYPER_NODES", "HyperNodeTree", "HyperNodes", "Seen"]

@@ -72,8 +72,3 @@ class LabelTree:
     def _empty(self, columns: int) -> Tree:
         none = np.full((len(self._levels), columns), -1, dtype=np.int32)
         return Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
-
-
-def tree_of(name: str, levels: Sequence[str], nodes: Sequence[Node | None]) -> Tree:
-    """The tree of these nodes, made at once."""
-    return LabelTree(name, levels).of(nodes, np.ones(len(nodes), dtype=np.int64), 1)

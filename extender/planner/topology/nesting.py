@@ -59,16 +59,10 @@ def nest(
     if crowded.any():
         of_level[:, crowded] = SEVERAL
         _tell_crowded(described, numbers, columns, crowded, node_name, problems)
-    _carry_up(of_level)
+    for level in range(len(of_level) - 2, -1, -1):  # a node of no HyperNode of a tier is in that of the next lower one
+        np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
     _keep_nested(described, of_level, tiers, problems)
     return _numbered(described, of_level, tiers, problems)
-
-
-def _carry_up(of_level: Domains) -> None:
-    """A node without a HyperNode of a tier has the next lower one as its domain there; what is unclear stays so."""
-    for level in range(len(of_level) - 2, -1, -1):
-        row = of_level[level]
-        np.copyto(row, of_level[level + 1], where=row == NONE)
 
 
 def _keep_nested(

@@ -22,12 +22,6 @@ from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 Key = tuple[int, bool, bool, float, int, int]
 
 
-def started_s(gang: GangView) -> float:
-    """When the gang's life began, in seconds since the epoch; 0 if that is not known."""
-    text = gang.placement.status.started_at if gang.placement else ""
-    return readable_time(text) or 0.0
-
-
 def revocable(gang: GangView) -> bool:
     """Whether the owner said that the gang may be taken away: `preemptable: "true"`, or the revocable zone `*`."""
     meta = gang.group.metadata
@@ -44,7 +38,8 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
         gang = piece.gang
         known = of_gang.get(gang.key)
         if known is None:
-            known = of_gang[gang.key] = (not revocable(gang), -started_s(gang))
+            started = readable_time(gang.placement.status.started_at if gang.placement else "") or 0.0
+            known = of_gang[gang.key] = (not revocable(gang), -started)
         return gang.priority, piece.rest, *known, len(piece.pods), number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]

@@ -8,7 +8,7 @@ import pytest
 from extender_world import NOW, World
 
 from extender.cluster import Cluster
-from extender.deletions import Deletions
+from extender.evictions import Evictions
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import Pod
 from muster.api.names import OUT_OF_SYNC
@@ -76,9 +76,9 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-    deletions = Deletions(cast("Any", api), cluster, recorder, wall_s=lambda: NOW)
+    evictions = Evictions(cast("Any", api), cluster, recorder, close=lambda *_: None, wall_s=lambda: NOW)
     record = world.state.pods[pod.metadata.uid]
-    deletions.delete(decisions.Evict(world.view(key), record, "a test", started=False))
+    evictions.delete(decisions.Evict(world.view(key), record, "a test", started=False))
     return api, world
 
 

@@ -1,10 +1,12 @@
 """Trees of node labels."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology.labels import LabelTree, tree_of
+from extender.planner.topology.labels import LabelTree
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta
@@ -15,6 +17,11 @@ LEVELS = ("block", "rack", "host")
 def node(labels: dict[str, str]) -> Node:
     """A node with these labels."""
     return Node(metadata=ObjectMeta(name="n", labels=labels))
+
+
+def tree_of(name: str, levels: Sequence[str], nodes: Sequence[Node | None]) -> Tree:
+    """The tree of these nodes, made at once."""
+    return LabelTree(name, levels).of(nodes, np.ones(len(nodes), dtype=np.int64), 1)
 
 
 def paths(tree: Tree) -> list[tuple[str, ...]]:
