@@ -48,7 +48,9 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     nodes = {node.metadata.name: node for node in result.of(NODES)}
     for name in [*change.cordoned, *change.added]:
         if name not in nodes:
-            raise UnknownNameError(_no_node(name, nodes))
+            near = get_close_matches(name, nodes, cutoff=0.4) or sorted(nodes)[:5]
+            there = f"there is no node {name!r}; there is {', '.join(near)}"
+            raise UnknownNameError(there if near else "the cluster has no nodes")
     for name in change.cordoned:
         nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
     for name, number in change.added.items():
@@ -141,8 +143,3 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 def _keep(dump: ClusterDump, resource: Resource[Any], wanted: Any) -> None:
     items = dump.of(resource)
     items[:] = [item for item in items if wanted(item)]
-
-
-def _no_node(name: str, nodes: dict[str, Node]) -> str:
-    near = get_close_matches(name, nodes, cutoff=0.4) or sorted(nodes)[:5]
-    return f"there is no node {name!r}; there is {', '.join(near)}" if near else "the cluster has no nodes"

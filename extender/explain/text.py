@@ -110,16 +110,13 @@ def _has(pod_set: PodSetReport) -> str:
 
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
-        return f"none yet; {placement.message}" + (f" ({_ahead(placement)})" if placement.expected_at else "")
+        ahead = f"in {placement.left_s:.0f} s" if placement.left_s > 0 else "it may start any moment"
+        return f"none yet; {placement.message}" + (f" ({ahead})" if placement.expected_at else "")
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:
         late = f"{-placement.left_s:.0f} s ago" if placement.left_s < 0 else f"in {placement.left_s:.0f} s"
         text += f", deadline {placement.deadline} ({late})"
     return text + (f": {placement.message}" if placement.message else "")
-
-
-def _ahead(placement: PlacementReport) -> str:
-    return f"in {placement.left_s:.0f} s" if placement.left_s > 0 else "it may start any moment"
 
 
 def _planned(placement: PlacementReport | None) -> list[str]:

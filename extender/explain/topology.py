@@ -19,7 +19,6 @@ from extender.planner.topology.requests import request_of
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.muster.gang import Seat
 from muster.api.muster.placement import seats_of
-from muster.resources.topology import Nearness
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
@@ -110,7 +109,8 @@ def usual(known: Iterable[str]) -> list[str]:
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     """What is wrong with HyperNodes, in sentences, for a gang that must be in one; nothing for others."""
     request = request_of(gang)
-    if request is None or not session.snapshot.hyper_nodes or not any(map(_asks_hyper_nodes, request.required)):
+    required = request.required if request is not None and session.snapshot.hyper_nodes else []
+    if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
         return []
     told = {problem.message: name for name, told in session.hyper_nodes.problems.items() for problem in told}
     found = [
@@ -119,10 +119,6 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     ]
     more = len(told) - len(found)
     return found + ([reasons.topology.more_wrong(count=more, name=HYPER_NODES)] if more > 0 else [])
-
-
-def _asks_hyper_nodes(near: Nearness) -> bool:
-    return near.topology == HYPER_NODES or isinstance(near.required, int)
 
 
 def _trees(session: Session) -> Mapping[str, Tree]:

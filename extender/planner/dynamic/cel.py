@@ -55,7 +55,7 @@ class Selector:
         try:
             self._program = environment().compile(expression)
         except Exception as error:
-            raise UnsupportedError(reasons.devices.not_understood(error=_first_line(error))) from error
+            raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
         """True if it is true for the device; an error (an attribute that is not there) counts as no."""
@@ -161,7 +161,3 @@ def _affordable(expression: str) -> None:
 
 def _unquoted(text: str | None) -> str | None:
     return None if text is None else text[1:-1]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200]

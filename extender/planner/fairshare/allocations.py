@@ -57,7 +57,8 @@ class Allocations:
                 self.fixed[each] += sign * amounts
             self.versions[each] += 1
         if self.tree.guaranteed:
-            self._commit(row)
+            for each in self.tree.chains[row]:
+                self.committed[each] = np.maximum(self._inside(each), self.tree.guarantee[each])
         else:
             self.committed[list(self.tree.chains[row])] += sign * amounts
 
@@ -72,10 +73,6 @@ class Allocations:
             if not delta.any():
                 break
         return result
-
-    def _commit(self, row: int) -> None:
-        for each in self.tree.chains[row]:
-            self.committed[each] = np.maximum(self._inside(each), self.tree.guarantee[each])
 
     def _inside(self, row: int) -> Amounts:
         """What is committed to those below a queue, and what its own pods use."""

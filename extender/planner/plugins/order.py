@@ -21,7 +21,7 @@ class Gang(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Registers which gangs are ready, and that incomplete ones come first: they take room and do nothing."""
         session.hooks.job_ready.add(has_members)
-        session.hooks.job_order.add(by_key(_complete))
+        session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
 
 
 class Priority(PlainPlugin):
@@ -91,11 +91,6 @@ def compare_pods(left: PodRecord, right: PodRecord) -> int:
     if priorities[0] is None or priorities[1] is None:
         return 1 if priorities[0] is None else -1
     return priorities[1] - priorities[0]
-
-
-def _complete(gang: GangView) -> bool:
-    """A gang that has some members but not enough of them is completed before anything else is started."""
-    return not gang.incomplete
 
 
 def _stage(gang: GangView) -> int:

@@ -62,7 +62,10 @@ class GangTable:
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
-        self._put_note(key, noted(new) if new is not None else None)
+        self._notes.pop(key, None)
+        if new is not None and (note := noted(new)) is not None:
+            self._notes[key] = note
+        self._choose(key)
         if new is not None:
             self._arrivals.setdefault(new.metadata.uid, next(self._counter))
             if new.metadata.controller is not None:
@@ -93,13 +96,6 @@ class GangTable:
             return None
         self._templates.forget(uid)
         return self.of_job(job)
-
-    def _put_note(self, key: str, note: Placement | None) -> None:
-        if note is not None:
-            self._notes[key] = note
-        else:
-            self._notes.pop(key, None)
-        self._choose(key)
 
     def _choose(self, key: str) -> None:
         """Of an object and a note the later one counts; of equal ones the object, which was made of the note."""

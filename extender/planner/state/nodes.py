@@ -65,7 +65,12 @@ class NodeTable:
         """Whether the node is as it was in all that scheduling looks at, which heartbeats do not change."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
-        return old is not None and _same(old, node)
+        return old is not None and (
+            old.metadata.uid == node.metadata.uid
+            and old.metadata.labels == node.metadata.labels
+            and old.spec == node.spec
+            and old.status.allocatable == node.status.allocatable
+        )
 
     def put(self, node: Node) -> None:
         """Adds or updates a node, which must be empty (see `Ledger.put_node`)."""
@@ -238,15 +243,6 @@ def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
-
-
-def _same(old: Node, new: Node) -> bool:
-    return (
-        old.metadata.uid == new.metadata.uid
-        and old.metadata.labels == new.metadata.labels
-        and old.spec == new.spec
-        and old.status.allocatable == new.status.allocatable
-    )
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:

@@ -13,7 +13,7 @@ from extender.planner import reasons
 from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.labels import LabelTree
-from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Domains, Tree
+from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Tree
 from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
@@ -112,7 +112,7 @@ class Forest:
         hard = near.required is not None
         tree = self.tree(near.topology) if near.topology else self._with(near)
         if tree is None and near.topology == HYPER_NODES:
-            tree = _without_levels(len(self._nodes))
+            tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # there are none
         if tree is None:
             return Unknown(reasons.topology.no_topology(name=near.topology, known=any_of(self.names)), hard)
         outer = WHOLE if near.required is None else _level(tree, near.required)
@@ -170,9 +170,3 @@ def _no_level(tree: Tree, level: Level | None) -> str:
         return reasons.topology.no_tier(tier=level, known=any_of(tree.levels))
     known = any_of([*tree.levels, *filter(None, tree.tier_names)])
     return reasons.topology.no_level(topology=tree.name, level=level, known=known)
-
-
-def _without_levels(columns: int) -> Tree:
-    """HyperNodes where there are none."""
-    none: Domains = np.zeros((0, columns), dtype=np.int32)
-    return Tree(HYPER_NODES, (), (), none)

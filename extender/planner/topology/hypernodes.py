@@ -4,7 +4,7 @@ Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `links` wh
 the tree of both. Whatever is wrong is set aside with a reason, and the rest of the tree is usable.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -53,6 +53,9 @@ class Seen(Protocol):
     @property
     def generation(self) -> int:
         """Grows with every change of a node."""
+
+    def name(self, column: int) -> str:
+        """The node in a column; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ class HyperNodeTree:
         problems = Problems()
         for name, problem in self._left_out.items():
             problems.add(name, problem.reason, problem.message)
-        tree = nest(self._described, self._members, len(seen.nodes), _namer(seen.nodes), problems)
+        tree = nest(self._described, self._members, len(seen.nodes), seen.name, problems)
         own = np.bincount(self._members[0], minlength=len(self._number) + len(self._free))
         counts, missing = dict.fromkeys(self._read, 0), {}
         for name, number in self._number.items():
@@ -225,14 +228,6 @@ def _alike(known: Node | None, node: Node | None) -> bool:
     if known is None or node is None:
         return known is node
     return known.metadata.name == node.metadata.name and known.metadata.labels == node.metadata.labels
-
-
-def _namer(nodes: Sequence[Node | None]) -> Callable[[int], str]:
-    def name(column: int) -> str:
-        node = nodes[column]
-        return node.metadata.name if node else ""
-
-    return name
 
 
 __all__ = ["HYPER_NODES", "HyperNodeTree", "HyperNodes", "Seen"]

@@ -59,7 +59,11 @@ def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
         return next(iter(queues.values()), [])
     saturation = _saturations(session, queues)
     if saturation is None:
-        last_first = _queues_last_first(session, queues)
+
+        def served(left: str, right: str) -> int:
+            return session.hooks.queue_order.call(queues[left][0].gang, queues[right][0].gang)
+
+        last_first = sorted(sorted(queues), key=cmp_to_key(served), reverse=True)
         return [piece for queue in last_first for piece in queues[queue]]
     heap = [(-saturation(queue, None), queue, 0) for queue in queues]
     heapq.heapify(heap)
@@ -93,12 +97,3 @@ def _saturations(session: Session, queues: Mapping[str, list[Piece]]) -> Callabl
         return float(shares.max(initial=0.0))
 
     return saturation
-
-
-def _queues_last_first(session: Session, queues: Mapping[str, list[Piece]]) -> list[str]:
-    """Queues in the reverse of the order in which they are served."""
-
-    def compare(left: str, right: str) -> int:
-        return session.hooks.queue_order.call(queues[left][0].gang, queues[right][0].gang)
-
-    return sorted(sorted(queues), key=cmp_to_key(compare), reverse=True)

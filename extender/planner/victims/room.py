@@ -72,7 +72,8 @@ class Room:
 
     def enough(self, number: int) -> bool:
         """Whether there is room once the first so many pieces are gone."""
-        return self._suffices(self._freed(number))
+        free = self._freed(number)
+        return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self, at_least: int = 0) -> int | None:
         """The least number of pieces, from the first on, that is enough; None if all of them are not."""
@@ -138,9 +139,6 @@ class Room:
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
         return free
-
-    def _suffices(self, free: Amounts) -> bool:
-        return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
         usable = need.usable if columns is None else need.usable[columns]

@@ -68,6 +68,11 @@ class HyperNodeWorld:
             else:
                 self.state.on_hyper_node(each, None)
 
+    def name(self, column: int) -> str:
+        """The node in a column; empty if there is none."""
+        found = self.nodes[column]
+        return found.metadata.name if found else ""
+
     @property
     def hyper_nodes(self) -> Mapping[str, HyperNode]:
         """By name."""
