@@ -88,16 +88,12 @@ def _silent(what_if: WhatIf, pod: Pod) -> str:
     node = _node(what_if, pod.spec.node_name)
     if node is None:
         return reasons.members.NODE_GONE
-    found = _unready(node)
-    return "" if found is None else reasons.members.not_ready(found)
+    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
+    if ready is None or ready.status == "True":  # or nobody has said yet
+        return ""
+    return reasons.members.not_ready(ready.last_transition_time or "")
 
 
 def _node(what_if: WhatIf, name: str) -> Node | None:
     column = what_if.state.nodes.index.get(name)
     return None if column is None else what_if.state.nodes.nodes[column]
-
-
-def _unready(node: Node) -> str | None:
-    """Since when the node is not Ready, empty if it does not say; None if it is, or nobody has said yet."""
-    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
-    return None if ready is None or ready.status == "True" else ready.last_transition_time or ""

@@ -184,14 +184,11 @@ class _Reporter:
             if name == above:
                 found += inner
             else:
-                found.append(self._domain(name.rpartition("/")[2], self._own_level(level, name), mine, inner))
+                own = level  # that of a HyperNode is its tier's, the innermost that it is in
+                if self._tree.tiers:
+                    own = max(each for each, names in enumerate(self._tree.domains) if name in names)
+                found.append(self._domain(name.rpartition("/")[2], level_words(self._tree, own), mine, inner))
         return sorted(found, key=lambda each: natural(each.name)) + self._nodes(columns[numbers < 0])
-
-    def _own_level(self, level: int, name: str) -> str:
-        """The level of a domain; a HyperNode's is that of its tier, which is the innermost that it is in."""
-        if self._tree.tiers:
-            level = max(each for each, names in enumerate(self._tree.domains) if name in names)
-        return level_words(self._tree, level)
 
     def _nodes(self, columns: Amounts) -> list[DomainReport]:
         if not self._with_nodes:

@@ -35,6 +35,7 @@ class Consolidate(Evicting):
     """Victims are gangs of any queue that may be displaced, and that fit elsewhere."""
 
     name = "consolidate"
+    moves = True
     most_moved = MOST_MOVED
 
     def worthwhile(self, _session: Session, _gang: GangView) -> bool:
@@ -64,10 +65,6 @@ class Consolidate(Evicting):
     def agreed(self, _session: Session, scenario: Scenario) -> bool:
         """Few enough pods; that all of them have a place is part of the search."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= self.most_moved
-
-    def moves(self) -> bool:
-        """Yes."""
-        return True
 
     def reason(self, gang: GangView) -> str:
         """For the owners of those that move."""

@@ -59,6 +59,8 @@ class Evicting:
     """Base of the three actions."""
 
     name = ""
+    moves = False
+    """Victims must have a new place."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -108,10 +110,6 @@ class Evicting:
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Whether plugins agree."""
         raise NotImplementedError
-
-    def moves(self) -> bool:
-        """Whether victims must have a new place."""
-        return False
 
     def reason(self, gang: GangView) -> str:
         """Why victims have to go, for their owners."""
@@ -181,7 +179,7 @@ class Evicting:
             asker.needs,
             place=lambda pieces: self._placed(session, statement, gang, pieces),
             agreed=lambda scenario: self.agreed(session, scenario),
-            moved=self.moves(),
+            moved=self.moves,
         )
         try:
             found = solve(search, pieces)
@@ -208,7 +206,7 @@ class Evicting:
             session.withdraw(gang, kind)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
-        for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves() else ():
+        for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]
             runs = runs_of_operations(session, moved, own, gated=True)
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
@@ -221,8 +219,8 @@ class Evicting:
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
         session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted))
         for piece in found:
-            if piece.rest and not self.moves():
-                session.decide(decisions.Unschedulable(piece.gang, "Evicted", reason))
+            if piece.rest and not self.moves:
+                session.decide(decisions.Unschedulable(piece.gang, reasons.evictions.EVICTED, reason))
 
     def _forget(self, session: Session) -> None:
         """What did not help may help again once anything that decides has changed; and every few seconds."""

@@ -61,7 +61,10 @@ def place_minimum(session: Session, statement: Statement, gang: GangView) -> Sho
     part = part_of(gang, seats, there(session, statement, gang))
     if PartSearch(session, statement, gang, fill_seats).place(part, EVERYWHERE):
         return None
-    return _in_domains(session, statement, gang, seats, orders) or (found or [_nothing(session, gang, seats)])[0]
+    if lacks := _in_domains(session, statement, gang, seats, orders) or next(iter(found), None):
+        return lacks
+    pod_set = next((each for each in gang.pod_sets if seats.get(each.name)), gang.pod_sets[0])
+    return shortage(session, gang, pod_set, len(seats.get(pod_set.name, ())), 0)  # a plugin has left no nodes
 
 
 def _fill_sets(
@@ -100,12 +103,6 @@ def _in_domains(
     anywhere = _fill_sets(session, statement, gang, orders, seats, EVERYWHERE)
     statement.rollback(start)
     return anywhere or near(session, gang, seats, closest.said)
-
-
-def _nothing(session: Session, gang: GangView, seats: Mapping[str, Sequence[int]]) -> Shortage:
-    """A plugin has left no nodes for the gang."""
-    pod_set = next((each for each in gang.pod_sets if seats.get(each.name)), gang.pod_sets[0])
-    return shortage(session, gang, pod_set, len(seats.get(pod_set.name, ())), 0)
 
 
 def near(

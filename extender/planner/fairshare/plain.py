@@ -4,6 +4,7 @@ They are not planned, so that what queues use with those below them is not known
 that a capability on the way to the root names, and for nothing else.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 from extender.planner.framework.turns import upwards
@@ -15,18 +16,15 @@ from muster.resources.vector import Vector, vector
 def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector) -> bool:
     """Whether so much more would take the queue, or one above it, over its capability."""
     limits = {name: limit for name in upwards(queues, queue) if (limit := _limit(queues, name, requests))}
-    if not limits:
-        return False
-    used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
-    for name, use in uses.items():
+    used: Counter[tuple[str, str]] = Counter()
+    for name, use in uses.items() if limits else ():
         for above in upwards(queues, name):
-            sums = used.get(above, {})
-            for resource in sums:
-                sums[resource] += use.staying.get(resource, 0) + use.leaving.get(resource, 0)
+            for resource in limits.get(above, ()):
+                used[above, resource] += use.staying.get(resource, 0) + use.leaving.get(resource, 0)
     return any(
-        used[name][resource] + requests[resource] > limit[resource]
+        used[name, resource] + requests[resource] > most
         for name, limit in limits.items()
-        for resource in limit
+        for resource, most in limit.items()
     )
 
 

@@ -61,7 +61,8 @@ class ReclaimRules:
                 after[each] -= loss.amounts
         for each in self.tree.chains[row]:
             after[each] += amounts
-        if fixed and not self._within_quota(row, amounts):
+        asked, chain = amounts > 0, self.tree.chains[row][:-1]
+        if fixed and any(bool((self.fixed[each] + amounts > self.tree.quota[each])[asked].any()) for each in chain):
             return False
         involved = np.flatnonzero((amounts > 0) | np.any([loss.amounts > 0 for loss in losses], axis=0))
         touched = {loss.row for loss in losses if loss.amounts.any()}
@@ -77,7 +78,8 @@ class ReclaimRules:
         if gains == loses:
             return False
         taken = loss.amounts > 0
-        if not self._guarantees_kept(loss, left):
+        guarantee, chain = self.tree.guarantee, self.tree.chains[loss.row][:-1]
+        if any(bool((left[each] - loss.amounts < guarantee[each])[taken].any()) for each in chain):
             return False
         if bool((left[loses] > may[loses])[taken].any()):
             return True
@@ -85,20 +87,6 @@ class ReclaimRules:
         counts = self.tree.quoted & (amounts > 0)
         owed = bool(counts.any()) and bool((self.allocated[gains] + amounts <= quota[gains])[counts].all())
         return owed and bool((left[loses] > quota[loses])[taken].any())
-
-    def _guarantees_kept(self, loss: Loss, left: Amounts) -> bool:
-        taken = loss.amounts > 0
-        return all(
-            bool((left[each] - loss.amounts >= self.tree.guarantee[each])[taken].all())
-            for each in self.tree.chains[loss.row][:-1]
-        )
-
-    def _within_quota(self, row: int, amounts: Amounts) -> bool:
-        asked = amounts > 0
-        return all(
-            bool((self.fixed[each] + amounts <= self.tree.quota[each])[asked].all())
-            for each in self.tree.chains[row][:-1]
-        )
 
     def _levels(self, row: int, touched: Iterable[int]) -> list[tuple[int, int]]:
         """The queue that gains and the one that loses, right below each common ancestor."""

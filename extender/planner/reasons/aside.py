@@ -8,6 +8,11 @@ SHOWN_CHARS = 300
 """Of an error's text, which may hold what the user wrote."""
 
 pod = "pod {pod} cannot be evaluated: {why}".format
+MIN_MEMBER = "its minMember is"
+PODS = "it has"
+JOB_PODS = "its Job asks for"
+JOB_TASKS = "its Job has"
+NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
 asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format
 too_many_sub_groups = "it has {count} {limit.unit} by labels; at most {limit.value} are allowed".format

@@ -9,7 +9,6 @@ from extender.planner.framework.session import Session
 from extender.planner.scaleup.voices import Bucket
 from extender.planner.scaleup.wishes import annotated, evictable_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
 from muster.api.names import SAFE_TO_EVICT
 
 PER_S = 20.0
@@ -38,16 +37,10 @@ class Evictions:
             if known is not None and known[0] is gang and known[1] == value:
                 self._settled[gang.uid] = known
             elif self._bucket.left >= 1:
-                wrong = [pod for pod in gang.pods if to_be_told(pod, value)]
+                alive = (pod for pod in gang.pods if pod.alive and pod.evictable != value)
+                wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
                 for pod in wrong:
                     if self._bucket.take():
                         session.decide(TellEviction(gang, pod, value))
                 if not wrong:
                     self._settled[gang.uid] = (gang, value)
-
-
-def to_be_told(pod: PodRecord, value: str) -> bool:
-    """Whether a pod on a node says something else, and not by its owner's wish."""
-    if not pod.alive or pod.evictable == value:
-        return False
-    return pod.evictable_by_us if pod.evictable else bool(value)

@@ -6,7 +6,7 @@ A share whose devices nobody knows (somebody else bound the pod) counts as devic
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,24 +46,17 @@ class Devices:
     def grow(self, size: int) -> None:
         """Has this many columns."""
         more = size - len(self.memory)
-        self.memory, self.touched = np.pad(self.memory, (0, more)), np.pad(self.touched, (0, more))
-        self.unknown, self.counted = np.pad(self.unknown, (0, more)), np.pad(self.counted, (0, more))
-        self.volcano, self.pods = np.pad(self.volcano, (0, more)), np.pad(self.pods, (0, more))
-        self.shared = np.pad(self.shared, ((0, more), (0, 0)))
+        for each in fields(self):
+            amounts = getattr(self, each.name)
+            setattr(self, each.name, np.pad(amounts, ((0, more), (0, 0))[: amounts.ndim]))
 
     def copy(self) -> "Devices":
         """Another one with the same amounts."""
-        return Devices(
-            self.memory.copy(), self.volcano.copy(), self.shared.copy(), self.touched.copy(), self.unknown.copy(),
-            self.counted.copy(), self.pods.copy(),
-        )  # fmt: skip
+        return Devices(*(getattr(self, each.name).copy() for each in fields(self)))
 
     def at(self, columns: Amounts | list[int]) -> "Devices":
         """Those of some nodes."""
-        return Devices(
-            self.memory[columns], self.volcano[columns], self.shared[columns], self.touched[columns],
-            self.unknown[columns], self.counted[columns], self.pods[columns],
-        )  # fmt: skip
+        return Devices(*(getattr(self, each.name)[columns] for each in fields(self)))
 
     def emptied(self) -> "Devices":
         """The same GPUs without any pods that share them."""

@@ -73,14 +73,15 @@ def set_aside(group: PodGroup, reason: str, arrival: int) -> GangView:
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
     """Raises LimitError for a gang of which some number is over its limit: admission was bypassed."""
-    asked = [("its minMember is", group.spec.min_member, PODS), ("it has", len(pods), PODS)]
+    words = reasons.aside
+    asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
-        asked += [("its Job asks for", total_replicas(job.spec), PODS), ("its Job has", len(job.spec.tasks), TASKS)]
+        asked += [(words.JOB_PODS, total_replicas(job.spec), PODS), (words.JOB_TASKS, len(job.spec.tasks), TASKS)]
     epoch = max([placement.spec.epoch if placement else 0, *(pod.epoch or 0 for pod in pods)])
-    asked.append(("its next placement would be number", epoch + 1, EPOCH))
+    asked.append((words.NEXT_EPOCH, epoch + 1, EPOCH))
     for what, value, limit in asked:
         if value > limit.value:
-            raise LimitError(reasons.aside.over_limit(what=what, value=value, limit=limit))
+            raise LimitError(words.over_limit(what=what, value=value, limit=limit))
 
 
 def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:

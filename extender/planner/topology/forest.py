@@ -161,8 +161,8 @@ def _level(tree: Tree, level: Level) -> int | None:
     """The number of a level; WHOLE for a tier above all there are, as Volcano has a root of that tier."""
     if isinstance(level, str):
         return tree.level(level)
-    highest = tree.tiers[0] if tree.tiers else 0
-    return WHOLE if level > highest else tree.level_of_tier(level)
+    lower = (number for number, tier in enumerate(tree.tiers) if tier <= level)
+    return WHOLE if level > max(tree.tiers, default=0) else next(lower, None)
 
 
 def _no_level(tree: Tree, level: Level | None) -> str:

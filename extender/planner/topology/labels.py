@@ -22,7 +22,8 @@ class LabelTree:
 
     def __init__(self, name: str, levels: Sequence[str]) -> None:
         self._name, self._levels = name, tuple(levels)
-        self._known = self._empty(0)
+        none = np.full((len(self._levels), 0), -1, dtype=np.int32)
+        self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[tuple[int, str], int]] = [{} for _ in self._levels]
         """Per level (number of the parent, value) → number of the domain."""
@@ -68,7 +69,3 @@ class LabelTree:
                 names.append(f"{self._names[level - 1][parent]}/{value}" if level else value)
             path[level] = parent = number
         return path
-
-    def _empty(self, columns: int) -> Tree:
-        none = np.full((len(self._levels), columns), -1, dtype=np.int32)
-        return Tree(self._name, self._levels, tuple(() for _ in self._levels), none)

@@ -73,10 +73,6 @@ class Tree:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
 
-    def level_of_tier(self, tier: int) -> int | None:
-        """The level that answers for domains of at most this tier; None if every tier is higher."""
-        return next((level for level, known in enumerate(self.tiers) if known <= tier), None)
-
     def path(self, column: int) -> tuple[str, ...]:
         """The names of the domains that a node is in, outermost first; it ends at the first level it is not in."""
         numbers = self.domain_of[:, column]
