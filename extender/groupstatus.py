@@ -23,13 +23,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import format_time
-from muster.api.volcano.scheduling import (
-    POD_GROUPS,
-    ConditionType,
-    PodGroupCondition,
-    PodGroupPhase,
-    PodGroupStatus,
-)
+from muster.api.volcano.scheduling import POD_GROUPS, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 from muster.kube.events import Recorder
@@ -66,13 +60,7 @@ class StatusWriter:
     """Remembers what it said, so that a gang that did not change costs nothing. `wall_s` is seconds since the epoch."""
 
     def __init__(
-        self,
-        client: Client,
-        cluster: Live,
-        recorder: Recorder,
-        writes: Writes,
-        *,
-        wall_s: Callable[[], float],
+        self, client: Client, cluster: Live, recorder: Recorder, writes: Writes, *, wall_s: Callable[[], float]
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -149,10 +137,7 @@ class StatusWriter:
 
     def _write(self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None) -> None:
         meta = gang.group.metadata
-        body = {
-            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-            "status": status_body(status),
-        }
+        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": status_body(status)}
         self._status_at[gang.key] = self._wall_s()
         try:
             group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)

@@ -134,7 +134,7 @@ class PlacementWriter:
     def _create(self, group: ObjectMeta, content: dict[str, object]) -> Placement:
         owner = OwnerReference(
             api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=group.name, uid=group.uid,
-            controller=True, block_owner_deletion=True,
+            controller=True, block_owner_deletion=True
         )  # fmt: skip
         metadata = {
             "name": group.name, "namespace": group.namespace, "ownerReferences": [msgspec.to_builtins(owner)]

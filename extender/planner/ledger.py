@@ -104,9 +104,9 @@ class Ledger:
                 return
             self.close(holder)
         self.entries[holder] = entry
-        _index(self._by_node, entry.node, holder)
+        self._by_node.setdefault(entry.node, set()).add(holder)
         if entry.gang is not None:
-            _index(self._by_gang, entry.gang, holder)
+            self._by_gang.setdefault(entry.gang, set()).add(holder)
         self._count(entry, 1)
 
     def close(self, holder: Hashable) -> Entry | None:
@@ -220,13 +220,6 @@ class Ledger:
         """Whether a write of this holder is under way that would take room."""
         known = self.entries.get(holder)
         return known is not None and known.kind is Kind.ASSUMED
-
-
-def _index(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> None:
-    holders = table.get(key)
-    if holders is None:
-        holders = table[key] = set()
-    holders.add(holder)
 
 
 def _unindex(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> None:

@@ -23,13 +23,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster.gang import Seat
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
-from muster.api.names import (
-    DEFAULT_QUEUE,
-    EPOCH,
-    GROUP_NAME,
-    PODS_SAFE_TO_EVICT,
-    SAFE_TO_EVICT,
-)
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 

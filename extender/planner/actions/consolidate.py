@@ -16,7 +16,7 @@ from extender.planner.actions.fill import fill
 from extender.planner.actions.parts import PartSearch
 from extender.planner.actions.search import place_minimum, there
 from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
-from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView

@@ -21,7 +21,7 @@ from extender.planner.actions.makeroom import budgets_of, expected_to_go, leavin
 from extender.planner.actions.search import chosen_ranks, place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, minimum_wanted
-from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import NO_ROOM

@@ -5,7 +5,7 @@ KAI-Scheduler's action of that name, and Volcano's gangpreempt in spirit: whole 
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.order import by_cost

@@ -7,7 +7,7 @@ nothing is reclaimed.
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.framework.demand import amounts_of, minimum_wanted
-from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.order import across_queues

@@ -17,9 +17,8 @@ from extender.planner.framework import rules
 from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
 from extender.planner.framework.causes import Codes
 from extender.planner.framework.nodeset import NodeSet
-from extender.planner.framework.operations import Eviction, Operation
+from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.reserved import ReservationRules
-from extender.planner.framework.scenario import Scenario
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass

@@ -1,4 +1,4 @@
-"""The entries of a trial's log: members that are given a place, and pods that would leave theirs."""
+"""Trials as data: the entries of a statement's log, and the scenarios of victim searches, which plugins judge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,3 +64,30 @@ class Eviction:
         """The marks that each of them is counted under: fewer, where they are being deleted anyway."""
         marks = self.cls.marks
         return tuple(mark for mark in marks if mark[0] != "staying") if self.pods[0].terminating else marks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Pods of one gang that go together or not at all.
+
+    One pod above the gang's minimum is a chunk; the whole of the rest is one too, since a gang below its minimum is of
+    no use.
+    """
+
+    gang: GangView
+    pods: tuple[PodRecord, ...]
+    amounts: Amounts
+    """The room that they free in all, int64 of shape (resources,)."""
+    moved: bool = False
+    """All of them have a new place within the same scenario: their gang loses no room."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """One way to let a gang start: it gets `requested` if the chunks go."""
+
+    gang: GangView
+    requested: Amounts
+    """The amounts that the gang would get, int64 of shape (resources,)."""
+    chunks: tuple[Chunk, ...]
+    """In the order in which they were taken."""

@@ -19,13 +19,7 @@ LEVELS = 2
 
 
 def shortage(
-    session: Session,
-    gang: GangView | None,
-    pod_set: PodSetView,
-    wanted: int,
-    placed: int,
-    *,
-    kind: Wanted = "together",
+    session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *, kind: Wanted = "together"
 ) -> Shortage:
     """Counts why `wanted` pods of this set do not all fit into what is free now (`ever`: into the empty cluster)."""
     cls, order = pod_set.cls, session.snapshot.order

@@ -8,8 +8,8 @@ go at any time. The gang's time counts from the start of its life (`status.start
 from collections.abc import Mapping
 from typing import Any
 
+from extender.planner.framework.operations import Scenario
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
-from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView

@@ -14,8 +14,7 @@ from extender.planner.fairshare.tree import Shares
 from extender.planner.fairshare.usage import UsageBook
 from extender.planner.framework.answers import QueueRefusal, QueueStanding
 from extender.planner.framework.demand import minimum_amounts
-from extender.planner.framework.operations import Eviction, Operation
-from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView

@@ -56,9 +56,7 @@ class QueueUse:
 
 
 def _add(uses: dict[str, Use], name: str, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-    use = uses.get(name)
-    if use is None:
-        use = uses[name] = Use()
+    use = uses.setdefault(name, Use())
     use.add(requests, sign, leaving=leaving)
     if not use.staying and not use.leaving:
         del uses[name]

@@ -11,7 +11,7 @@ Whatever fails is undone, so that the session is as before.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from extender.planner.framework.scenario import Chunk, Scenario
+from extender.planner.framework.operations import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts

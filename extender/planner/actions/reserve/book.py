@@ -20,7 +20,7 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.find import earliest, soonest_empty
-from extender.planner.actions.reserve.reservation import Reservation, left_to, still_reserved
+from extender.planner.actions.reserve.reservation import Reservation, as_written, left_to
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.reserved import LeftFree, ReservationMode
@@ -81,16 +81,13 @@ class Book:
             full = gang.queue in self._live or len(self._live) >= self._rules.heads
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
-            found = self._session.attempt(gang, self._told)
+            found = self._session.attempt(gang, lambda session, gang: as_written(session, gang, self._known_releases()))
             untimed = found is not None and found.at is None and not found.written
             if found is not None and not (untimed and not patience_is_over(self._session, gang)):
                 self._live[gang.queue] = found
         if self._live:
             mates = [gang for gang in gangs if gang.queue in self._live]
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
-
-    def _told(self, session: Session, gang: GangView) -> Reservation | None:
-        return still_reserved(session, gang, self._known_releases())
 
     def mode(self, queue: str) -> ReservationMode:
         """What gangs of this queue may do behind one that waits for room."""

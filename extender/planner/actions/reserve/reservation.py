@@ -31,7 +31,7 @@ class Reservation(ReservedRoom):
     """The gang's placement says so already."""
 
 
-def still_reserved(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
+def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
     """The reservation that the gang's placement tells of, as it is now; None if it must be given up.
 
     It stands as long as its nodes take the gang when they are empty enough. When that is, is reckoned anew.

@@ -9,9 +9,8 @@ from victims_world import Cluster, victims
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.reclaim import Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, Unschedulable
-from extender.planner.framework.operations import Eviction, Operation
+from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.registry import PlainPlugin
-from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
