@@ -76,14 +76,14 @@ class Extender:
             staleness_grace_s=settings.staleness_grace_s,
             growth_delay_s=settings.growth_delay_s,
         )
-        self._bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
+        bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),
             Prioritize(self._cluster, session=self._last_session),
             Bind(
                 self._cluster,
                 self._barrier,
-                Binder(self._bindings),
+                Binder(bindings),
                 active=self._active,
                 on_release=self._committer.say_binding,
                 session=self._last_session,
@@ -123,7 +123,6 @@ class Extender:
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
-        self._bindings.close()
 
     def stop(self) -> None:
         """Ends them."""

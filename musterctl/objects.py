@@ -15,7 +15,6 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.bus import COMMANDS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.config import context_namespace
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
 from musterctl.cluster import Where, known
 
@@ -34,7 +33,8 @@ def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
     """Return a client, and the namespace: the given one, else that of the kubeconfig's context."""
     if namespace and not _NAME.fullmatch(namespace):
         raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
-    return where.client(), namespace or context_namespace(where.kubeconfig)
+    client = where.client()
+    return client, namespace or client.namespace
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:

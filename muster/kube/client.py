@@ -1,61 +1,51 @@
 """The API client of threads: every call of `muster.kube.loopclient`, made on an event loop while the caller waits."""
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from muster.kube.calls import CONNECTIONS
 from muster.kube.config import Config, load_config
 from muster.kube.errors import Unreachable
-from muster.kube.loop import background_loop, refuse_to_wait_on, runs_on, wait_for
+from muster.kube.loop import background_loop, refuse_to_wait_on, wait_for
 from muster.kube.loopclient import LoopClient
+from muster.kube.reads import CONNECTIONS
 from muster.kube.watch import Watch
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
-
-
-class _Source(Protocol[R_co]):
-    """An asynchronous generator, or what looks like one."""
-
-    def __aiter__(self) -> AsyncIterator[R_co]: ...
-
-    def __anext__(self) -> Awaitable[R_co]: ...
-
-    def aclose(self) -> Coroutine[Any, Any, None]: ...
+T = TypeVar("T")
 
 
 class Steps(Iterator[R], Generic[R]):
-    """What comes one by one from the loop, for a thread that waits for each."""
+    """What a watch or an asynchronous generator of the loop gives, for a thread that waits for each."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, source: _Source[R], where: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
         self._loop = loop
         self._source = source
         self._where = where
 
     def __next__(self) -> R:
-        refuse_to_wait_on(self._loop, self._where)
-        found = wait_for(self._loop, self._step(), self._where)
+        found = self._wait(self._step())
         if not found:
             raise StopIteration
         return found[0]
 
     def close(self) -> None:
         """Ends it, and what it waits for. A watch may be closed from any thread, and twice."""
-        refuse_to_wait_on(self._loop, self._where)
         with suppress(Unreachable):  # the loop has ended, and it with it
-            wait_for(self._loop, self._source.aclose(), self._where)
+            self._wait(self._source.aclose())
 
     async def _step(self) -> list[R]:
         """One more, or none at the end."""
         async for item in self._source:
             return [item]
         return []
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return wait_for(self._loop, coroutine, self._where)
 
 
 def _blocking(
@@ -65,23 +55,9 @@ def _blocking(
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        loop, on_loop = self._both(call.__name__)
-        return wait_for(loop, call(on_loop, *args, **kwargs), call.__name__)
+        return wait_for(self.loop, call(self.on_loop, *args, **kwargs), call.__name__)
 
     return blocking
-
-
-def _opening(
-    call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
-) -> Callable[Concatenate["Client", P], Steps[tuple[str, R]]]:
-    """The call for a thread, which gets what comes one by one."""
-
-    @wraps(call)
-    def opening(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[tuple[str, R]]:
-        loop, on_loop = self._both(call.__name__)
-        return Steps(loop, wait_for(loop, call(on_loop, *args, **kwargs), call.__name__), call.__name__)
-
-    return opening
 
 
 def _stepwise(
@@ -91,10 +67,23 @@ def _stepwise(
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[R]:
-        loop, on_loop = self._both(call.__name__)
-        return Steps(loop, call(on_loop, *args, **kwargs), call.__name__)
+        refuse_to_wait_on(self.loop, call.__name__)
+        return Steps(self.loop, call(self.on_loop, *args, **kwargs), call.__name__)
 
     return stepwise
+
+
+def _opening(
+    call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
+) -> Callable[Concatenate["Client", P], Steps[tuple[str, R]]]:
+    """The call for a thread, which gets what comes one by one from a stream that is open when it returns."""
+    opened = _blocking(call)
+
+    @wraps(call)
+    def opening(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[tuple[str, R]]:
+        return Steps(self.loop, opened(self, *args, **kwargs), call.__name__)
+
+    return opening
 
 
 class Client:
@@ -102,7 +91,7 @@ class Client:
 
     Without a `loop` of its own it uses the one that all clients of the process share, in a thread of its own. It may be
     made before the process forks. A call on the loop's own thread, where it would wait for itself, is a RuntimeError.
-    `on_warning` is called on the loop's thread. For the rest see `muster.kube.calls.Calls`.
+    `on_warning` is called on the loop's thread. For the rest see `muster.kube.reads.Reads`.
     """
 
     get = _blocking(LoopClient.get)
@@ -131,6 +120,8 @@ class Client:
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.server = config.server
+        self.namespace = config.namespace
+        """What the kubeconfig's context names, else "default"."""
         self._make = partial(
             LoopClient,
             config,
@@ -140,10 +131,8 @@ class Client:
             on_warning=on_warning,
         )
         self._given = loop
-        self._lock = threading.Lock()
-        self._made: tuple[asyncio.AbstractEventLoop, LoopClient] | None = None
-        self._left: list[object] = []
-        """Of loops that this process does not run: they are kept, as the process that does uses their connections."""
+        self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
+        """By loop; those of loops that this process does not run belong to the one that it was forked from."""
 
     @classmethod
     def load(
@@ -172,32 +161,16 @@ class Client:
     @property
     def on_loop(self) -> LoopClient:
         """The same client, over the same connections, for those who run on `loop` themselves."""
-        loop, made = self.loop, self._made
-        if made is None or made[0] is not loop:
-            with self._lock:
-                made = self._made
-                if made is None or made[0] is not loop:
-                    self._left.append(made)
-                    made = self._made = (loop, self._make())
-        return made[1]
+        loop = self.loop
+        return self._made.get(loop) or self._made.setdefault(loop, self._make())
 
     def server_time_s(self) -> float | None:
         """What the API server's clock says, in seconds since the epoch, give or take one; None before any answer."""
         return self.on_loop.server_time_s()
 
     def close(self) -> None:
-        """Closes idle connections; calls under way go on."""
-        if self._made is None:
+        """Ends the connections in a moment; a call under way fails as `Unreachable`."""
+        if not self._made:
             return
-        loop, on_loop = self._made
-        if runs_on(loop):
-            on_loop.close()
-        elif loop is self.loop:
-            with suppress(RuntimeError):  # the loop has ended, and the connections with it
-                loop.call_soon_threadsafe(on_loop.close)
-
-    def _both(self, what: str) -> tuple[asyncio.AbstractEventLoop, LoopClient]:
-        """The loop, and what to call on it; RuntimeError where the caller must not wait for that."""
-        loop = self.loop
-        refuse_to_wait_on(loop, what)
-        return loop, self.on_loop
+        with suppress(RuntimeError):  # the loop has ended, and the connections with it
+            self.loop.call_soon_threadsafe(self.on_loop.close)

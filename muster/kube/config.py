@@ -1,194 +1,274 @@
 """Where the API server is and who we are: a kubeconfig file, or the service account of a pod.
 
-Certificates and tokens are read here; whoever has to log in, or goes through a proxy, is left to `muster.kube.logins`.
+The `kubernetes` package reads both, with all that belongs to them: several files, programs to run, logins, proxies.
+Here one small `Config` is made of what it finds, and sentences of what is wrong. These quote nothing of a kubeconfig
+but names: the package's own may quote a whole entry, with the secrets in it.
 """
 
-import base64
-import contextlib
 import os
 import ssl
 import tempfile
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from muster.kube import kubeconfig as files
+import msgspec
+import structlog
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.client.rest import should_bypass_proxies
+from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
 from muster.kube.errors import ConfigurationError
-from muster.kube.kubeconfig import Kubeconfig
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-TOKEN_FRESH_S = 10.0
+log = structlog.get_logger(__name__)
+
 _DEFAULT = "~/.kube/config"
-_PLAIN_USER = frozenset(
-    {"token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"}
-)
-_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
-
-
-def anonymous() -> str | None:
-    """No Authorization header: a client certificate says who we are, or nothing does."""
-    return None
+_TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
+_RENEWED = frozenset({"tokenFile", "auth-provider"})
+"""What of a user may change, so that the package is asked again; of programs it knows itself when they are to be."""
+_CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
+_loading = threading.Lock()
+"""The package keeps the certificates of a kubeconfig in files that all who load one share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """How to reach an API server.
 
-    `authorization` gives the value of the Authorization header for the next request and renews tokens on the way.
-    Certificates are read once, when the configuration is loaded.
+    `authorization` gives the value of the Authorization header for the next request, and may have to read a file or run
+    a program for that; without it there is none. Certificates are read once, when the configuration is loaded.
     """
 
     server: str
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
     proxy: str | None = None
-    authorization: Callable[[], str | None] = anonymous
+    authorization: Callable[[], str] | None = None
+    namespace: str = "default"
+    """What the context of a kubeconfig names."""
 
 
 def load_config(kubeconfig: Path | str | None = None) -> Config:
     """Reads a kubeconfig; "" means the pod's service account, None that if we are in a pod, else the user's default."""
-    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-    in_cluster = kubeconfig == "" or (kubeconfig is None and in_pod)
-    file = _file(kubeconfig)
-    where = "the pod's service account" if in_cluster else f"kubeconfig {file}"
+    in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
+    files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
+    where = "the pod's service account" if in_cluster else f"kubeconfig {files}"
     try:
-        return _of_pod() if in_cluster else _of_file(file)
-    except (OSError, ValueError) as error:
+        return _of_pod() if in_cluster else _of_files(files)
+    except (_UnusableError, OSError) as error:
         raise ConfigurationError(
             f"cannot use {where}: {error}; name a readable file with --kubeconfig or in KUBECONFIG"
-        ) from error
+        ) from None
 
 
-def context_namespace(kubeconfig: Path | str | None = None) -> str:
-    """The namespace that the current context of a kubeconfig names, as kubectl takes it; else "default"."""
-    try:
-        return files.read(_file(kubeconfig)).namespace or "default"
-    except (OSError, ValueError):
-        return "default"  # what is wrong with the file is said when a client is made from it
+class _UnusableError(ValueError):
+    """What is wrong with a configuration, in words that quote no secret."""
 
 
-def tls_of(
-    server: str,
-    *,
-    ca_file: str | None = None,
-    ca_pem: bytes = b"",
-    certificate: str | None = None,
-    key: str | None = None,
-    verify: bool = True,
-) -> ssl.SSLContext | None:
-    """What a connection to the server begins with, files read; None for plain HTTP. ValueError for anything else."""
-    if not server.startswith(("http://", "https://")):
-        raise ValueError(f"the server {server!r} should begin with https:// (or http://)")
-    if server.startswith("http:"):
-        return None
-    context = ssl.create_default_context(cafile=ca_file or None, cadata=ca_pem.decode() if ca_pem else None)
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if certificate:
-        context.load_cert_chain(certificate, key)
-    return context
+class _Variable(msgspec.Struct):
+    name: str
+    value: str
 
 
-def _file(kubeconfig: Path | str | None) -> str:
-    return str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
+class _Program(msgspec.Struct, rename="camel"):
+    command: str
+    api_version: str
+    env: list[_Variable] | None = None
+
+
+class _User(msgspec.Struct):
+    exec: _Program | None = None
+
+
+class _Cluster(msgspec.Struct):
+    server: str = ""
+
+
+class _Context(msgspec.Struct):
+    cluster: str = ""
+    user: str | None = None
+    namespace: str | None = None
+
+
+class _Entry(msgspec.Struct):
+    name: str
+    context: _Context | None = None
+    cluster: _Cluster | None = None
+    user: _User | None = None
+
+
+class _Kubeconfig(msgspec.Struct, rename="kebab"):
+    """The shape of a kubeconfig, as far as errors of the package in it would quote what may be a secret."""
+
+    contexts: list[_Entry]
+    clusters: list[_Entry]
+    users: list[_Entry]
+    current_context: str | None = None
+
+    def context(self) -> _Context:
+        """The current one, of which the cluster and the user are there."""
+        name = self.current_context or ""
+        context = _named("current-context", name, self.contexts, "context").context or _Context()
+        cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _Cluster()
+        if not cluster.server.startswith(("http://", "https://")):
+            raise _UnusableError(f"the server {cluster.server!r} should begin with https:// (or http://)")
+        if context.user:
+            _named(f"context {name}", context.user, self.users, "user")
+        return context
+
+
+def _named(who: str, name: str, entries: list[_Entry], what: str) -> _Entry:
+    known = {each.name: each for each in entries}
+    if name not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise _UnusableError(f"{who} names {name!r}, which is not among its {what}s: {there}")
+    if getattr(known[name], what) is None:
+        raise _UnusableError(f"the entry {name!r} of its {what}s has no `{what}`")
+    return known[name]
 
 
 def _of_pod() -> Config:
-    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
-    if not host or not port:
-        raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod")
-    token = _TokenFile(SERVICE_ACCOUNT / "token").header
-    if _through_proxy():
-        from muster.kube import logins  # noqa: PLC0415 - it takes long to import
-
-        return logins.of_pod(token)
-    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Config(server, tls_of(server, ca_file=str(SERVICE_ACCOUNT / "ca.crt")), authorization=token)
+    found = Configuration()
+    try:
+        load_incluster_config(client_configuration=found)
+    except ConfigException as error:
+        raise _UnusableError(str(error).rstrip(".")) from error
+    return _config(found, _Credentials(found.api_key[_TOKEN], lambda: _header(found)), None)
 
 
-def _of_file(file: str) -> Config:
-    said = files.read(file)
-    named = said.user.get("tokenFile")
-    token = _TokenFile(Path(named)).header if named else None
-    if said.user.keys() - _PLAIN_USER or "proxy-url" in said.cluster or _through_proxy():
-        from muster.kube import logins  # noqa: PLC0415 - it takes long to import
+def _of_files(files: str) -> Config:
+    merger = _merged(files)
+    context = _context(merger)
+    user = merger.config["users"].get_with_name(context.user, safe=True) if context.user else None
+    given = _CREDENTIALS & (user.value.get("user") or {}).keys() if user else frozenset()
+    with _loaded(merger) as found:
+        credentials = None
+        if header := found.api_key.get(_TOKEN):
+            credentials = _Credentials(header, partial(_again, merger if given & _RENEWED else None, found))
+        elif given and not found.cert_file:
+            raise _UnusableError(f"{' and '.join(sorted(given))} of user {context.user!r} gave no credentials")
+        return _config(found, credentials, context.namespace)
 
-        return logins.of_context(file, said.context, token)
-    server = str(said.cluster.get("server") or "").rstrip("/")
+
+def _merged(files: str) -> KubeConfigMerger:
+    """The files as one, as the package merges them."""
+    try:
+        merger = KubeConfigMerger(files)
+    except OSError:
+        raise
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{mark.name} is no YAML, see line {mark.line + 1}" if mark else "it is no YAML"
+        raise _UnusableError(where) from None
+    except Exception:  # noqa: BLE001 - the package stumbles over what it does not expect, in words that may quote it
+        raise _UnusableError(
+            "each file should be a mapping whose `contexts`, `clusters` and `users` are lists of entries with a name"
+        ) from None
+    if merger.config is None:
+        raise _UnusableError("there is no such file")
+    return merger
+
+
+def _context(merger: KubeConfigMerger) -> _Context:
+    content: dict[str, Any] = merger.config.value
+    lists = {name: [each.value for each in content[name]] for name in ("contexts", "clusters", "users")}
+    try:
+        return msgspec.convert(content | lists, _Kubeconfig).context()
+    except msgspec.ValidationError as error:
+        raise _UnusableError(f"it does not have the shape of a kubeconfig: {error}") from None
+
+
+@contextmanager
+def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
+    """What the package makes of it; keys and certificates are in files as long as this lasts."""
+    found = Configuration()
+    with _loading, tempfile.TemporaryDirectory() as folder:
+        try:
+            KubeConfigLoader(
+                config_dict=merger.config,
+                config_persister=merger.save_changes,
+                config_base_path=None,
+                temp_file_path=folder,
+            ).load_and_set(found)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            missing = isinstance(error, ConfigException) and str(error).startswith("File does not exist")
+            raise _UnusableError(str(error) if missing else f"it cannot be read ({type(error).__name__})") from None
+        yield found
+
+
+def _again(merger: KubeConfigMerger | None, found: Any) -> str | None:
+    """The Authorization header as it is now; where there is a merger, the package looks at everything again."""
+    if merger is None:
+        return _header(found)
+    with _loaded(merger) as anew:
+        return _header(anew)
+
+
+def _header(found: Any) -> str | None:
+    """What the package would send; it reads a pod's token again, or runs a program whose credentials have expired."""
+    header: str | None = found.get_api_key_with_prefix(_TOKEN)
+    return header
+
+
+def _config(found: Any, credentials: "_Credentials | None", namespace: str | None) -> Config:
+    server: str = found.host
+    proxied = found.proxy and not should_bypass_proxies(server, found.no_proxy or "")
     return Config(
-        server,
-        _tls(server, said),
-        server_name=said.cluster.get("tls-server-name") or None,
-        authorization=token or _fixed(said.user.get("token")),
+        server=server,
+        tls=_tls(found),
+        server_name=found.tls_server_name or None,
+        proxy=_proxy(found.proxy) if proxied else None,
+        authorization=credentials,
+        namespace=namespace or "default",
     )
 
 
-def _through_proxy() -> bool:
-    return any(name.lower() in _PROXIES and value for name, value in os.environ.items())
+def _tls(found: Any) -> ssl.SSLContext | None:
+    """What a connection to the server begins with; None for plain HTTP."""
+    if found.host.startswith("http:"):
+        return None
+    context = ssl.create_default_context(cafile=found.ssl_ca_cert)
+    if not found.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if found.cert_file:
+        context.load_cert_chain(found.cert_file, found.key_file)
+    return context
 
 
-def _tls(server: str, said: Kubeconfig) -> ssl.SSLContext | None:
-    """Data in the file itself count before files that it names, as for kubectl."""
-    ca_pem = _data(said.cluster, "certificate-authority")
-    pem = _data(said.user, "client-certificate"), _data(said.user, "client-key")
-    with contextlib.ExitStack() as stack:
-        certificate, key = (
-            _written(stack, data) if data else said.user.get(name)
-            for data, name in zip(pem, ("client-certificate", "client-key"), strict=True)
+def _proxy(url: str) -> str:
+    """A proxy that aiohttp can use; its URL may hold a password, so no error shows it."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        kind = parts.scheme if "://" in url else "without a scheme"
+        raise _UnusableError(
+            f"the proxy's URL ({kind}) should begin with http:// or https://, no other proxies can be used: "
+            "change proxy-url or HTTPS_PROXY, or name the server in NO_PROXY"
         )
-        return tls_of(
-            server,
-            ca_file=None if ca_pem else said.cluster.get("certificate-authority"),
-            ca_pem=ca_pem,
-            certificate=certificate,
-            key=key,
-            verify=not said.cluster.get("insecure-skip-tls-verify"),
-        )
+    return url
 
 
-def _data(said: dict[str, Any], name: str) -> bytes:
-    return base64.b64decode(str(said.get(f"{name}-data") or ""))
+class _Credentials:
+    """The Authorization header; while it cannot be asked for again, the last one stays. Thread safe."""
 
-
-def _written(stack: contextlib.ExitStack, pem: bytes) -> str:
-    """A file of our own with this in it, until the stack ends: of a client, OpenSSL reads only files."""
-    file = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
-    file.write(pem)
-    file.flush()
-    return file.name
-
-
-def _fixed(token: object) -> Callable[[], str | None]:
-    return (lambda: f"Bearer {token}") if token else anonymous
-
-
-class _TokenFile:
-    """The bearer token in a file, read again every few seconds: whoever renews it writes it anew.
-
-    While it cannot be read, the last token stays.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, header: str, ask: Callable[[], str | None]) -> None:
+        self._header = header.strip()
+        self._ask = ask
         self._lock = threading.Lock()
-        self._header = self._read()
-        self._fresh_until = time.monotonic() + TOKEN_FRESH_S
 
-    def header(self) -> str:
+    def __call__(self) -> str:
         with self._lock:
-            now = time.monotonic()
-            if now >= self._fresh_until:
-                with contextlib.suppress(OSError, ValueError):
-                    self._header = self._read()
-                self._fresh_until = now + TOKEN_FRESH_S
+            try:
+                self._header = (self._ask() or self._header).strip()
+            except Exception as error:  # noqa: BLE001 - the package's words may quote a secret, so only the kind is told
+                log.warning("credentials not renewed, the last ones stay", why=type(error).__name__)
             return self._header
-
-    def _read(self) -> str:
-        token = self._file.read_text(encoding="utf-8").strip()
-        if not token:
-            raise ValueError(f"{self._file} is empty; it should hold a token")
-        return f"Bearer {token}"

@@ -5,6 +5,7 @@ Exception
 └── APIError                a request did not succeed
     ├── Unreachable         no answer: network, time limit, TLS (status 0)
     ├── Undecodable         an answer that is not what the API promises (status 200)
+    │   └── TooLarge        an answer of more bytes than are read
     ├── BadRequest          400
     ├── Unauthorized        401
     ├── Forbidden           403
@@ -71,6 +72,10 @@ class Undecodable(APIError):
     """The API server's answer does not have the promised shape."""
 
 
+class TooLarge(Undecodable):
+    """The API server's answer has more bytes than are read."""
+
+
 class BadRequest(APIError):
     """The request makes no sense to the API server."""
 
@@ -135,7 +140,7 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     """The error that an answer stands for; a body that is no Status (a proxy's, say) becomes the message."""
     try:
         answer = msgspec.json.decode(body, type=Status)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         answer = Status(message=body[:_SHOWN_CHARS].decode(errors="replace").strip())
     code = status or answer.code
     kind = _BY_REASON.get(answer.reason) or _BY_STATUS.get(code)

@@ -4,9 +4,9 @@ Recording never blocks and never fails the caller: events wait in a bounded queu
 event that repeats is one object whose count grows.
 """
 
+import platform
 import random
 import secrets
-import socket
 import threading
 import time
 from collections import OrderedDict
@@ -72,7 +72,7 @@ class Recorder:
         self._client = client
         self._component = component
         self._wall_s = wall_s
-        self._host = socket.gethostname()
+        self._host = platform.node()
         self._changed = threading.Condition()
         self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
         self._writing = False

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -42,13 +42,12 @@ class _Background:
     """A loop in a daemon thread, until the process ends."""
 
     def __init__(self) -> None:
-        started: concurrent.futures.Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = (
-            concurrent.futures.Future()
-        )
+        started: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
         prefer_the_loop()
+        self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="kube", daemon=True)
         self._thread.start()
-        self.loop, self._stop = started.result()
+        self.loop = started.result()
 
     @property
     def alive(self) -> bool:
@@ -61,12 +60,10 @@ class _Background:
             self.loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_STOP_S)
 
-    @staticmethod
-    def _run(started: "concurrent.futures.Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    def _run(self, started: "concurrent.futures.Future[asyncio.AbstractEventLoop]") -> None:
         async def until_the_end() -> None:
-            stop = asyncio.Event()
-            started.set_result((asyncio.get_running_loop(), stop))
-            await stop.wait()
+            started.set_result(asyncio.get_running_loop())
+            await self._stop.wait()
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(until_the_end())
@@ -131,80 +128,30 @@ def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
         )
 
 
-class _Waited(Generic[T]):
-    """A coroutine on the loop that a thread waits for.
-
-    What asyncio.run_coroutine_threadsafe does, at half its price: it takes two futures and another turn of the loop.
-    """
-
-    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
-        self._coroutine = coroutine
-        self._loop = loop
-        self._task: asyncio.Task[None] | None = None
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._finished = False
-        self._results: list[T] = []
-        self._error: BaseException | None = None
-
-    def result(self) -> T:
-        """Has the coroutine run and waits for it; CancelledError if the loop ends first."""
-        try:
-            self._loop.call_soon_threadsafe(self._begin)
-        except RuntimeError as ended:
-            self._coroutine.close()
-            raise asyncio.CancelledError from ended
-        while not self._done.acquire(timeout=_LOOK_S):
-            if self._loop.is_closed():
-                raise asyncio.CancelledError
-        error, self._error = self._error, None  # its frames have us: nothing of ours is to have it
-        if error is None:
-            return self._results[0]
-        try:
-            raise error
-        finally:
-            del error
-
-    def cancel(self) -> None:
-        """Ends the coroutine, unless it has ended."""
-        if not self._finished:
-            with suppress(RuntimeError):  # the loop has ended, and it with it
-                self._loop.call_soon_threadsafe(self._end)
-
-    def _begin(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def _end(self) -> None:
-        if self._task is None:
-            self._coroutine.close()
-        else:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        try:
-            self._results.append(await self._coroutine)
-        except asyncio.CancelledError as error:
-            self._error = error
-            raise
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
-            self._error = error
-        finally:
-            self._finished = True
-            self._done.release()
-
-
 def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], where: str) -> T:
-    """What a coroutine gives, which runs on the loop; a caller that is interrupted ends it. Not for the loop's thread.
+    """What a coroutine gives, which runs on the loop; a caller that is interrupted ends it.
 
-    `Unreachable` if the loop ends first.
+    RuntimeError on the loop's own thread, `Unreachable` if the loop ends first.
     """
-    waited = _Waited(coroutine, loop)
     try:
-        return waited.result()
-    except asyncio.CancelledError as error:
+        refuse_to_wait_on(loop, where)
+        answer = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError as error:
+        coroutine.close()
+        if loop.is_closed():
+            raise _ended(where) from error
+        raise
+    try:
+        while not answer.done():
+            with suppress(TimeoutError):  # of this look, or the coroutine's own, which is raised below
+                return answer.result(_LOOK_S)
+            if loop.is_closed():
+                answer.cancel()
+        return answer.result()
+    except concurrent.futures.CancelledError as error:
         raise _ended(where) from error
     except BaseException:
-        waited.cancel()
+        answer.cancel()
         raise
 
 

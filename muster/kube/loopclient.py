@@ -1,6 +1,6 @@
 """The API client of an event loop: typed calls on `Resource` descriptors.
 
-`reads` has the calls that change nothing and `calls` what all of them promise; here are those that write. There is no
+`reads` has the calls that change nothing, and what all of them promise; here are those that write. There is no
 "replace": the wire types are trimmed, and writing one back would drop what they leave out.
 
 `muster.kube.client` is the same client for threads.
@@ -13,9 +13,8 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
-from muster.kube.calls import given
 from muster.kube.codec import content_of
-from muster.kube.reads import Reads
+from muster.kube.reads import Reads, given
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
@@ -27,9 +27,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
 from muster.kube.metrics import RELISTS, RESTARTS
-from muster.kube.mirror import Handler, Mirror
-from muster.kube.reads import FIRST_OBJECTS
-from muster.kube.store import Store
+from muster.kube.store import Handler, Mirror, Store
 
 T = TypeVar("T", bound=Object)
 
@@ -82,11 +80,10 @@ class Reflector(Generic[T]):
         self._client = client
         self._resource = resource
         self._namespace = namespace
-        self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
+        self._selectors: dict[str, Any] = {"label_selector": label_selector, "field_selector": field_selector}
         self._monotonic_s = monotonic_s
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
-        self._first_page = FIRST_OBJECTS
         self._version = ""
         self._listed = self._watched = False
         self._synced = threading.Event()
@@ -196,24 +193,23 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Makes the store equal to a full list, page by page: of a long one only some pages are in memory at once."""
+        """Makes the store equal to a full list, page by page: of a long one only some pages are in memory at once.
+
+        An object that cannot be read stays as it was last seen, as it does in a watch.
+        """
         if self._listed:
             self.relists += 1
             RELISTS.labels(self._resource.plural).inc()
         self._listed = True
         found: set[str] = set()
         pages = self._client.on_loop.pages(
-            self._resource, self._namespace, **self._selectors, first=self._first_page, timeout_s=_LIST_TIMEOUT_S
+            self._resource, self._namespace, **self._selectors, timeout_s=_LIST_TIMEOUT_S
         )
-        try:
-            async with aclosing(pages):
-                async for page in pages:
-                    await self._in_steps(self.mirror.put_all(page, found))
-                    version = page.metadata.resource_version
-        except Gone:
-            self._first_page = 0  # compacted between two pages: next time everything in one
-            raise
-        self._first_page = FIRST_OBJECTS
+        async with aclosing(pages):
+            async for page in pages:
+                await self._in_steps(self.mirror.put_all(page, found))
+                found.update(page.left_out)
+                version = page.metadata.resource_version
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
         self._synced.set()

@@ -1,53 +1,73 @@
-"""One HTTP exchange with the API server: connections, credentials, time limits, errors, metrics.
+"""HTTP exchanges with the API server: aiohttp's connections, and our credentials, time limits, errors and metrics.
 
-Nothing is retried here: whoever asks knows whether asking twice is harmless.
+Nothing is sent twice here: whoever asks knows whether asking twice is harmless. (Only a GET or DELETE over a kept
+connection that turns out to be broken is sent again, by aiohttp.)
 """
 
 import asyncio
+import io
 import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from muster.kube.answer import Answer, Headers
-from muster.kube.config import Config, anonymous
-from muster.kube.connections import Connections, Request
-from muster.kube.errors import Unreachable, error_of
+import aiohttp
+from yarl import URL
+
+from muster.kube.config import Config
+from muster.kube.errors import TooLarge, Unreachable, error_of
 from muster.kube.metrics import REQUEST_SECONDS, REQUESTS
 
 JSON = "application/json"
+MOST_BYTES = 32 * 1024 * 1024
+"""No answer and no line of a watch may have more: the API server takes no object of more than a few megabytes."""
+BROKEN = (aiohttp.ClientError, OSError, UnicodeError)
+"""What goes wrong on the way to an answer, or in the middle of it."""
 
-_CONNECT_TIMEOUT_S = 5.0
-_CREDENTIALS_S = 5.0
-"""How long an Authorization header is sent before it is asked for again; it has its own idea of when it is stale."""
+_CONNECT_S = 5.0
+_KEPT_S = 60.0
+"""How long a connection that nothing needs stays open."""
+_CREDENTIALS_S = 10.0
+"""How long an Authorization header is sent before it is asked for again."""
 _FIRST_ERROR = 400
+_SHOWN_CHARS = 500
+_MOST_AT_ONCE_BYTES = 1024 * 1024
+"""Of a body that is handed over as a whole; of a larger one aiohttp wants a file, so that the loop is not held up."""
 # prometheus_client makes a key of labels under a lock, each time it is asked
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
-# 299 - "what is wrong"; the text is quoted, and sent as UTF-8 where HTTP knows only Latin-1.
+_keepers: set[asyncio.Task[None]] = set()
+"""Of all sessions that are open: a loop alone does not keep a task that waits from being collected."""
+# 299 - "what is wrong"; the text is quoted.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
 
 class Transport:
-    """Sends requests to one API server, and says what the answers mean. Used on one loop.
+    """Sends requests to one API server, and says what the answers mean. Used on one loop, with which it ends.
 
-    At most `connections` are sent at once, the others wait for their turn. `on_warning` is told what the API server
-    warns of, also when it refuses; without it, nobody looks.
+    At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
+    `on_warning` is told what the API server warns of, also when it refuses; without it, the warnings are not read.
     """
 
     def __init__(
         self, config: Config, *, user_agent: str, connections: int, on_warning: Callable[[str], None] | None = None
     ) -> None:
+        self._config = config
         self._on_warning = on_warning
         self._heard: tuple[str, float] | None = None
-        self._prefix = urlsplit(config.server).path.rstrip("/")
-        self._headers = {"user-agent": user_agent, "accept": JSON}
+        self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
+        self._proxy, self._to_proxy = _proxy(config.proxy)
+        if config.server.startswith("http:"):  # the proxy reads the request itself
+            self._headers |= self._to_proxy
         self._credentials = _Credentials(config.authorization)
-        self._connections = Connections(config, connections)
+        self._turns = asyncio.Semaphore(connections)
+        self._session: aiohttp.ClientSession | None = None
+        self._keeper: asyncio.Task[None] | None = None
 
     def server_time_s(self) -> float | None:
         """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
@@ -68,102 +88,199 @@ class Transport:
         resource: str,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         query: Mapping[str, str] | None = None,
         timeout_s: float,
     ) -> bytes:
         """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
-        where = f"{method} {path}"
-        request = await self._request(method, path, query, body, content_type)
-        async with self._connections.turns:
-            with measured(where, verb, resource) as asked:
-                answer = await self._connections.exchange(request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s)
-                asked.code = answer.status
-                self._judge(where, answer.status, answer.headers, answer.data)
-                return answer.data
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
+        limit = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _CONNECT_S))
+        async with self._turns:
+            with measured(f"{method} {path}", verb, resource, timeout_s) as asked:
+                answer = await self._send(method, path, query, headers, limit, body)
+                async with answer:
+                    asked.code = answer.status
+                    data = await _rest(answer, asked.where)
+                self._judge(answer, data, asked.where)
+                return data
 
-    async def stream(self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float) -> Answer:
-        """An answer that has begun within `timeout_s`, to be read and closed; raises the `APIError` that fits."""
-        where = f"GET {path}"
-        request = await self._request("GET", path, query, None, "")
-        with measured(where, "watch", resource) as asked:
-            answer = await self._connections.stream(request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s)
-            asked.code = answer.status
-            try:
-                async with asyncio.timeout(timeout_s):
-                    refusal = await answer.rest() if answer.status >= _FIRST_ERROR else b""
-                self._judge(where, answer.status, answer.headers, refusal)
-            except BaseException:
-                answer.close()
-                raise
-            return answer
+    async def stream(
+        self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float | None = None
+    ) -> aiohttp.ClientResponse:
+        """An answer that has begun within `timeout_s`, to be read and closed; raises the `APIError` that fits.
+
+        While it is read it breaks off (TimeoutError) when nothing comes for `silence_s`.
+        """
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=min(timeout_s, _CONNECT_S), sock_read=silence_s)
+        with measured(f"GET {path}", "watch", resource, timeout_s) as asked:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._send("GET", path, query, {}, limit)
+                asked.code = answer.status
+                try:
+                    refusal = await _rest(answer, asked.where) if answer.status >= _FIRST_ERROR else b""
+                    self._judge(answer, refusal, asked.where)
+                except BaseException:
+                    answer.close()
+                    raise
+                return answer
 
     def close(self) -> None:
-        """Closes idle connections; requests under way go on."""
-        self._connections.close()
+        """Ends all connections in a moment; a request under way fails, a later one opens new ones."""
+        keeper, self._keeper, self._session = self._keeper, None, None
+        if keeper is not None:
+            keeper.cancel()
 
-    async def _request(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
-    ) -> Request:
-        more = {"content-type": content_type} if body is not None else {}
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: dict[str, str],
+        limit: aiohttp.ClientTimeout,
+        body: bytes | None = None,
+    ) -> aiohttp.ClientResponse:
+        headers = self._headers | headers
         if authorization := await self._credentials.header():
-            more["authorization"] = authorization
-        target = self._prefix + path
-        return Request(method, f"{target}?{urlencode(query)}" if query else target, body, {**self._headers, **more})
+            headers["Authorization"] = authorization
+        target = self._config.server + path
+        if " " in target or not target.isprintable():  # it may come from a manifest, and would be two requests
+            raise ValueError("a request with a line break or a space where none may be")
+        return await self._open().request(
+            method,
+            URL(f"{target}?{urlencode(query)}" if query else target, encoded=True),
+            data=io.BytesIO(body) if body and len(body) > _MOST_AT_ONCE_BYTES else body,
+            headers=headers,
+            proxy_headers=self._to_proxy,
+            timeout=limit,
+            allow_redirects=False,
+            server_hostname=self._config.server_name,
+        )
 
-    def _judge(self, where: str, status: int, headers: Headers, data: bytes) -> None:
+    def _open(self) -> aiohttp.ClientSession:
+        """The session of the running loop, made when it is first needed."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_KEPT_S, ssl=self._config.tls or True, socket_factory=_watched_socket
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                proxy=self._proxy,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+            self._keeper = asyncio.get_running_loop().create_task(_keep(self._session), name="connections")
+            _keepers.add(self._keeper)
+            self._keeper.add_done_callback(_keepers.discard)
+        return self._session
+
+    def _judge(self, answer: aiohttp.ClientResponse, data: bytes, where: str) -> None:
         """Notes what every answer tells, and raises the error that it stands for, if it does."""
-        if date := headers.get("date"):
+        headers = answer.headers
+        if date := headers.get("Date"):
             self._heard = (date, time.monotonic())
         if self._on_warning:
-            for text in warnings_of(headers.get_all("warning")):
+            for text in warnings_of(headers.getall("Warning", ())):
                 self._on_warning(text)
-        if status >= _FIRST_ERROR:
-            raise error_of(status, data, where=where, retry_after=headers.get("retry-after"))
+        if answer.status >= _FIRST_ERROR:
+            raise error_of(answer.status, data, where=where, retry_after=headers.get("Retry-After"))
 
 
 class _Credentials:
     """The Authorization header. It is asked for in a thread: a program may have to be run for it."""
 
-    def __init__(self, ask: Callable[[], str | None]) -> None:
+    def __init__(self, ask: Callable[[], str] | None) -> None:
         self._ask = ask
         self._asking = asyncio.Lock()
         self._header: str | None = None
-        self._fresh_until = float("inf") if ask is anonymous else float("-inf")
+        self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
         """Its value now; None where it is not needed."""
-        if time.monotonic() >= self._fresh_until:
+        if self._ask is not None and time.monotonic() >= self._fresh_until:
             async with self._asking:
-                if time.monotonic() >= self._fresh_until:  # who waited for another's question has its answer
+                if time.monotonic() >= self._fresh_until:  # a question that was waited for has answered this one, too
                     self._header = await asyncio.to_thread(self._ask)
                     self._fresh_until = time.monotonic() + _CREDENTIALS_S
         return self._header
 
 
+def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
+    """A proxy, and what it is told of us: in the URL a password would stand in errors of aiohttp."""
+    proxy = URL(url) if url else None
+    if proxy is None or not proxy.user:
+        return proxy, {}
+    basic = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
+    return proxy.with_user(None), {"Proxy-Authorization": basic}
+
+
+async def _keep(session: aiohttp.ClientSession) -> None:
+    """Closes a session when this task is cancelled, as all tasks of a loop are at its end."""
+    async with session:
+        await asyncio.get_running_loop().create_future()
+
+
+async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
+    """The body of an answer; `TooLarge`, and the end of its connection, where that is more than may be read."""
+    pieces, size_bytes = [], 0
+    while piece := await answer.content.readany():
+        pieces.append(piece)
+        size_bytes += len(piece)
+        if size_bytes > MOST_BYTES:
+            answer.close()
+            raise TooLarge(f"an answer of more than {MOST_BYTES >> 20} MiB", status=answer.status, where=where)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket whose peer is noticed to have vanished after a minute: a log may be silent for longer than that."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):  # macOS has another name for the first
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
 class Measured:
     """The metrics of one request; `code` is to be set once there is an answer."""
 
-    code = 0
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.code = 0
 
 
 @contextmanager
-def measured(where: str, verb: str, resource: str) -> Iterator[Measured]:
+def measured(where: str, verb: str, resource: str, timeout_s: float) -> Iterator[Measured]:
     """Counts a request and its time, and turns what goes wrong on the way into `Unreachable`."""
     started = time.perf_counter()
-    result = Measured()
+    result = Measured(where)
     try:
         yield result
-    except (OSError, UnicodeError) as error:
+    except BROKEN as error:
         result.code = 0
-        message = f"no answer from the API server: {str(error) or type(error).__name__}"
+        message = f"no answer from the API server: {sentence(error, timeout_s)}"
         raise Unreachable(message, reason=type(error).__name__, where=where) from error
     finally:
         _requests(verb, resource, result.code).inc()
         _seconds(verb, resource).observe(time.perf_counter() - started)
 
 
+def sentence(error: BaseException, timeout_s: float = 0.0) -> str:
+    """What went wrong, of one of `BROKEN`."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy does not connect us to the server: {error.status} {error.message}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"no HTTP answer: {error.message.partition(':')[0]}"  # then it quotes the answer
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection ended before the answer"
+    if isinstance(error, TimeoutError) and not str(error):
+        return f"no answer within {timeout_s:g} s"
+    return str(error)[:_SHOWN_CHARS] or type(error).__name__
+
+
 def warnings_of(headers: Iterable[str]) -> Iterator[str]:
     """The sentences in the Warning headers of an answer."""
     for header in headers:
         for quoted in _WARNING.findall(header):
-            yield _ESCAPED.sub(r"\1", quoted).encode("latin-1").decode(errors="replace")
+            yield _ESCAPED.sub(r"\1", quoted).encode(errors="surrogateescape").decode(errors="replace")

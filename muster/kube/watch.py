@@ -4,13 +4,15 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar, cast
 
+import aiohttp
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import Object
-from muster.kube.answer import Answer
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.kube import split
 from muster.kube.codec import decoder, leave_out
 from muster.kube.errors import Unreachable, error_of
+from muster.kube.transport import BROKEN, MOST_BYTES, sentence
 
 T = TypeVar("T")
 
@@ -29,22 +31,20 @@ class Watch(Generic[T]):
     """Iterates over (type, object) of a stream that is open already; ends when the server ends it or `close` is called.
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as the `APIError` that it stands for
-    (`Gone` when the resource version is too old), a broken stream as `Unreachable`, and so are `silence_s` without a
-    byte. An object that does not decode is logged and left out, so that one odd object cannot blind us for all others.
+    (`Gone` when the resource version is too old), a broken stream as `Unreachable`. An object that cannot be read is
+    logged and left out, so that one odd object cannot blind us for all others; that it is deleted is told by its name.
 
     While an event is not taken, little of what follows is read: the server waits. Used on one loop.
     """
 
-    def __init__(self, answer: Answer, resource: Resource[T], silence_s: float | None = None) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T], most_bytes: int = MOST_BYTES) -> None:
         self._answer = answer
         self._resource = resource
         self._decode = decoder(resource.type).decode
-        self._where = f"watch {resource.plural}"
-        self._cutter = LineCutter()
+        self._most_bytes = most_bytes
+        self._cutter = LineCutter(most_bytes)
         self._lines: deque[bytes] = deque()
         self._closed = False
-        if silence_s is not None:
-            answer.limit_silence(silence_s)
 
     def __aiter__(self) -> "Watch[T]":
         return self
@@ -56,15 +56,15 @@ class Watch(Generic[T]):
                     event = self._event(self._lines.popleft())
                     if event is not None:
                         return event
-                data = await self._answer.read()
+                data = await self._answer.content.readany()
                 if not data:
                     break
                 self._lines.extend(self._cutter.cut(data))
-        except (OSError, msgspec.DecodeError) as error:
+        except (*BROKEN, msgspec.DecodeError) as error:
             if not self._closed:
                 self.close()
-                message = f"the stream broke: {error}"
-                raise Unreachable(message, reason=type(error).__name__, where=self._where) from error
+                where, reason = f"watch {self._resource.plural}", type(error).__name__
+                raise Unreachable(f"the stream broke: {sentence(error)}", reason=reason, where=where) from error
         except BaseException:
             self.close()
             raise
@@ -87,44 +87,74 @@ class Watch(Generic[T]):
         self.close()
 
     def _event(self, line: bytes) -> tuple[str, T] | None:
-        event = _decode_event(line)
-        if event.type == "ERROR":
-            raise error_of(0, bytes(event.object), where=self._where)
-        if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid ("containers": null)
-            metadata = decoder(Object).decode(event.object).metadata
-            return event.type, cast(T, Object(metadata=metadata))  # of a kind that cannot be without a spec, too
+        """The event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
+        if len(line) > self._most_bytes:
+            return self._unreadable(line, f"it has more than {self._most_bytes} bytes")
+        try:
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                raise error_of(0, bytes(event.object), where=f"watch {self._resource.plural}")
+            if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid: "containers": null
+                return event.type, self._named(decoder(Object).decode(event.object).metadata)
+        except RecursionError as error:
+            return self._unreadable(line, error)
         try:
             return event.type, self._decode(event.object)
-        except msgspec.ValidationError as error:
-            leave_out(self._resource, event.object, error)
-            return None
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
+            return self._unreadable(line, error)
+
+    def _unreadable(self, line: bytes, error: Exception | str) -> tuple[str, T] | None:
+        """Leaves an object out, unless it is deleted: that needs no more than its name."""
+        which = split.identity(split.part(line, b"object"))
+        leave_out(self._resource, which, error)
+        if which.name and split.text(split.part(line, b"type")) == "DELETED":
+            metadata = ObjectMeta(name=which.name, namespace=which.namespace, resource_version=which.resource_version)
+            return "DELETED", self._named(metadata)
+        return None
+
+    def _named(self, metadata: ObjectMeta) -> T:
+        """An object of which only the metadata counts: a kind's own type may not do without a spec."""
+        kind = self._resource.type
+        if isinstance(kind, type) and issubclass(kind, Object):
+            return cast(T, Object(metadata=metadata))
+        return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # of who reads objects as plain data
 
 
 class LineCutter:
     """Cuts chunks of any size at the newlines; empty lines and an unfinished last line are left out.
 
-    Pieces of a long line are joined once, when it is complete.
+    Pieces of a long line are joined once, when it is complete. Of a line of more than `most_bytes` the rest is dropped
+    as it comes: what is left is its beginning, and a little longer than `most_bytes`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._pieces: list[bytes] = []
+        self._held_bytes = 0
 
     def cut(self, chunk: bytes) -> list[bytes]:
         """The lines that are complete with this chunk."""
-        *lines, rest = chunk.split(b"\n")
-        if lines and self._pieces:
-            lines[0] = b"".join((*self._pieces, lines[0]))
+        first, *others = chunk.split(b"\n")
+        self._hold(first)
+        lines = []
+        for other in others:
+            lines.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
             self._pieces.clear()
-        if rest:
-            self._pieces.append(rest)
+            self._held_bytes = 0
+            self._hold(other)
         return [line for line in lines if line]
 
+    def _hold(self, piece: bytes) -> None:
+        if piece and self._held_bytes <= self._most_bytes:
+            self._pieces.append(piece)
+            self._held_bytes += len(piece)
 
-async def lines_of(answer: Answer) -> AsyncGenerator[bytes]:
-    """The lines of a stream as they come, however long it is silent; OSError when it breaks off."""
+
+async def lines_of(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """The lines of a stream as they come, however long it is silent; one of `BROKEN` when it breaks off."""
     cutter = LineCutter()
     try:
-        while data := await answer.read():
+        while data := await answer.content.readany():
             for line in cutter.cut(data):
                 yield line
     finally:

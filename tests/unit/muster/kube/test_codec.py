@@ -19,7 +19,7 @@ def content(*items: dict[str, Any], **meta: str) -> bytes:
 
 def test_items_say_what_they_are() -> None:
     """The API server leaves kind and version out of the items of built-in lists; whoever reads an item needs them."""
-    page = Page(PODS, content({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
+    page = Page.read(PODS, content({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
     (pod,), meta = page, page.metadata
     assert (pod.api_version, pod.kind, pod.metadata.name) == ("v1", "Pod", "a")
     assert (meta.resource_version, meta.continue_) == ("7", "next")
@@ -27,14 +27,14 @@ def test_items_say_what_they_are() -> None:
 
 def test_an_empty_list_may_be_null() -> None:
     """Go writes an empty list so."""
-    assert list(Page(PODS, b'{"metadata":{"resourceVersion":"1"},"items":null}')) == []
+    assert list(Page.read(PODS, b'{"metadata":{"resourceVersion":"1"},"items":null}')) == []
 
 
 def test_an_odd_object_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """It is left out, and the log names it."""
     odd = {"metadata": {"name": "odd", "namespace": "ns"}, "status": {"phase": "Dreaming"}}
     others = [{"metadata": {"name": name}} for name in "ab"]
-    page = Page(POD_GROUPS, content(others[0], odd, others[1], resourceVersion="7"))
+    page = Page.read(POD_GROUPS, content(others[0], odd, others[1], resourceVersion="7"))
     assert [group.metadata.name for group in page] == ["a", "b"]
     assert (len(page), page.metadata.resource_version) == (3, "7")
     assert "ns/odd" in capsys.readouterr().out
@@ -43,7 +43,7 @@ def test_an_odd_object_does_not_hide_the_others(capsys: pytest.CaptureFixture[st
 def test_garbage_is_not_an_empty_list() -> None:
     """What is not JSON raises."""
     with pytest.raises(msgspec.DecodeError):
-        Page(PODS, b"oops")
+        Page.read(PODS, b"oops")
 
 
 @pytest.mark.parametrize(

@@ -1,118 +1,156 @@
 """Where the API server is and who we are, as kubeconfig files say it."""
 
+import base64
 import json
 import ssl
 import sys
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeconfigs import kubeconfig, service_account
+from kubernetes.config import incluster_config
 
 from certs.authority import Authority
-from muster.kube.config import Config, context_namespace, load_config
+from muster.kube.config import Config, load_config
 from muster.kube.errors import ConfigurationError
 
+EXPIRED = "2020-01-01T00:00:00Z"
 
-def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:
-    """A kubeconfig file (JSON is YAML)."""
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:6443/prefix/", **cluster}}],
-        "users": [{"name": "me", "user": user}],
-    }
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps(content))
-    return file
+
+def program(script: str, **more: Any) -> dict[str, Any]:
+    """A user whose credentials a program prints."""
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", script], **more}}
+
+
+def prints(status: dict[str, str]) -> str:
+    """A program that gives these credentials, and with them how often it was run, as `runs` beside it."""
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    return f"import json; open('runs', 'a').write('.'); print({json.dumps(credential)!r})"
 
 
 def test_a_token_becomes_a_header(tmp_path: Path) -> None:
     """For every request."""
     config = load_config(kubeconfig(tmp_path, {"token": "secret"}))
     assert config.server == "https://127.0.0.1:6443/prefix"
-    assert config.authorization() == "Bearer secret"
-    assert config.authorization() == "Bearer secret"
+    assert config.authorization is not None
+    assert [config.authorization(), config.authorization()] == ["Bearer secret"] * 2
 
 
-def test_a_token_in_a_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_in_a_file_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever renews it writes the file anew; while it cannot be read, the last one stays."""
-    now = [0.0]
-    monkeypatch.setattr("muster.kube.config.time.monotonic", lambda: now[0])
     (tmp_path / "token").write_text("first\n")
     config = load_config(kubeconfig(tmp_path, {"tokenFile": "token"}))
-    (tmp_path / "token").write_text("second")
+    assert config.authorization is not None
     assert config.authorization() == "Bearer first"
-    now[0] += 11
+    (tmp_path / "token").write_text("second")
     assert config.authorization() == "Bearer second"
     for broken in (lambda: (tmp_path / "token").write_text(""), (tmp_path / "token").unlink):
         broken()
-        now[0] += 11
         assert config.authorization() == "Bearer second"
+    assert "credentials not renewed" in capsys.readouterr().out
     with pytest.raises(ConfigurationError, match="token"):
         load_config(kubeconfig(tmp_path, {"tokenFile": "token"}))
 
 
+def test_a_file_without_a_token_is_an_error(tmp_path: Path) -> None:
+    """It would be a request of nobody."""
+    (tmp_path / "token").touch()
+    with pytest.raises(ConfigurationError, match="tokenFile of user 'me' gave no credentials"):
+        load_config(kubeconfig(tmp_path, {"tokenFile": "token"}))
+
+
+class Later(datetime):
+    """A clock that is two minutes ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "Later":
+        """What it says."""
+        return cls.fromtimestamp(datetime.now(tz).timestamp() + 120, tz)
+
+
 def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that nobody sets: a kubelet renews it every hour or so."""
-    now = [0.0]
-    monkeypatch.setattr("muster.kube.config.time.monotonic", lambda: now[0])
-    ca = Authority.create("a test").cert_pem
-    for name, content in (("token", b"first"), ("ca.crt", ca)):
-        (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
+    """Each minute: a kubelet renews it every hour or so."""
+    service_account(tmp_path, monkeypatch, Authority.create("a test").cert_pem, "first")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     config = load_config("")
-    assert (config.server, config.authorization()) == ("https://127.0.0.1:6443", "Bearer first")
+    assert config.authorization is not None
+    assert (config.server, config.authorization().lower()) == ("https://127.0.0.1:6443", "bearer first")
     (tmp_path / "token").write_text("second")
-    now[0] += 11
-    assert config.authorization() == "Bearer second"
+    monkeypatch.setattr(incluster_config.datetime, "datetime", Later)
+    assert config.authorization().lower() == "bearer second"
 
 
-def test_the_namespace_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the context says; `default` where it says nothing, or where there is no file."""
+def test_the_namespace_of_the_context(tmp_path: Path) -> None:
+    """As the context says; `default` where it says nothing."""
     file = kubeconfig(tmp_path, {"token": "secret"})
-    assert context_namespace(file) == "default"
+    assert load_config(file).namespace == "default"
     content = json.loads(file.read_text())
     content["contexts"][0]["context"]["namespace"] = "team"
     file.write_text(json.dumps(content))
-    assert context_namespace(file) == "team"
-    monkeypatch.setenv("KUBECONFIG", str(file))
-    assert context_namespace() == "team"
-    assert context_namespace(tmp_path / "missing") == "default"
+    assert load_config(file).namespace == "team"
 
 
 def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of a pod; a missing file is an error that says what to do."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"})))
-    assert load_config().authorization() == "Bearer secret"
+    config = load_config()
+    assert config.authorization is not None
+    assert config.authorization() == "Bearer secret"
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     with pytest.raises(ConfigurationError, match=r"kubeconfig .*/missing: "):
         load_config()
 
 
-def test_an_exec_plugin_gives_a_token(tmp_path: Path) -> None:
-    """As cloud providers' kubeconfigs do."""
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": "from-plugin"},
-    }
-    plugin = {
-        "apiVersion": credential["apiVersion"],
-        "command": sys.executable,
-        "args": ["-c", f"print({json.dumps(credential)!r})"],
-        "interactiveMode": "Never",
-    }
-    assert load_config(kubeconfig(tmp_path, {"exec": plugin})).authorization() == "Bearer from-plugin"
+def test_an_exec_plugin_gives_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As cloud providers' kubeconfigs do. It is run again when the token has expired, and not before."""
+    monkeypatch.chdir(tmp_path)
+    config = load_config(kubeconfig(tmp_path, program(prints({"token": "from-plugin"}))))
+    assert config.authorization is not None
+    assert [config.authorization(), config.authorization()] == ["Bearer from-plugin"] * 2
+    assert (tmp_path / "runs").read_text() == "."
+    config = load_config(kubeconfig(tmp_path, program(prints({"token": "short", "expirationTimestamp": EXPIRED}))))
+    assert config.authorization is not None
+    assert [config.authorization(), config.authorization()] == ["Bearer short"] * 2
+    assert (tmp_path / "runs").read_text() == "...."
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit(1)", "print('{}')"], ids=["it fails", "it says nothing"])
+def test_an_exec_plugin_that_gives_nothing_is_an_error(tmp_path: Path, script: str) -> None:
+    """It would be a request of nobody."""
+    with pytest.raises(ConfigurationError, match="exec of user 'me' gave no credentials"):
+        load_config(kubeconfig(tmp_path, program(script)))
 
 
 def test_without_a_token_there_is_no_header(tmp_path: Path) -> None:
     """A client certificate says who we are."""
-    assert load_config(kubeconfig(tmp_path, {})).authorization() is None
+    assert load_config(kubeconfig(tmp_path, {})).authorization is None
+
+
+def test_a_name_and_a_password_are_a_header(tmp_path: Path) -> None:
+    """As some proxies before an API server want it."""
+    config = load_config(kubeconfig(tmp_path, {"username": "me", "password": "secret"}))
+    assert config.authorization is not None
+    assert config.authorization() == "Basic bWU6c2VjcmV0"
+
+
+def id_token(ends_s: int) -> str:
+    """A token of a login that ends then, in seconds since the epoch."""
+    parts = ({"alg": "none"}, {"exp": ends_s})
+    return ".".join(base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts) + ".x"
+
+
+def test_a_login_is_a_header(tmp_path: Path) -> None:
+    """OIDC, while its token lasts; the package renews it."""
+    token = id_token(4_000_000_000)
+    login = {"name": "oidc", "config": {"id-token": token, "client-id": "c", "idp-issuer-url": "https://127.0.0.1:1"}}
+    config = load_config(kubeconfig(tmp_path, {"auth-provider": login}))
+    assert config.authorization is not None
+    assert config.authorization() == f"Bearer {token}"
 
 
 def test_tls_verifies_unless_told_otherwise(tmp_path: Path) -> None:
@@ -154,4 +192,4 @@ def test_a_server_without_a_scheme_is_refused(tmp_path: Path) -> None:
 def test_defaults_are_harmless() -> None:
     """A plain address without anything else."""
     config = Config(server="http://127.0.0.1:1")
-    assert (config.tls, config.proxy, config.authorization()) == (None, None, None)
+    assert (config.tls, config.proxy, config.authorization) == (None, None, None)

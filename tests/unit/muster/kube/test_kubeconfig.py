@@ -1,21 +1,18 @@
-"""kubeconfig files: what they say together, and that it is what the `kubernetes` package reads in them, without it."""
+"""kubeconfig files: what they say together, and what is said of those that cannot be used, which quotes no secret."""
 
 import base64
 import json
 import os
 import ssl
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from kubeconfigs import plain, service_account, write
+from kubernetes.config import kube_config
 
 from certs.authority import Authority
-from muster.kube import kubeconfig, logins
 from muster.kube.config import Config, load_config
 from muster.kube.errors import ConfigurationError
 
@@ -25,29 +22,17 @@ CLIENT = AUTHORITY.issue("me", organizations=["us"], client=True)
 PEM = {"ca": AUTHORITY.cert_pem, "crt": CLIENT.cert_pem, "key": CLIENT.key_pem}
 
 
-def write(file: Path, content: dict[str, Any]) -> str:
-    """A kubeconfig (JSON is YAML)."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content))
-    return str(file)
-
-
-def plain(cluster: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
-    """A file with one context."""
-    return {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": user}],
-    }
+def header(config: Config) -> str | None:
+    """What is sent."""
+    return config.authorization() if config.authorization else None
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:
-    """As kubectl merges them: the first that says something wins, missing files say nothing, paths are their file's."""
+    """As the package merges them: of entries of a name the first counts, of `current-context` the last."""
     first = {
         "current-context": "b",
         "contexts": [{"name": "a", "context": {"user": "me", "cluster": "x"}}],
-        "clusters": [{"name": "x", "cluster": {"server": "first", "certificate-authority": "../ca"}}],
+        "clusters": [{"name": "x", "cluster": {"server": "http://first"}}],
     }
     second = {
         "current-context": "a",
@@ -55,39 +40,62 @@ def test_several_files_are_one(tmp_path: Path) -> None:
             {"name": "b", "context": {"user": "other", "cluster": "x", "namespace": "team"}},
             {"name": "a", "context": {"user": "other", "cluster": "x"}},
         ],
-        "clusters": [{"name": "x", "cluster": {"server": "second"}}],
-        "users": [{"name": "me", "user": {"tokenFile": "mine"}}, {"name": "other", "user": {"tokenFile": "/theirs"}}],
+        "clusters": [{"name": "x", "cluster": {"server": "http://second"}}],
+        "users": [{"name": "me", "user": {"tokenFile": "mine"}}, {"name": "other", "user": {"token": "theirs"}}],
     }
     files = [write(tmp_path / "one" / "first", first), str(tmp_path / "missing"), write(tmp_path / "two" / "s", second)]
-    cluster = {"server": "first", "certificate-authority": str(tmp_path / "one" / "../ca")}
-    both = kubeconfig.read(os.pathsep.join(files))
-    assert both == kubeconfig.Kubeconfig("b", "team", cluster, {"tokenFile": "/theirs"})
-    write(tmp_path / "one" / "first", {**first, "current-context": "a"})
-    both = kubeconfig.read(os.pathsep.join(files))
-    assert both == kubeconfig.Kubeconfig("a", "", cluster, {"tokenFile": str(tmp_path / "two" / "mine")})
+    (tmp_path / "two" / "mine").write_text("of the second's folder")
+    config = load_config(os.pathsep.join(files))
+    assert (config.server, config.namespace, header(config)) == (
+        "http://first", "default", "Bearer of the second's folder",
+    )  # fmt: skip
+    del second["current-context"]
+    write(tmp_path / "two" / "s", second)
+    config = load_config(os.pathsep.join(files))
+    assert (config.server, config.namespace, header(config)) == ("http://first", "team", "Bearer theirs")
+
+
+ONE = "current-context: a\ncontexts: [{name: a, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: %s}]\n"
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a: [", "is no YAML, see line 1"),
+        ("a: [", "config is no YAML, see line 1"),
         ('users:\n- {name: a, user: {token: "geheim', "is no YAML, see line 2"),
         ("users:\n- {name: a, user: {token: geheim\nb: *geheim", "is no YAML, see line 3"),
-        ("", "is empty"),
-        ("- a", "not a mapping"),
+        ("", "should be a mapping"),
+        ("- a", "should be a mapping"),
         ("contexts: []", "current-context names '', which is not among its contexts: none"),
         ("current-context: b\ncontexts: [{name: a}, {name: c}]", "'b', which is not among its contexts: a, c"),
         ("current-context: a\ncontexts: [{name: a, context: {cluster: x}}]", "context a names 'x', .* clusters: none"),
-        ("current-context: a\ncontexts: [{context: {}}]", "each of `contexts` should have a name"),
-        ("users: [{name: a, user: 5}]", "each of `users` should have a name and a `user`"),
+        (ONE % "{server: http://s}", "context a names 'u', which is not among its users: none"),
+        (ONE % "{server: http://s}" + "users: [{name: u, user: {token: geheim}}, {user: geheim}]", "lists of entries"),
+        ("current-context: a\ncontexts: [{context: {}}]", "missing required field `name`"),
+        ("users: [{name: a, user: 5}]", r"Expected `object . null`, got `int` - at `\$.users"),
+        (
+            ONE % "{server: http://s}"
+            + "users: [{name: u, user: {exec: {apiVersion: v1, command: geheim, env: [{name: PASSWORD, geheim: x}]}}}]",
+            "missing required field `value`",
+        ),
+        (ONE % "{server: 5}" + "users: [{name: u}]", "Expected `str`, got `int`"),
+        (ONE % "{}", "the server '' should begin with https://"),
+        (ONE % "{server: http://s}" + "users: [{name: u}]", "the entry 'u' of its users has no `user`"),
+        (
+            ONE % "{server: https://s}" + "users: [{name: u, user: {client-certificate-data: geheim}}]",
+            "it cannot be read",
+        ),
+        (ONE % "{server: https://s}" + "users: [{name: u, user: {client-key: k}}]", "File does not exist: .*/k"),
     ],
-)
-def test_what_is_wrong_is_said(tmp_path: Path, content: str, said: str) -> None:
-    """With what there is instead, and without what may be a secret."""
+)  # fmt: skip
+def test_what_is_wrong_is_said(
+    tmp_path: Path, content: str, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """With what there is instead, and without what may be a secret; the package's own words are not printed."""
     (tmp_path / "config").write_text(content)
     with pytest.raises(ConfigurationError, match=said) as caught:
         load_config(tmp_path / "config")
-    assert "geheim" not in str(caught.value)
+    assert "geheim" not in "".join((str(caught.value), *capfd.readouterr(), caplog.text))
 
 
 def test_a_pipe_will_do(tmp_path: Path) -> None:
@@ -96,42 +104,24 @@ def test_a_pipe_will_do(tmp_path: Path) -> None:
     content = plain({"server": "http://127.0.0.1:1"}, {"token": "secret"})
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit((tmp_path / "pipe").write_text, json.dumps(content))
-        assert load_config(tmp_path / "pipe").authorization() == "Bearer secret"
+        assert header(load_config(tmp_path / "pipe")) == "Bearer secret"
         writing.result()
 
 
 def test_the_service_account_of_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its token, and only its own authority; by an address of either kind."""
     SERVING.save(tmp_path, "serving")
-    (tmp_path / "token").write_text("secret")
-    (tmp_path / "ca.crt").write_bytes(AUTHORITY.cert_pem)
-    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
+    service_account(tmp_path, monkeypatch, AUTHORITY.cert_pem, "secret")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     config = load_config("")
-    assert (config.server, config.authorization()) == ("https://[fd00::1]:443", "Bearer secret")
+    assert (config.server, (header(config) or "").lower()) == ("https://[fd00::1]:443", "bearer secret")
     assert handshake(config, tmp_path) == "nobody"
     (tmp_path / "ca.crt").write_bytes(Authority.create("another").cert_pem)
     assert handshake(load_config(""), tmp_path) == "CERTIFICATE_VERIFY_FAILED"
     monkeypatch.delenv("KUBERNETES_SERVICE_PORT")
-    with pytest.raises(ConfigurationError, match="KUBERNETES_SERVICE_PORT are not set, so this is no pod"):
+    with pytest.raises(ConfigurationError, match="cannot use the pod's service account: Service host/port is not set"):
         load_config("")
-
-
-def test_who_logs_in_is_of_the_same_context(tmp_path: Path) -> None:
-    """That of the first file; and a file with a token counts before a login."""
-    first = {**plain({"server": "http://first"}, {"username": "me", "password": "secret"}), "current-context": "here"}
-    second = plain({"server": "http://second"}, {"token": "secret"})
-    second["current-context"] = "there"
-    second["contexts"] = [{"name": "there", "context": {"cluster": "d", "user": "v"}}]
-    second["clusters"][0]["name"], second["users"][0]["name"] = "d", "v"
-    files = os.pathsep.join((write(tmp_path / "first", first), write(tmp_path / "second", second)))
-    config = load_config(files)
-    assert (config.server, config.authorization()) == ("http://first", "Basic bWU6c2VjcmV0")
-    (tmp_path / "token").write_text("of a file")
-    first["users"][0]["user"] |= {"tokenFile": "token", "token": "in the kubeconfig"}
-    write(tmp_path / "first", first)
-    assert load_config(files).authorization() == "Bearer of a file"
 
 
 def test_the_environment_may_name_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +131,7 @@ def test_the_environment_may_name_a_proxy(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     file = write(tmp_path / "config", plain({"server": "https://api.example"}, {"token": "secret"}))
     assert load_config(file).proxy == "http://proxy.example:3128"
-    (tmp_path / "token").write_text("secret")
-    (tmp_path / "ca.crt").write_bytes(AUTHORITY.cert_pem)
-    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
-    for name in ("token", "cert"):
-        file = str(tmp_path / {"token": "token", "cert": "ca.crt"}[name])
-        monkeypatch.setattr(f"kubernetes.config.incluster_config.SERVICE_{name.upper()}_FILENAME", file)
+    service_account(tmp_path, monkeypatch, AUTHORITY.cert_pem, "secret")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert load_config("").proxy == "http://proxy.example:3128"
@@ -161,35 +146,20 @@ def as_file_or_data(name: str, pem: str, *, data: bool) -> dict[str, str]:
     return {f"{name}-data": base64.b64encode(PEM[pem]).decode(), name: "not there"}
 
 
-clusters = st.fixed_dictionaries(
-    {"server": st.sampled_from(["https://api.example:6443/", "https://10.0.0.1/prefix", "http://127.0.0.1:8080"])},
-    optional={"tls-server-name": st.just("api.example"), "insecure-skip-tls-verify": st.booleans()},
-)
-GIVEN = ("", "file", "data")
-tokens = st.fixed_dictionaries({}, optional={"token": st.just("secret")})
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cluster=clusters, user=tokens, ca=st.sampled_from(GIVEN), mine=st.sampled_from(GIVEN))
-def test_it_is_what_the_package_reads(
-    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], ca: str, mine: str
-) -> None:
-    """Server, name, token, and what either side of a handshake sees."""
+@pytest.mark.parametrize("data", [False, True], ids=["in files", "in the kubeconfig"])
+def test_certificates_say_who_either_side_is(tmp_path: Path, *, data: bool) -> None:
+    """Wherever they stand; no key of ours stays in a file."""
     SERVING.save(tmp_path, "serving")
     for name, pem in PEM.items():
         (tmp_path / name).write_bytes(pem)
-    if ca:
-        cluster = cluster | as_file_or_data("certificate-authority", "ca", data=ca == "data")
-    if mine:
-        user = user | as_file_or_data("client-certificate", "crt", data=mine == "data")
-        user = user | as_file_or_data("client-key", "key", data=mine == "data")
-    file = write(tmp_path / "config", plain(cluster, user))
-    ours, theirs = load_config(file), logins.of_context(file, "here", None)
-    assert (ours.server, ours.server_name, ours.proxy) == (theirs.server, theirs.server_name, theirs.proxy)
-    assert ours.authorization() == theirs.authorization()
-    assert handshake(ours, tmp_path) == handshake(theirs, tmp_path)
-    if ours.tls is not None and ca and mine:
-        assert handshake(ours, tmp_path) == "me"
+    cluster: dict[str, Any] = {"server": "https://api.example:6443/"}
+    trusting = cluster | as_file_or_data("certificate-authority", "ca", data=data)
+    user = as_file_or_data("client-certificate", "crt", data=data) | as_file_or_data("client-key", "key", data=data)
+    assert handshake(load_config(write(tmp_path / "config", plain(trusting, user))), tmp_path) == "me"
+    assert handshake(load_config(write(tmp_path / "config", plain(trusting, {}))), tmp_path) == "nobody"
+    unknown = handshake(load_config(write(tmp_path / "config", plain(cluster, user))), tmp_path)
+    assert unknown == "CERTIFICATE_VERIFY_FAILED"
+    assert not [file for file in kube_config._temp_files.values() if Path(file).exists()]
 
 
 def handshake(config: Config, folder: Path) -> str:
@@ -214,13 +184,3 @@ def handshake(config: Config, folder: Path) -> str:
             except ssl.SSLError as error:
                 return str(error.reason)
     return "me" if "'me'" in str((server.getpeercert() or {}).get("subject")) else "nobody"
-
-
-def test_what_is_plain_is_read_without_the_package(tmp_path: Path) -> None:
-    """It takes a third of what an extender takes to start; whoever has a program to run gets it."""
-    script = "import sys, extender.main as it; it.load_config(sys.argv[1]); print('kubernetes' in sys.modules)"
-    cluster = {"server": "http://127.0.0.1:1"}
-    for user, imported in (({"token": "secret"}, "False"), ({"username": "me", "password": "secret"}, "True")):
-        file = write(tmp_path / "config", plain(cluster, user))
-        command = [sys.executable, "-c", script, file]
-        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == imported

@@ -58,9 +58,9 @@ def test_a_binding_is_posted() -> None:
 
     sent = answered(201, b"{}", story, token=token)
     head, _, rest = sent.partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /prefix/api/v1/namespaces/ns/pods/p/binding HTTP/1.1\r\nhost: 127.0.0.1:")
-    assert b"authorization: Bearer secret" in head
-    assert b"content-type: application/json" in head
+    assert head.startswith(b"POST /prefix/api/v1/namespaces/ns/pods/p/binding HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"Authorization: Bearer secret" in head
+    assert b"Content-Type: application/json" in head
     [body] = {part.split(b"POST ")[0] for part in rest.split(b"\r\n\r\n") if part}
     assert msgspec.json.decode(body)["metadata"] == {
         "name": "p", "namespace": "ns", "uid": "u", "annotations": {"a": "b"},

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.kube.mirror import Mirror
-from muster.kube.store import Store
+from muster.kube.store import Mirror, Store
 
 Seen = tuple[str, str, str]
 seen = st.tuples(st.sampled_from("abc"), st.sampled_from("uv"), st.sampled_from("12"))
@@ -71,3 +70,20 @@ def test_a_handler_that_fails_is_counted_and_the_others_are_told() -> None:
     mirror.put(made(("a", "u", "1")))
     assert names == ["a"]
     assert REGISTRY.get_sample_value("muster_kube_handler_failures_total", {"resource": "broken"}) == 1
+
+
+def test_one_that_cannot_be_indexed_is_left_out() -> None:
+    """It is counted; nothing of it is in the store, nobody is told, and the next one is."""
+
+    def first_label(obj: Object) -> list[str]:
+        return [obj.metadata.labels["a"]]
+
+    mirror = Mirror[Object]("unindexed", Store({"label": first_label}))
+    names: list[str] = []
+    mirror.handlers.append(lambda _old, new: names.append(new.metadata.name if new else ""))
+    good = made(("b", "u", "1"))
+    good.metadata.labels = {"a": "x"}
+    mirror.put(made(("a", "u", "1")))
+    mirror.put(good)
+    assert (names, mirror.store.by_index("label", "x"), len(mirror.store)) == (["b"], [good], 1)
+    assert REGISTRY.get_sample_value("muster_kube_undecodable_total", {"resource": "unindexed"}) == 1

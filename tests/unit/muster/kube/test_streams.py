@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import cast
 
 import pytest
 import uvloop
@@ -12,13 +11,15 @@ from hypothesis import strategies as st
 from scripted_server import head_and_body, scripted_server
 
 from muster.api.kubernetes.core import PODS
-from muster.kube.answer import Answer, Headers
 from muster.kube.config import Config
 from muster.kube.errors import Gone, TooManyRequests, Unreachable
 from muster.kube.loopclient import LoopClient
 from muster.kube.watch import Watch
 
 LONGEST_S = 20.0
+MEGABYTE = 1024 * 1024
+ENOUGH = 64
+"""Megabytes, of which no system keeps half in its buffers."""
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -123,11 +124,11 @@ def test_silence_is_an_end() -> None:
     """Whoever says nothing for so long is not there any more; what came before is told."""
 
     async def story(client: LoopClient) -> None:
-        answer = await client._transport.stream("/", resource="pods", query={}, timeout_s=LONGEST_S)
-        versions, error = await seen(Watch(answer, PODS, silence_s=0.05))
+        answer = await client._transport.stream("/", resource="pods", query={}, timeout_s=LONGEST_S, silence_s=0.05)
+        versions, error = await seen(Watch(answer, PODS))
         assert versions == ["1"]
         assert isinstance(error, Unreachable)
-        assert "nothing came for 0.05 s" in str(error)
+        assert "Timeout on reading data" in str(error)
 
     with_answer([CHUNKED + chunk(event(1))], story, ends=False)
 
@@ -148,19 +149,20 @@ def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
 
 
 def test_the_connection_of_a_watch_ends_with_it() -> None:
-    """Also where the server ends only the answer: nobody would use the connection again."""
+    """When it is closed, while the server would go on."""
     over = asyncio.Event()
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await head_and_body(reader)
-        writer.write(CHUNKED + chunk(event(1)) + chunk(b""))
+        writer.write(CHUNKED + chunk(event(1)))
         assert await reader.read() == b""
         over.set()
 
     async def run() -> None:
         async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            client = LoopClient(Config(f"http://{address}"))
-            assert await seen(await client.watch(PODS, resource_version="1")) == (["1"], None)
+            watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+            await anext(watch)
+            watch.close()
             await over.wait()
 
     uvloop.run(run())
@@ -183,39 +185,31 @@ def test_lines_of_a_log_come_as_they_are_printed() -> None:
     with_answer([CHUNKED, chunk(b"on"), chunk(b"e\ntw\xffo\nthr")], story)
 
 
-class Line:
-    """A transport that notes whether it was asked to hold on."""
-
-    reading = True
-
-    def is_closing(self) -> bool:
-        """It stays open."""
-        return False
-
-    def pause_reading(self) -> None:
-        """Holds on."""
-        assert self.reading
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        """Goes on."""
-        assert not self.reading
-        self.reading = True
-
-
 def test_a_reader_who_is_behind_holds_the_server_up() -> None:
     """So that what waits has a bound; when it is read, more may come."""
-    line = Line()
-    answer = Answer(cast("asyncio.Transport", line), 200, Headers())
-    piece = b"x" * 64 * 1024
-    for _ in range(100):
-        if line.reading:
-            answer.feed(piece)
-    assert not line.reading
+    pieces, stalled, went_on = 0, asyncio.Event(), asyncio.Event()
 
-    async def read() -> bytes:
-        return await answer.read()
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal pieces
+        await head_and_body(reader)
+        writer.write(CHUNKED)
+        while pieces < ENOUGH:
+            writer.write(chunk(event(pieces, MEGABYTE)))
+            pieces += 1
+            draining = asyncio.ensure_future(writer.drain())
+            if not (await asyncio.wait([draining], timeout=0.5))[0]:
+                stalled.set()
+            await draining
+        went_on.set()
+        writer.write(chunk(b""))
 
-    waited = asyncio.run(read())
-    assert len(piece) < len(waited) <= 2 * 1024 * 1024
-    assert line.reading
+    async def run() -> None:
+        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+            watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+            await anext(watch)
+            await stalled.wait()
+            assert pieces < ENOUGH / 2
+            assert (await seen(watch)) == ([str(number) for number in range(1, ENOUGH)], None)
+            assert went_on.is_set()
+
+    uvloop.run(run())

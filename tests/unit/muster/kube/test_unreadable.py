@@ -1,0 +1,337 @@
+"""Objects that cannot be read, whatever the reason: each is left out alone and named once; lists and watches go on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY
+from scripted_server import head_and_body, scripted_server
+
+from muster.api.kubernetes.core import CONFIG_MAPS, PODS
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube import codec, split
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.errors import TooLarge, Undecodable, Unreachable
+from muster.kube.loopclient import LoopClient
+from muster.kube.reflector import Reflector
+from muster.kube.transport import MOST_BYTES
+
+LONGEST_S = 60.0
+MEGABYTE = 1024 * 1024
+DEEP = b'{"a":[' * 5000 + b"]}" * 5000
+"""More levels than the decoder follows, in fields that it skips, too."""
+
+
+def thing(name: str, more: bytes = b'"data":{}', version: int = 1) -> bytes:
+    """An object as the API server writes it."""
+    meta = b'"metadata":{"name":"%s","namespace":"ns","uid":"%s","resourceVersion":"%d"}'
+    return b"{" + meta % (name.encode(), name.encode(), version) + b"," + more + b"}"
+
+
+def sorted_keys(name: str) -> bytes:
+    """The same of a custom resource, whose keys are sorted: what is deep may come before the name."""
+    return b'{"kind":"X","data":' + DEEP + b',"metadata":{"managedFields":[' + DEEP + b'],"name":"%s"}}' % name.encode()
+
+
+def listed(*objects: bytes, more: str = "", metadata_last: bool = False) -> bytes:
+    """A list."""
+    meta = b'"metadata":{"resourceVersion":"9","continue":"%s"}' % more.encode()
+    items = b'"items":[' + b",".join(objects) + b"]"
+    return b"{" + (items + b"," + meta if metadata_last else meta + b"," + items) + b"}"
+
+
+def event(kind: str, obj: bytes) -> bytes:
+    """A line of a watch."""
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
+
+
+def told(text: str) -> list[str]:
+    """The lines of a log that tell what was left out."""
+    return [line for line in text.splitlines() if "left out" in line]
+
+
+def counted(plural: str) -> float:
+    """How many were counted."""
+    return REGISTRY.get_sample_value("muster_kube_undecodable_total", {"resource": plural}) or 0.0
+
+
+class Api:
+    """Answers lists with `lists`, one after the other and the last one again, and a watch with `stream`.
+
+    `asked` are the query of each, and whether only metadata were wanted.
+    """
+
+    def __init__(self, *lists: bytes | Callable[[dict[str, str], bool], AsyncIterator[bytes]]) -> None:
+        self.lists = list(lists)
+        self.stream = b""
+        self.watching = asyncio.Event()
+        self.asked: list[tuple[dict[str, str], bool]] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        while True:
+            head, _ = await head_and_body(reader)
+            query = {key: each[0] for key, each in parse_qs(urlsplit(head.split(b" ")[1].decode()).query).items()}
+            if "watch" in query:
+                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                if self.stream:
+                    writer.write(b"%x\r\n%s\r\n" % (len(self.stream), self.stream))
+                self.watching.set()
+                await reader.read()
+                return
+            self.asked.append((query, b"PartialObjectMetadataList" in head))
+            content = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+            if isinstance(content, bytes):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(content), content))
+                continue
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+            async for piece in content(*self.asked[-1]):
+                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+
+
+@asynccontextmanager
+async def served(api: Api) -> AsyncIterator[Client]:
+    """A client of it."""
+    async with scripted_server(api) as address, asyncio.timeout(LONGEST_S):
+        yield Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+
+
+def run(api: Callable[[], Api], story: Callable[[Api, LoopClient], Awaitable[None]]) -> None:
+    """Runs a story with a client of the API."""
+
+    async def whole() -> None:
+        made = api()
+        async with served(made) as client:
+            await story(made, client.on_loop)
+
+    uvloop.run(whole())
+
+
+async def names_of(client: LoopClient) -> list[str]:
+    """What a list has."""
+    return [each.metadata.name for each in await client.list(CONFIG_MAPS)]
+
+
+@pytest.mark.parametrize("metadata_last", [False, True], ids=["built-in", "custom resource"])
+def test_one_that_is_nested_too_deeply_is_left_out_of_a_list(
+    capsys: pytest.CaptureFixture[str], *, metadata_last: bool
+) -> None:
+    """With its name, although what is deep is in a field that is not read; and the list goes on with its next page."""
+    deep = thing("deep", b'"x":' + DEEP, version=10 + metadata_last)
+    first = listed(thing("a"), deep, thing("b"), more="next", metadata_last=metadata_last)
+    before = counted("configmaps")
+
+    async def story(api: Api, client: LoopClient) -> None:
+        assert await names_of(client) == ["a", "b", "c"]
+        assert [query.get("continue") for query, _ in api.asked] == [None, "next"]
+
+    run(lambda: Api(first, listed(thing("c"))), story)
+    [line] = told(capsys.readouterr().out)
+    assert "ns/deep" in line
+    assert "nested too deeply" in line
+    assert counted("configmaps") == before + 1
+
+
+def test_one_whose_name_is_not_found_is_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is looked for near the beginning only."""
+
+    async def story(_api: Api, client: LoopClient) -> None:
+        assert await names_of(client) == ["a"]
+
+    run(lambda: Api(listed(thing("a"), sorted_keys("late"))), story)
+    assert "an object of kind ConfigMap" in told(capsys.readouterr().out)[0]
+
+
+def test_one_is_told_once_until_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    """However often it is listed."""
+    lists = [listed(thing("again", b'"x":' + DEEP, version=version)) for version in (1, 1, 1, 2)]
+
+    async def story(_api: Api, client: LoopClient) -> None:
+        for _ in lists:
+            assert await names_of(client) == []
+
+    run(lambda: Api(*lists), story)
+    assert len(told(capsys.readouterr().out)) == 2
+
+
+def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of them has a bound."""
+    monkeypatch.setattr(codec, "_MOST_TOLD", 10)
+    for number in range(100):
+        codec.leave_out(CONFIG_MAPS, split.Identity("ns", "n", f"of many {number}"), "odd")
+        assert len(codec._told) <= 10
+
+
+def test_an_answer_that_is_one_such_object_is_an_error() -> None:
+    """Of the call; it is not ours to guess."""
+
+    async def story(_api: Api, client: LoopClient) -> None:
+        with pytest.raises(Undecodable, match="not a ConfigMap as we know it"):
+            await client.get(CONFIG_MAPS, "deep", "ns")
+
+    run(lambda: Api(thing("deep", b'"x":' + DEEP)), story)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        thing("odd", b'"x":' + DEEP, version=20),
+        thing("odd", b'"spec":{"minMember":"three"}', version=21),
+        thing("odd", b'"spec":{"queue":"\xff"}', version=22),
+    ],
+    ids=["too deep", "another type", "no UTF-8"],
+)
+def test_a_watch_goes_on_after_one(odd: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named; and that it is deleted is told by its name, so that nothing stays in a cache that is gone."""
+
+    async def story(api: Api, client: LoopClient) -> None:
+        api.stream = b"".join((event("MODIFIED", odd), event("DELETED", odd), event("ADDED", thing("b", b'"spec":{}'))))
+        watch = await client.watch(POD_GROUPS, resource_version="1")
+        seen = [await anext(watch) for _ in range(2)]
+        assert [(kind, group.metadata.key) for kind, group in seen] == [("DELETED", "ns/odd"), ("ADDED", "ns/b")]
+        watch.close()
+
+    run(lambda: Api(b""), story)
+    assert "ns/odd" in told(capsys.readouterr().out)[0]
+
+
+def test_a_line_that_is_no_event_ends_the_stream() -> None:
+    """What came through is not what the API server sent."""
+
+    async def story(api: Api, client: LoopClient) -> None:
+        api.stream = b"<html>\n"
+        watch = await client.watch(PODS, resource_version="1")
+        with pytest.raises(Unreachable, match="the stream broke"):
+            await anext(watch)
+
+    run(lambda: Api(b""), story)
+
+
+def test_a_line_of_a_watch_that_is_too_long_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rest is dropped as it comes, and the next line is read."""
+    long = thing("long", b'"data":{"x":"' + b"x" * (MOST_BYTES + MEGABYTE) + b'"}')
+
+    async def story(api: Api, client: LoopClient) -> None:
+        api.stream = event("MODIFIED", long) + event("DELETED", long) + event("ADDED", thing("b"))
+        watch = await client.watch(CONFIG_MAPS, resource_version="1")
+        assert [(kind, (found.metadata.name)) for kind, found in [await anext(watch), await anext(watch)]] == [
+            ("DELETED", "long"),
+            ("ADDED", "b"),
+        ]
+        assert watch._cutter._held_bytes == 0
+        watch.close()
+
+    run(lambda: Api(b""), story)
+    [line] = told(capsys.readouterr().out)
+    assert "ns/long" in line
+    assert str(MOST_BYTES) in line
+
+
+def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects() -> None:
+    """Of 500 MB no more is read than an answer may have."""
+    sent = 0
+
+    async def large(query: dict[str, str], _only: bool) -> AsyncIterator[bytes]:  # noqa: FBT001 - as Api calls it
+        nonlocal sent
+        yield b'{"metadata":{"resourceVersion":"9"},"items":['
+        for number in range(int(query["limit"])):
+            sent += 5
+            yield thing(str(number), b'"data":{"x":"' + b"x" * 5 * MEGABYTE + b'"}') + b","
+
+    async def story(api: Api, client: LoopClient) -> None:
+        assert await names_of(client) == ["a", "b"]
+        assert [query["limit"] for query, _ in api.asked] == ["100", "10", "1", "3"]
+        assert [query.get("continue") for query, _ in api.asked] == [None, None, None, "next"]
+        assert sent < 200
+
+    one = thing("a", b'"data":{"x":"' + b"x" * 5 * MEGABYTE + b'"}')
+    run(lambda: Api(large, large, listed(one, more="next"), listed(thing("b"))), story)
+
+
+def test_one_that_is_larger_than_an_answer_may_be_is_left_out_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its metadata say its name, and where the list goes on."""
+    huge = listed(thing("huge", b'"data":{"x":"' + b"x" * MOST_BYTES + b'"}'), more="next")
+
+    async def story(api: Api, client: LoopClient) -> None:
+        assert await names_of(client) == ["b"]
+        assert [(query["limit"], only) for query, only in api.asked][:4] == [
+            ("100", False), ("10", False), ("1", False), ("1", True),
+        ]  # fmt: skip
+        assert api.asked[-1][0]["continue"] == "next"
+
+    run(lambda: Api(huge, huge, huge, listed(thing("huge"), more="next"), listed(thing("b"))), story)
+    [line] = told(capsys.readouterr().out)
+    assert "ns/huge" in line
+    assert "more than 32 MiB" in line
+
+
+def test_a_server_that_knows_no_pages_is_an_error_where_its_list_is_too_large() -> None:
+    """Nothing is skipped that is not known to be too large."""
+    huge = listed(*(thing("huge", b'"data":{"x":"' + b"x" * (MOST_BYTES // 2) + b'"}') for _ in range(2)))
+
+    async def story(_api: Api, client: LoopClient) -> None:
+        with pytest.raises(TooLarge):
+            await names_of(client)
+
+    run(lambda: Api(huge, huge, huge, listed(thing("a"), thing("b"))), story)
+
+
+def test_a_cache_keeps_what_it_knew_of_one() -> None:
+    """That it cannot be read does not mean that it is gone; a cache that lists and watches does not stop at it."""
+
+    async def whole() -> None:
+        deep = thing("a", b'"x":' + DEEP, version=2)
+        api = Api(listed(thing("a"), thing("b")), listed(deep))
+        async with served(api) as client:
+            reflector = Reflector(client, CONFIG_MAPS, random=lambda: 1.0)
+            api.stream = event("ERROR", b'{"code":410,"reason":"Expired"}')
+            relisted = asyncio.Event()
+            reflector.add_handler(lambda old, new: relisted.set() if old and not new else None)
+            reflector.start()
+            await relisted.wait()
+            assert [(each.metadata.key, each.metadata.resource_version) for each in reflector.store.list()] == [
+                ("ns/a", "1")
+            ]
+            await asyncio.to_thread(reflector.stop)
+
+    uvloop.run(whole())
+
+
+def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Any JSON of these."""
+    return st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+VALUES = nested(st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text())
+
+
+@given(content=st.dictionaries(st.text(), VALUES), spaces=st.booleans())
+def test_json_is_cut_where_a_parser_would(content: dict[str, Any], *, spaces: bool) -> None:
+    """Whatever stands in it; the values that are strings, objects or arrays come as they are."""
+    text = msgspec.json.encode(content)
+    text = msgspec.json.format(text) if spaces else text
+    found = [(msgspec.json.decode(b'"' + key + b'"'), msgspec.json.decode(value)) for key, value in split.parts(text)]
+    assert found == [(key, value) for key, value in content.items() if isinstance(value, str | list | dict)]
+
+
+@given(st.lists(VALUES.filter(lambda value: isinstance(value, str | list | dict))))
+def test_an_array_is_cut_into_its_values(content: list[Any]) -> None:
+    """As an object is."""
+    assert [msgspec.json.decode(value) for _, value in split.parts(msgspec.json.encode(content))] == content
+
+
+@given(st.binary(max_size=300))
+def test_anything_else_is_cut_into_something(text: bytes) -> None:
+    """Without an error; what cannot be decoded then is left out."""
+    list(split.parts(text))
+    split.identity(text)
