@@ -31,7 +31,7 @@ from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
-from muster.kube.follower import LeaseFollower
+from muster.kube.lease import LeaseFollower
 from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
 from muster.process.debug import Debug

@@ -5,7 +5,7 @@ There is one client, on an event loop: `loopclient` (with `reads`); `client` is 
 with `split` for what is nested too deeply, and `errors` says what can go wrong. `config` says where the server is and
 who we are, as the `kubernetes` package reads it. A `reflector` keeps a `store` equal to the server over a `watch` and
 tells the differences, `optional` one of a kind that may not be there; a `workqueue` has the keys that are to be worked
-on, `lease` and `follower` say who may act, `events` tells users.
+on, `lease` says who may act, `events` tells users.
 
 It promises a typed answer or an `APIError` for every call, a limit of time and of bytes on every call, that one object
 that cannot be read is left out alone, and tasks and threads that end when they are stopped. It knows Kubernetes but

@@ -1,4 +1,4 @@
-"""Leader election with a Lease: at most one holder acts at any moment.
+"""Leader election with a Lease, so that at most one holder acts at any moment; and followers of such a lease.
 
 A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`. Others take the
 lease when they have seen it unchanged for `lease_duration_s` by their own clock; that is longer, and the difference is
@@ -23,10 +23,13 @@ from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.metrics import LEADING
+from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
 
 _JITTER = 0.2
+_FOLLOWER_DELAY_S = 2.0
+"""The leader renews as often: after an outage a follower should see it about as soon as it is back."""
 
 
 def _nothing() -> None:
@@ -204,3 +207,61 @@ class Elector:
                 self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
         except APIError as error:
             log.warning("lease not given up, others wait for its end", lease=self._name, why=str(error))
+
+
+class LeaseFollower:
+    """Follows a lease that another process holds: `active` while the holder belongs to us and renews in time.
+
+    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name, the
+    `identity_prefix`. Time is that of our own clock.
+
+    A lease that was there when we started counts from its next renewal on: nobody can know how old the last one is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity_prefix: str,
+        *,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._prefix = identity_prefix
+        self._monotonic_s = monotonic_s
+        self._lock = threading.Lock()
+        self._active_until = float("-inf")
+        self._reflector = Reflector(
+            client,
+            LEASES,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            longest_delay_s=_FOLLOWER_DELAY_S,
+        )
+        self._reflector.add_handler(self.observe)
+
+    @property
+    def active(self) -> bool:
+        """Whether our leader leads now."""
+        with self._lock:
+            return self._monotonic_s() < self._active_until
+
+    def start(self) -> None:
+        """Starts to follow; inactive until the leader has renewed once."""
+        self._reflector.start()
+
+    def stop(self) -> None:
+        """Stops following; inactive from now on."""
+        self._reflector.stop()
+        with self._lock:
+            self._active_until = float("-inf")
+
+    def observe(self, old: Lease | None, new: Lease | None) -> None:
+        """Takes in one change of the lease."""
+        with self._lock:
+            if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
+                self._active_until = float("-inf")
+            elif old is None and not self._reflector.synced:
+                return
+            elif old is None or old.spec.renew_time != new.spec.renew_time:
+                self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)

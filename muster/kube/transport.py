@@ -94,13 +94,13 @@ class Transport:
     ) -> bytes:
         """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
-        limit = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _CONNECT_S))
         async with self._turns:
             with measured(f"{method} {path}", verb, resource, timeout_s) as asked:
-                answer = await self._send(method, path, query, headers, limit, body)
-                async with answer:
-                    asked.code = answer.status
-                    data = await _rest(answer, asked.where)
+                async with asyncio.timeout(timeout_s):
+                    answer = await self._send(method, path, query, headers, body)
+                    async with answer:
+                        asked.code = answer.status
+                        data = await _rest(answer, asked.where)
                 self._judge(answer, data, asked.where)
                 return data
 
@@ -111,10 +111,9 @@ class Transport:
 
         While it is read it breaks off (TimeoutError) when nothing comes for `silence_s`.
         """
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=min(timeout_s, _CONNECT_S), sock_read=silence_s)
         with measured(f"GET {path}", "watch", resource, timeout_s) as asked:
             async with asyncio.timeout(timeout_s):
-                answer = await self._send("GET", path, query, {}, limit)
+                answer = await self._send("GET", path, query, {}, silence_s=silence_s)
                 asked.code = answer.status
                 try:
                     refusal = await _rest(answer, asked.where) if answer.status >= _FIRST_ERROR else b""
@@ -136,9 +135,11 @@ class Transport:
         path: str,
         query: Mapping[str, str] | None,
         headers: dict[str, str],
-        limit: aiohttp.ClientTimeout,
         body: bytes | None = None,
+        *,
+        silence_s: float | None = None,
     ) -> aiohttp.ClientResponse:
+        """The answer, when it has begun; the time that a call may take is limited by the caller."""
         headers = self._headers | headers
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
@@ -151,7 +152,7 @@ class Transport:
             data=io.BytesIO(body) if body and len(body) > _MOST_AT_ONCE_BYTES else body,
             headers=headers,
             proxy_headers=self._to_proxy,
-            timeout=limit,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=silence_s),
             allow_redirects=False,
             server_hostname=self._config.server_name,
         )
@@ -186,22 +187,32 @@ class Transport:
 
 
 class _Credentials:
-    """The Authorization header. It is asked for in a thread: a program may have to be run for it."""
+    """The Authorization header. It is asked for in a thread: a program may have to be run for it.
+
+    All calls wait for the same answer. One that gives up does not end the question, or a program that hangs would be
+    started by each call, until there are no threads left.
+    """
 
     def __init__(self, ask: Callable[[], str] | None) -> None:
         self._ask = ask
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[str] | None = None
         self._header: str | None = None
         self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
         """Its value now; None where it is not needed."""
         if self._ask is not None and time.monotonic() >= self._fresh_until:
-            async with self._asking:
-                if time.monotonic() >= self._fresh_until:  # a question that was waited for has answered this one, too
-                    self._header = await asyncio.to_thread(self._ask)
-                    self._fresh_until = time.monotonic() + _CREDENTIALS_S
+            if self._asking is None:
+                self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
+                self._asking.add_done_callback(self._answered)
+            await asyncio.shield(self._asking)
         return self._header
+
+    def _answered(self, asking: "asyncio.Task[str]") -> None:
+        self._asking = None
+        if not asking.cancelled() and asking.exception() is None:
+            self._header = asking.result()
+            self._fresh_until = time.monotonic() + _CREDENTIALS_S
 
 
 def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:

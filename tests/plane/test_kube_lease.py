@@ -11,8 +11,7 @@ import pytest
 
 from muster.api.kubernetes.core import LEASES, Lease
 from muster.kube.client import Client
-from muster.kube.follower import LeaseFollower
-from muster.kube.lease import Elector
+from muster.kube.lease import Elector, LeaseFollower
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.groupqueue import GroupQueue
+from muster.kube.workqueue import GroupQueue
 
 ADD = st.tuples(st.sampled_from(["add", "first"]), st.integers(0, 4))
 STEPS = st.lists(st.one_of(ADD, st.just(("take", 0)), st.just(("done", 0))))

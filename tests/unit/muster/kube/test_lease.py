@@ -5,8 +5,7 @@ import pytest
 from muster.api.kubernetes.core import Lease, LeaseSpec
 from muster.kube.client import Client
 from muster.kube.config import Config
-from muster.kube.follower import LeaseFollower
-from muster.kube.lease import Elector
+from muster.kube.lease import Elector, LeaseFollower
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -65,6 +66,27 @@ def test_a_binding_is_posted() -> None:
     assert msgspec.json.decode(body)["metadata"] == {
         "name": "p", "namespace": "ns", "uid": "u", "annotations": {"a": "b"},
     }  # fmt: skip
+    assert asked == [1]
+
+
+def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None:
+    """A program that hangs is one thread, however many calls give up on it; what it says at last is used."""
+    asked: list[int] = []
+    release = threading.Event()
+
+    def token() -> str:
+        asked.append(1)
+        assert release.wait(20)
+        return "Bearer late"
+
+    async def story(client: LoopClient) -> None:
+        for _ in range(3):
+            with pytest.raises(Unreachable, match=r"no answer within 0\.05 s"):
+                await client.request("GET", "/", timeout_s=0.05)
+        release.set()
+        await client.request("GET", "/", timeout_s=20)
+
+    assert b"Bearer late" in answered(200, b"{}", story, token=token)
     assert asked == [1]
 
 
