@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import Object, parse_time
+from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl.manifests.documents import as_yaml
@@ -79,11 +79,9 @@ class Listing:
     def _follow(self, client: Client, namespace: str | None, selector: str, version: str) -> str:
         watched = client.watch(self._resource, namespace, resource_version=version, label_selector=selector)
         try:
-            for _, obj in watched:
-                if isinstance(obj, Object):  # a bookmark: only its version counts
-                    version = obj.metadata.resource_version
-                else:
-                    version = obj["metadata"]["resourceVersion"]
+            for kind, obj in watched:
+                version = obj["metadata"]["resourceVersion"]
+                if kind != "BOOKMARK":
                     self._print([obj], alone=True)
         finally:
             watched.close()
