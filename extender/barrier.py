@@ -23,7 +23,7 @@ from enum import Enum
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
@@ -53,11 +53,11 @@ class Outcome(Enum):
 class _Meeting:
     """The calls of one gang and epoch.
 
-    `arrived` says which pod came last for each seat: a call that comes again counts once, and a seat takes one pod.
+    `arrived` says which pod came last for each slot: a call that comes again counts once, and a slot takes one pod.
     """
 
     opened_at: float
-    arrived: dict[Seat, str] = field(default_factory=dict)
+    arrived: dict[Slot, str] = field(default_factory=dict)
     waiting: int = 0
     outcome: Outcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -76,20 +76,20 @@ class Barrier:
         self,
         gang_uid: str,
         epoch: int,
-        seat: Seat,
-        enough: Callable[[Collection[Seat]], bool],
+        slot: Slot,
+        enough: Callable[[Collection[Slot]], bool],
         *,
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
-        Of several pods with one seat only the last gets it; the others are told that the meeting was cancelled.
+        Of several pods with one slot only the last gets it; the others are told that the meeting was cancelled.
         `enough` is asked with the members held here; what is bound already it knows itself. `on_arrival` is called
         once this member is among those that have arrived.
         """
         key = (gang_uid, epoch)
-        meeting = self._arrive(key, seat, pod_uid)
+        meeting = self._arrive(key, slot, pod_uid)
         HELD.inc()
         try:
             if meeting.outcome is None and enough(meeting.arrived.keys()):
@@ -97,7 +97,7 @@ class Barrier:
             on_arrival()
             await meeting.ended.wait()
             outcome = meeting.outcome or Outcome.CANCELLED
-            return outcome if meeting.arrived[seat] == pod_uid else Outcome.CANCELLED
+            return outcome if meeting.arrived[slot] == pod_uid else Outcome.CANCELLED
         finally:
             HELD.dec()
             meeting.waiting -= 1
@@ -112,8 +112,8 @@ class Barrier:
         for key in list(self._meetings):
             self._end(key, self._meetings[key], Outcome.CANCELLED)
 
-    def arrived(self) -> dict[str, frozenset[Seat]]:
-        """Gang UID → seats of the members that wait at this moment."""
+    def arrived(self) -> dict[str, frozenset[Slot]]:
+        """Gang UID → slots of the members that wait at this moment."""
         return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
@@ -124,13 +124,13 @@ class Barrier:
         """How many calls of a gang wait at this moment."""
         return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 
-    def _arrive(self, key: tuple[str, int], seat: Seat, pod_uid: str) -> _Meeting:
+    def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
         """Takes a member into the meeting of its gang, which begins with the first."""
         meeting = self._meetings.get(key)
         if meeting is None:
             meeting = self._meetings[key] = _Meeting(self._monotonic_s())
             self._look_again(self._timeout_s, key, meeting)
-        meeting.arrived[seat] = pod_uid
+        meeting.arrived[slot] = pod_uid
         meeting.waiting += 1
         return meeting
 

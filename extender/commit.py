@@ -96,8 +96,8 @@ class Committer:
             names.EPOCH: str(release.epoch),
             **consumption(session.inputs.provisioning.get(release.gang.uid)),
         }
-        if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET:
-            annotations[names.MEMBER_INDEX] = str(pod.seat.rank)
+        if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET:
+            annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
         if pod.gated:
             annotations[names.NODE] = release.node

@@ -25,7 +25,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -49,7 +49,7 @@ class _Seen(NamedTuple):
     """The cluster at the beginning of a cycle."""
 
     snapshot: Snapshot
-    arrived: dict[str, frozenset[Seat]]
+    arrived: dict[str, frozenset[Slot]]
     """UID of a gang → members that wait at the barrier."""
     unreadable: dict[str, dict[str, str]]
     """Kind → name of an object that cannot be evaluated → why."""
@@ -65,7 +65,7 @@ class Planner:
         configuration: SchedulerConfig,
         *,
         active: Callable[[], bool],
-        arrived: Callable[[], dict[str, frozenset[Seat]]],
+        arrived: Callable[[], dict[str, frozenset[Slot]]],
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
         recovery_s: float = RECOVERY_S,
@@ -192,7 +192,7 @@ class Planner:
         #    it would decide upon has been answered: placements and evictions (see extender.writes).
         if self._active():
             self._committer.carry_out(session)
-            # after the writes: what was reserved for a gang that starts now, its placed seats have
+            # after the writes: what was reserved for a gang that starts now, its placed slots have
             start_s = session.reservations.start_s
             self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)

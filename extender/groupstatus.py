@@ -185,7 +185,7 @@ def wanted_status(
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    expected = sum(1 for _ in gang.placed_seats()) if gang.started else 0
+    expected = sum(1 for _ in gang.placed_slots()) if gang.started else 0
     ended = sum(pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
     finished = scheduled == ended and not expected and not any(pod.waiting for pod in alive)
     enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member

@@ -68,7 +68,7 @@ class NoteWriter:
 def fits(place: decisions.Place, known: Placement | None) -> bool:
     """Whether a placement can be noted: that of a gang of one that waits for nothing and has no object yet."""
     gang, pod_set = place.gang, place.pod_sets[0]
-    alone = place.new_seats == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
+    alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     plain = len(place.pod_sets) == 1 and not (place.victims or pod_set.held or any(pod_set.gpus))
     return alone and plain and (known is None or (is_noted(known) and known.spec.pod_group_uid == gang.uid))
 

@@ -35,7 +35,7 @@ from muster.resources.vector import Vector, add, scale
 log = structlog.get_logger()
 
 DEADLINE_S = 30.0
-DEADLINE_PER_SEAT_S = 0.1
+DEADLINE_PER_SLOT_S = 0.1
 """As long as a pod takes from its creation to its binding where the API server is busy: ten a second."""
 
 
@@ -78,7 +78,7 @@ class PlacementWriter:
 
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.placed_seats + place.new_seats)
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
         spec = {
             "podGroupUID": gang.uid,
             "epoch": place.epoch,
@@ -93,7 +93,7 @@ class PlacementWriter:
             self._notes.write(session, gang, {"spec": spec, "status": status}, placed=True)
         else:
             self._write(gang, spec, status)
-        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
+        log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
         """Writes what is reserved for a gang that waits, and tells its owner the first time."""
@@ -165,7 +165,7 @@ class PlacementWriter:
         placement = there.gang.placement
         if placement is None:
             return
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * there.new_seats
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
         spec = {
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(there.pod_sets),

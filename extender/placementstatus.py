@@ -28,7 +28,7 @@ def opened(place: Place) -> dict[str, Any]:
     return {
         "phase": "Planned",
         "bound": gang.taken,
-        "planned": gang.taken + place.new_seats,
+        "planned": gang.taken + place.new_slots,
         "started": gang.started,
         "message": reasons.placements.waits_for_victims(victims=len(place.victims)) if place.victims else "",
         "expectedAt": "",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.seats import gang_words, pod_set_report, progress, where
+from extender.explain.slots import gang_words, pod_set_report, progress, where
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -214,8 +214,8 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdi
     if place:
         text = reasons.gangs.can_start(where(gang, place.pod_sets), len(place.victims), place.victims_reason)
         return _Verdict("about-to-start", text, details=(reasons.gangs.IS_EXTENDER_WELL,))
-    placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))
-    seats = session.snapshot.placed_seats + placed
-    if seats and wants_nodes(session, gang):
-        return _Verdict("in-flight-limit", reasons.gangs.seat_limit(seats=seats), reasons.pods.SEAT_LIMIT)
+    placed = sum(each.new_slots for each in session.decisions if isinstance(each, decisions.Place))
+    slots = session.snapshot.placed_slots + placed
+    if slots and wants_nodes(session, gang):
+        return _Verdict("in-flight-limit", reasons.gangs.slot_limit(slots=slots), reasons.pods.SLOT_LIMIT)
     return _Verdict("not-considered", reasons.gangs.NOT_LOOKED_AT)

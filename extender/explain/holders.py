@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.explain.seats import gang_words
+from extender.explain.slots import gang_words
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework.session import Session
@@ -29,7 +29,7 @@ class Holder:
     """Node's column → what it takes there."""
     pods: list[Pod] = field(default_factory=list)
     size: int = 0
-    """Pods and placed seats."""
+    """Pods and placed slots."""
     room: int = 0
     """Pods of the waiting class that its end would make room for."""
 

@@ -1,4 +1,4 @@
-"""Why a pod is where it is: its seat, its gate or pin, and what kube-scheduler says."""
+"""Why a pod is where it is: its slot, its gate or pin, and what kube-scheduler says."""
 
 from extender.explain.gang import GangExplainer
 from extender.explain.members import deletion, frees, is_lost, silence
@@ -30,7 +30,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
         summary=summary,
         scheduler=pod.spec.scheduler_name,
         node=record.node,
-        seat=f"{record.seat.pod_set} {record.seat.rank}" if record.seat else "",
+        slot=f"{record.slot.pod_set} {record.slot.rank}" if record.slot else "",
         gates=[gate.name for gate in pod.spec.scheduling_gates],
         pin=record.pin,
         epoch=record.epoch,
@@ -102,7 +102,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
     if epoch < placement.spec.epoch or not gang.active:
         now, phase = placement.spec.epoch, placement.status.phase
         return "old-epoch", reasons.members.pin_too_old(pin=pin, epoch=record.epoch, now=now, phase=phase)
-    node = node_of(placement, record.seat.pod_set, record.seat.rank) if record.seat else None
+    node = node_of(placement, record.slot.pod_set, record.slot.rank) if record.slot else None
     if pin and node != pin:
         return "wrong-pin", reasons.members.pin_wrong(pin=pin, epoch=record.epoch, node=node or "no node")
     return None

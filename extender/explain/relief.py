@@ -41,7 +41,7 @@ class Reliever:
             case "queue-closed" | "queue-missing":
                 yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
             case "too-few-pods":
-                existing = sum(len(seats) for seats in self._gang.open_seats().values())
+                existing = sum(len(slots) for slots in self._gang.open_slots().values())
                 missing = self._gang.min_member - self._gang.taken - existing
                 yield Relief("pods", reasons.relief.created(missing), tried=False)
             case "strict-order":
@@ -60,8 +60,8 @@ class Reliever:
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
         """What would have to go from the domain that came closest, and what wish would be met at once."""
-        seats = {name: ranks for name, ranks in self._gang.open_seats().items() if ranks}
-        closest = self._session.hooks.closest_domain.call(self._gang, seats)
+        slots = {name: ranks for name, ranks in self._gang.open_slots().items() if ranks}
+        closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if closest is None or closest.said.why or cls is None:
             return

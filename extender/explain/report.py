@@ -65,7 +65,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
-    """Seats of one pod set by how far they are."""
+    """Slots of one pod set by how far they are."""
 
     name: str
     replicas: int
@@ -76,15 +76,15 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     bound: int
     done: int
     held: int
-    """Placed seats: their pods have no node yet."""
+    """Placed slots: their pods have no node yet."""
     gated: int
     pinned: int
     failed: int
-    """Seats of pods that have failed and are still there."""
+    """Slots of pods that have failed and are still there."""
     leaving: int
-    """Seats of pods that are being deleted; their owner fills them again when these are gone."""
+    """Slots of pods that are being deleted; their owner fills them again when these are gone."""
     missing: int
-    """Seats that the owner may fill, but has made no pod for."""
+    """Slots that the owner may fill, but has made no pod for."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -141,14 +141,14 @@ class GangReport(Struct, frozen=True, rename="camel"):
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """Everything about one pod: its seat, gate and pin, what kube-scheduler says, and its gang."""
+    """Everything about one pod: its slot, gate and pin, what kube-scheduler says, and its gang."""
 
     pod: str
     cause: PodCause
     summary: str
     scheduler: str
     node: str = ""
-    seat: str = ""
+    slot: str = ""
     """Pod set and rank: `worker 3`."""
     gates: list[str] = []
     pin: str = ""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
-from extender.explain.seats import gang_words, where
+from extender.explain.slots import gang_words, where
 from extender.explain.whatif import WhatIf, waits
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind
@@ -23,7 +23,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     submitted: bool
     """It came with the simulation; others waited already."""
     placed: bool
-    seats: int
+    slots: int
     nodes: list[str]
     """Where, in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement]
@@ -34,7 +34,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
 
-    Placed seats do not keep a simulated gang from being tried: by the time it is, their pods have arrived.
+    Placed slots do not keep a simulated gang from being tried: by the time it is, their pods have arrived.
     """
     new = set(submitted)
     placed: list[SimulatedGang] = []
@@ -58,7 +58,7 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
         workload=gang_words(place.gang),
         submitted=place.gang.key in new,
         placed=True,
-        seats=place.new_seats,
+        slots=place.new_slots,
         nodes=where(place.gang, place.pod_sets),
         pod_sets=place.pod_sets,
     )
@@ -67,7 +67,7 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
 def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedGang:
     why = explainer.explain(gang, relief=False)
     return SimulatedGang(
-        gang.key, gang_words(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why
+        gang.key, gang_words(gang), gang.key in new, placed=False, slots=0, nodes=[], pod_sets=[], why=why
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
-from extender.explain.seats import runs_words
+from extender.explain.slots import runs_words
 from extender.planner.reasons.grammar import many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
@@ -34,8 +34,8 @@ def _pod(report: PodReport, now: float) -> Iterator[Line]:
     yield Line("scheduler", report.scheduler)
     if report.since:
         yield Line("since", f"{report.since}{_age(report.since, now)}")
-    if report.seat:
-        yield Line("seat", report.seat)
+    if report.slot:
+        yield Line("slot", report.slot)
     if report.node:
         yield Line("node", report.node)
     elif report.pin:

@@ -17,8 +17,8 @@ from extender.planner.state.nodes import natural
 from extender.planner.topology.forest import level_words
 from extender.planner.topology.requests import request_of
 from extender.planner.topology.tree import HYPER_NODES, Tree
-from muster.api.muster.gang import Seat
-from muster.api.muster.placement import seats_of
+from muster.api.muster.gang import Slot
+from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
@@ -32,7 +32,7 @@ class Room(Struct):
 
     all: int
     used: int
-    """By pods and placed seats."""
+    """By pods and placed slots."""
     free: int
     """On nodes that take pods; cordoned ones do not."""
 
@@ -141,7 +141,7 @@ class _Reporter:
         self._free = np.where(takes, np.maximum(snapshot.free, 0), 0)
         self._first = snapshot.axis[resources[0]] if resources else None
         self._unused = takes if self._first is None else takes & (self._used[self._first] == 0)
-        self._seats = _seats_by_column(gang, snapshot.index) if gang else {}
+        self._slots = _slots_by_column(gang, snapshot.index) if gang else {}
 
     def report(self) -> TopologyReport:
         """The whole tree."""
@@ -216,19 +216,19 @@ class _Reporter:
 
     def _ranks(self, columns: Amounts) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for column in columns.tolist() if self._seats else ():
-            for seat in self._seats.get(column, ()):
-                found.setdefault(seat.pod_set, []).append(seat.rank)
+        for column in columns.tolist() if self._slots else ():
+            for slot in self._slots.get(column, ()):
+                found.setdefault(slot.pod_set, []).append(slot.rank)
         return {pod_set: sorted(ranks) for pod_set, ranks in sorted(found.items())}
 
 
-def _seats_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Seat]]:
-    """Where the members are, and where those with a placed seat will be."""
-    placed = dict(seats_of(gang.placement)) if gang.placement and gang.active else {}
+def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:
+    """Where the members are, and where those with a placed slot will be."""
+    placed = dict(slots_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
-        placed |= {Seat(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}
-    found: dict[int, list[Seat]] = {}
-    for seat, node in placed.items():
+        placed |= {Slot(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}
+    found: dict[int, list[Slot]] = {}
+    for slot, node in placed.items():
         if node in index:
-            found.setdefault(index[node], []).append(seat)
+            found.setdefault(index[node], []).append(slot)
     return found

@@ -6,7 +6,7 @@ bound      a pod on a node                               State             it ha
 leaving    a pod on a node that is being deleted         State             it is gone                      limits
 assumed    what a write that is under way will take: a   Bind,             the API server has answered     both
            pod of no gang on a node, a gang in its queue PlacementWriter
-placed     a seat of an active placement                 PlacedSeats       its pod is bound, or the        both
+placed     a slot of an active placement                 PlacedSlots       its pod is bound, or the        both
                                                                            placement has ended
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared
@@ -14,7 +14,7 @@ reserved   what the waiting head of a queue needs, less  Planner, every    the n
            what will have been given back by then        cycle             gone
 
 On a node every entry counts against everybody: the verbs and the planner read one sum, `nodes.used`. What pods that
-are `leaving` give back is for the gang for which they were evicted, as its seats are `placed` on top of them. What is
+are `leaving` give back is for the gang for which they were evicted, as its slots are `placed` on top of them. What is
 `reserved` is not taken yet, and changes with time: it has arrays of its own (`Ledger.reserved`), and counts against
 pods and gangs that would still be there when the head starts.
 
@@ -75,7 +75,7 @@ class Entry(Struct, frozen=True, gc=False):
 class Ledger:
     """Every entry by its holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
-    A holder has one entry: the UID of a pod, the key of a gang, a `PlacedSeat`, or a pair of a word and a claim's key.
+    A holder has one entry: the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and a claim's key.
     An entry may be about a node that is not known yet.
     """
 
@@ -84,7 +84,7 @@ class Ledger:
         self.nodes = NodeTable(lambda: ((entry.node, entry.cls) for entry in self.entries.values()))
         self.queues = QueueUse()
         self.placed: Counter[str] = Counter()
-        """Key of a gang → its placed seats; gangs without any are left out."""
+        """Key of a gang → its placed slots; gangs without any are left out."""
         self.claim_users: Counter[str] = Counter()
         """Key of a claim → pods on nodes that use it."""
         self.shared_users: dict[str, Counter[str]] = {}

@@ -21,7 +21,7 @@ from extender.verbs.calls import counted, unavailable
 from extender.verbs.room import SharedGpus, nodes_with_room
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
 from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.kube.errors import APIError, Conflict, Unreachable
@@ -139,14 +139,14 @@ class Bind:
         else's by now: so leadership, the placement and the pod are asked once more before the binding is posted.
         """
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
-        if placement is None or record.seat is None:
+        if placement is None or record.slot is None:
             return Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
             outcome = await self._barrier.join(
                 gang_uid,
                 epoch,
-                record.seat,
+                record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
                 on_arrival=self._cluster.changed if holds_back(placement) else _nobody_waits,
@@ -158,7 +158,7 @@ class Bind:
                 return reason
         session = self._session()
         extra = session.hooks.bind_request_mutate.call(record, args.node) if session is not None else {}
-        devices = devices_of(placement, record.seat) if record.cls.gpu else ()
+        devices = devices_of(placement, record.slot) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
@@ -184,14 +184,14 @@ class Bind:
         if not record.gang:
             allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
             return None if allowed else Reason.NOT_ASKED
-        if record.seat is None:
-            state.refresh_gang(record.gang)  # gives it a seat
-        seated = state.pods.get(args.pod_uid, record)
-        if not seated.node and state.pod_table.seat_taken(record.gang, seated.seat):
-            return Reason.SEAT_TAKEN
-        return _refusal(state.placement_of(record.gang), seated, args.node)
+        if record.slot is None:
+            state.refresh_gang(record.gang)  # gives it a slot
+        with_slot = state.pods.get(args.pod_uid, record)
+        if not with_slot.node and state.pod_table.slot_taken(record.gang, with_slot.slot):
+            return Reason.SLOT_TAKEN
+        return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
-    def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
+    def _enough(self, key: str, epoch: int, held: Collection[Slot]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
         state = self._cluster.state
         placement = state.placement_of(key)
@@ -204,7 +204,7 @@ class Bind:
         if gang is None:
             return False
         counts = {
-            pod_set.name: len(pod_set.taken.keys() | {seat.rank for seat in held if seat.pod_set == pod_set.name})
+            pod_set.name: len(pod_set.taken.keys() | {slot.rank for slot in held if slot.pod_set == pod_set.name})
             for pod_set in gang.pod_sets
         }
         if not gang.satisfied(counts):
@@ -236,7 +236,7 @@ class Bind:
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reason | None:
     """What speaks against binding this member to this node, by its gang's placement."""
-    if placement is None or record.seat is None:
+    if placement is None or record.slot is None:
         return Reason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
         return Reason.NOT_SEEN
@@ -244,7 +244,7 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
         return None if record.node == node else Reason.WRONG_NODE
     if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
-    return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
+    return None if node_of(placement, record.slot.pod_set, record.slot.rank) == node else Reason.WRONG_NODE
 
 
 def _nobody_waits() -> None:

@@ -23,7 +23,7 @@ from extender.planner.state.podshape import asked_of, ours
 from extender.verbs.calls import counted, unavailable
 from extender.verbs.room import nodes_with_room
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
-from muster.api.muster.gang import epoch_of, gang_of, seat_of
+from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
@@ -79,8 +79,8 @@ class Filter:
             return Reason.NOT_SEEN
         if placement is None or placement.status.phase not in ACTIVE or epoch not in {None, placement.spec.epoch}:
             return Reason.WAITS_FOR_GANG
-        seat = seat_of(meta) or (record.seat if record else None)
-        node = node_of(placement, seat.pod_set, seat.rank) if seat else None
+        slot = slot_of(meta) or (record.slot if record else None)
+        node = node_of(placement, slot.pod_set, slot.rank) if slot else None
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:

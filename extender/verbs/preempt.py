@@ -33,8 +33,8 @@ def _breaks_a_gang(cluster: Live, uids: list[str]) -> bool:
         lost = {record.uid for record in records if record.gang == key}
         counts = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
         for pod in gang.pods:
-            if pod.taken and pod.uid not in lost and pod.seat is not None:
-                counts[pod.seat.pod_set] += 1
+            if pod.taken and pod.uid not in lost and pod.slot is not None:
+                counts[pod.slot.pod_set] += 1
         if not gang.viable(counts):
             return True
     return False

@@ -43,7 +43,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
     for outcome in gangs_after:
         who = outcome.workload + (" (submitted)" if outcome.submitted else "")
         if outcome.placed:
-            pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
+            pods = "1 pod" if outcome.slots == 1 else f"{outcome.slots} pods"
             yield Line("", f"{who} would start: {pods}", "good")
             for nodes in outcome.nodes:
                 yield Line("on", nodes)

@@ -14,7 +14,7 @@ from watching import Watching
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.muster.gang import Seat, gang_of, seat_of
+from muster.api.muster.gang import Slot, gang_of, slot_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
@@ -85,7 +85,7 @@ class Life:
     """What was seen of one pod."""
 
     gang: str
-    seat: Seat | None
+    slot: Slot | None
     created: float
     node: str = ""
     bound: float | None = None
@@ -150,7 +150,7 @@ class History(Watching):
         pod = new or old
         assert pod is not None
         with self._lock:
-            life = self.pods.setdefault(pod.metadata.uid, Life(gang_of(pod.metadata) or "", seat_of(pod.metadata), now))
+            life = self.pods.setdefault(pod.metadata.uid, Life(gang_of(pod.metadata) or "", slot_of(pod.metadata), now))
             life.gang = gang_of(pod.metadata) or life.gang
             if new is None:
                 life.gone = now
@@ -188,10 +188,10 @@ class Submitted:
             self.plane.part(name).start()
 
     def wait_until_it_runs_whole(self) -> None:
-        """Every seat is taken once, and no pod was on more than one node."""
+        """Every slot is taken once, and no pod was on more than one node."""
         self.wait_for(lambda: runs(self.client, self.namespace, "gang", self.replicas), RECOVERY_S, "the gang to run")
         alive = [life for life in self.history.of("gang-") if life.gone is None]
-        assert sorted(life.seat.rank for life in alive if life.seat) == list(range(self.replicas))
+        assert sorted(life.slot.rank for life in alive if life.slot) == list(range(self.replicas))
         assert all(len(life.nodes) == 1 for life in alive)
 
 

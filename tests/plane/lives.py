@@ -14,7 +14,7 @@ from typing import Any, Self
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import DISRUPTED
-from muster.api.muster.gang import Seat, gang_of, seat_of
+from muster.api.muster.gang import Slot, gang_of, slot_of
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -37,7 +37,7 @@ class Seen:
 class Member:
     """One pod of a gang."""
 
-    seat: Seat | None
+    slot: Slot | None
     node: str = ""
     """Where it is bound; empty until it is."""
     done: bool = False
@@ -99,7 +99,7 @@ class GangLife:
 
     def look(self, moment: float) -> bool:
         """After something of a member has changed; True if the gang has just started."""
-        taken = len({one.seat for one in self.members.values() if one.done or one.holds})
+        taken = len({one.slot for one in self.members.values() if one.done or one.holds})
         holds = any(one.holds for one in self.members.values())
         starts = taken >= self.minimum and not self.whole
         self.starts += [moment] * starts
@@ -126,7 +126,7 @@ class Story:
     evicted_late: int = 0
     """How many of them had succeeded before."""
     run_again: int = 0
-    """How many were made anew, in the same life of their gang, although their seat's work had been done."""
+    """How many were made anew, in the same life of their gang, although their slot's work had been done."""
     late: dict[str, float] = field(default_factory=dict)
     """Queue → by how many seconds a gang of it started later than was promised to it, at the worst; see `Promise`."""
     promises: int = 0
@@ -200,9 +200,9 @@ class _Teller:
             return
         self._of_pod[uid] = life
         if uid not in life.members:
-            seat = seat_of(pod.metadata)
-            self.story.run_again += any(other.done and other.seat == seat for other in life.members.values())
-            life.members[uid] = Member(seat)
+            slot = slot_of(pod.metadata)
+            self.story.run_again += any(other.done and other.slot == slot for other in life.members.values())
+            life.members[uid] = Member(slot)
         member = life.members[uid]
         self.story.evicted_late += first and member.done
         member.node = member.node or pod.spec.node_name

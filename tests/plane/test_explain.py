@@ -96,7 +96,7 @@ def test_a_gated_pod_and_a_running_gang_are_explained(two_gangs: str, muster: Mu
     """In lines, without colour, as nobody looks at a terminal."""
     pod = muster("explain", "pod", "second-worker-0", "-n", two_gangs)
     assert "it waits behind the gate muster.dev/gang until its gang has a placement" in pod
-    assert "seat           worker 0" in pod
+    assert "slot           worker 0" in pod
     gang = muster("explain", "job", "first", "-n", two_gangs)
     assert "it runs: 8 members have their node, 8 of them run" in gang
     assert "on             worker: node-0000, node-0001" in gang

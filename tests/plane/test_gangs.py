@@ -53,7 +53,7 @@ def test_two_gangs_that_need_all_nodes_run_one_after_the_other(
             for name in names:
                 lives = history.of(f"{name}-")
                 assert len(lives) == 8, "a pod was made twice"
-                ranks = sorted(lives, key=lambda life: life.seat.rank if life.seat else -1)
+                ranks = sorted(lives, key=lambda life: life.slot.rank if life.slot else -1)
                 nodes = [life.node for life in ranks]
                 assert nodes == sorted(nodes)
                 longest = max(longest, history.half_placed_s(f"{name}-", 8))

@@ -244,5 +244,5 @@ def test_the_api_server_goes_away_in_the_middle_of_a_gang(
     with History(client, namespace) as history:
         wait_for(lambda: runs(client, namespace, 32), RECOVERY_S, "the gang to run")
         alive = [life for life in history.of("gang-") if life.gone is None]
-        assert sorted(life.seat.rank for life in alive if life.seat) == list(range(32))
+        assert sorted(life.slot.rank for life in alive if life.slot) == list(range(32))
     client.delete(JOBS, "gang", namespace)

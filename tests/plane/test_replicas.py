@@ -86,7 +86,7 @@ def test_a_frozen_leader_binds_nothing_when_it_wakes_up(
             now = {placement.metadata.uid: placement.spec for placement in client.list(PLACEMENTS, namespace)}
             assert all(now[uid] == spec for uid, spec in placed.items()), "the woken planner wrote"
             alive = [life for life in history.of("gang-") if life.gone is None]
-            assert sorted(life.seat.rank for life in alive if life.seat) == list(range(16))
+            assert sorted(life.slot.rank for life in alive if life.slot) == list(range(16))
             assert all(len(life.nodes) == 1 for life in alive)
             assert all(pod.spec.node_name for pod in client.list(PODS, namespace))
     finally:

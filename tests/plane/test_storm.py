@@ -192,12 +192,12 @@ def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     """
     done = [life for life in lives if life.done]
     storm.checked(name, done)
-    by_rank = sorted((life.seat.rank, life.created, life) for life in done if life.seat)
+    by_rank = sorted((life.slot.rank, life.created, life) for life in done if life.slot)
     assert [rank for rank, *_ in by_rank] == list(range(storm.sizes[name])), f"{by_rank}; lost: {storm.lost}"
     for placement in storm.client.list(PLACEMENTS, storm.namespace):
         if placement.metadata.name.startswith(f"{name}-"):
-            seats = [(life.node, life.seat) for life in done if life.seat]
-            assert all(node_of(placement, seat.pod_set, seat.rank) == node for node, seat in seats)
+            slots = [(life.node, life.slot) for life in done if life.slot]
+            assert all(node_of(placement, slot.pod_set, slot.rank) == node for node, slot in slots)
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

@@ -98,8 +98,8 @@ def test_gangs_of_three_levels_come_and_go(client: Client, namespace: str, wait_
                 f"{name} to end",
             )
         for name, level in asked:
-            done = [life for life in history.of(f"{name}-") if life.seat and "Succeeded" in life.phases]
-            last = [*{life.seat: life for life in sorted(done, key=lambda life: life.bound or 0.0)}.values()]
+            done = [life for life in history.of(f"{name}-") if life.slot and "Succeeded" in life.phases]
+            last = [*{life.slot: life for life in sorted(done, key=lambda life: life.bound or 0.0)}.values()]
             found = [life.node for life in last]
             assert len(found) == sizes[level][0], f"{name} ended on {found}"
             width = {"kubernetes.io/hostname": 1, RACK: NODES_OF_A_RACK, BLOCK: 2 * NODES_OF_A_RACK, "": 99}[level]

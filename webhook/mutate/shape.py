@@ -13,7 +13,7 @@ import msgspec
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.muster.gang import DEFAULT_POD_SET, seat_of
+from muster.api.muster.gang import DEFAULT_POD_SET, slot_of
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container
@@ -51,10 +51,10 @@ def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
 
 def _write_rank(adapter: Adapter, review: PodReview) -> None:
     """Note the rank for the planner if the pod has no index, or one that counts only in a part of the gang."""
-    rank, seat = own_rank(adapter.rank(review.meta), review.meta), seat_of(review.meta)
+    rank, slot = own_rank(adapter.rank(review.meta), review.meta), slot_of(review.meta)
     if rank is None or review.meta.controller is None or not review.opt_in:
         return
-    if seat is None or (seat.pod_set == DEFAULT_POD_SET and seat.rank != rank):
+    if slot is None or (slot.pod_set == DEFAULT_POD_SET and slot.rank != rank):
         why = Why(f"the pod's rank in {adapter.owner}", review.meta.labels[names.FRAMEWORK])
         review.patch.set("metadata", "annotations", names.MEMBER_INDEX, value=str(rank), why=why)
 

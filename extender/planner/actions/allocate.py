@@ -20,7 +20,7 @@ from extender.planner.actions.grow import grow
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.book import Book, Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
-from extender.planner.actions.seatlimit import LIMIT, SeatLimit
+from extender.planner.actions.slotlimit import LIMIT, SlotLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
 from extender.planner.framework.session import Session
@@ -33,9 +33,9 @@ from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
 
 LIMIT_TOLD_AFTER_S = 5.0
-"""How long a gang waits for placed seats of others before its status says so; mostly it is its turn by then."""
+"""How long a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
 HELD_BACK_S = 30.0
-"""How long a gang that only waits for placed seats of others is not let in: its pods would be born gated, which costs a
+"""How long a gang that only waits for placed slots of others is not let in: its pods would be born gated, which costs a
 write for each, and mostly they can soon be born on their nodes."""
 
 Trial = tuple[GangView, Statement]
@@ -46,7 +46,7 @@ Trial = tuple[GangView, Statement]
 class _Found:
     """What one cycle has found so far."""
 
-    limit: SeatLimit
+    limit: SlotLimit
     book: Book
     """What is reserved for whom."""
     limited: dict[str, float]
@@ -57,7 +57,7 @@ class _Found:
 
 
 class Allocate:
-    """Tries every gang that was let in and has open seats, in the session's order."""
+    """Tries every gang that was let in and has open slots, in the session's order."""
 
     name = "allocate"
 
@@ -69,9 +69,9 @@ class Allocate:
         """Searches for reservations that found nothing."""
         self._version = -1
         self._limited: dict[str, float] = {}
-        """UID of a gang that only waits until fewer seats are placed → since when, in seconds since the epoch."""
+        """UID of a gang that only waits until fewer slots are placed → since when, in seconds since the epoch."""
         self._placed_since: dict[str, float] = {}
-        """UID of a gang → since when it has placed seats."""
+        """UID of a gang → since when it has placed slots."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
@@ -82,7 +82,7 @@ class Allocate:
         self._looked = {gang.uid: self._looked[gang.uid] for gang in gangs if gang.uid in self._looked}
         placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
         self._placed_since = {uid: self._placed_since.get(uid, session.now) for uid in placed}
-        limit = SeatLimit(session.snapshot, self._placed_since, session.now)
+        limit = SlotLimit(session.snapshot, self._placed_since, session.now)
         found = _Found(limit, Book(session, gangs, self._looked), self._limited)
         self._limited = {}
         for gang in session.turns(gangs):
@@ -120,14 +120,14 @@ class Allocate:
             found.waiting.append(gang)
         if fits:
             found.tried.append((gang, statement))
-            found.limit.add(gang, statement.seats)
+            found.limit.add(gang, statement.slots)
             found.book.placed(gang, statement.operations)
 
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
-        """The gang would be tried if fewer seats were placed; `since` when that is so, in seconds."""
+        """The gang would be tried if fewer slots were placed; `since` when that is so, in seconds."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_TOLD_AFTER_S:
-            session.decide(decisions.Unschedulable(gang, reasons.pods.SEAT_LIMIT, reasons.pods.seat_limit(limit=LIMIT)))
+            session.decide(decisions.Unschedulable(gang, reasons.pods.SLOT_LIMIT, reasons.pods.slot_limit(limit=LIMIT)))
         if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.discard(gang.key)
 
@@ -169,7 +169,7 @@ def _grow(session: Session, found: _Found) -> None:
 
 
 def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool) -> None:
-    placed, operations = statement.seats, statement.commit()
+    placed, operations = statement.slots, statement.commit()
     if placed:
         session.decide(decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed))
     elif grown or lacking(gang, statement):
@@ -189,9 +189,9 @@ def shape_of(session: Session, gang: GangView) -> Hashable:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Whether this action tries the gang: it was let in, and some seat is neither taken nor placed."""
+    """Whether this action tries the gang: it was let in, and some slot is neither taken nor placed."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
-    return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
+    return let_in and not gang.active and (not gang.started or any(gang.open_slots().values()))
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
@@ -209,7 +209,7 @@ def _waits(gang: GangView, lacks: Shortage, words: str, more: str = "") -> decis
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
-        ranks = gang.open_seats()[pod_set.name]
+        ranks = gang.open_slots()[pod_set.name]
         if ranks:
             row = session.snapshot.row_of(pod_set.cls) if pod_set.cls else None
             full = session.queue_refusal(gang, row) if row is not None else None

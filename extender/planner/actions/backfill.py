@@ -47,7 +47,7 @@ def _placed(session: Session, gang: GangView) -> bool:
     try:
         fits = place_minimum(session, statement, gang) is None
         if fits:
-            placed, operations = statement.seats, statement.commit()
+            placed, operations = statement.slots, statement.commit()
             session.decide(
                 decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed)
             )

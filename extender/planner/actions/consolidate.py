@@ -92,19 +92,19 @@ def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
     """
     alike: dict[str, PodSetView] = {}
     for pod in piece.pods:
-        if pod.seat is not None:
-            name = pod.seat.pod_set
-            alike.setdefault(name, PodSetView(name, pod.cls, 0, 0, mixed=True)).waiting[pod.seat.rank] = pod
-    seats = {name: sorted(pod_set.waiting) for name, pod_set in alike.items()}
+        if pod.slot is not None:
+            name = pod.slot.pod_set
+            alike.setdefault(name, PodSetView(name, pod.cls, 0, 0, mixed=True)).waiting[pod.slot.rank] = pod
+    slots = {name: sorted(pod_set.waiting) for name, pod_set in alike.items()}
 
-    def fill_seats(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+    def fill_slots(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
         return all(
             fill(session, statement, piece.gang, alike[name], ranks, nodes) == len(ranks)
             for name, ranks in wanted.items()
         )
 
-    part = part_of(piece.gang, seats, there(session, statement, piece.gang))
-    return PartSearch(session, statement, piece.gang, fill_seats).place(part, EVERYWHERE)
+    part = part_of(piece.gang, slots, there(session, statement, piece.gang))
+    return PartSearch(session, statement, piece.gang, fill_slots).place(part, EVERYWHERE)
 
 
 def _extras_first(pieces: list[Piece]) -> list[Piece]:

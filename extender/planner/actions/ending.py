@@ -56,7 +56,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
         elif pod.epoch > placement.spec.epoch:
             stray = False  # its placement has not been seen yet
         else:
-            node = node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
+            node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
             stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
         if stray:
             session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))

@@ -94,9 +94,9 @@ class Enqueue:
             return None
         shape = shape_of(session, gang)
         if shape not in self._hopeless:
-            seats = chosen_ranks(session, gang, minimum_wanted(gang))
-            found = session.hooks.closest_domain.call(gang, seats, ever=True)
-            self._hopeless[shape] = near(session, gang, seats, found.said, ever=True) if found else None
+            slots = chosen_ranks(session, gang, minimum_wanted(gang))
+            found = session.hooks.closest_domain.call(gang, slots, ever=True)
+            self._hopeless[shape] = near(session, gang, slots, found.said, ever=True) if found else None
         return self._hopeless[shape]
 
 

@@ -212,9 +212,9 @@ class Evicting:
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
             session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason))
         mine = [operation for operation in operations if operation.gang is gang]
-        seats, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
+        slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
         runs = runs_of_operations(session, gang, mine, gated=True)
-        session.decide(decisions.Place(gang, runs, epoch, seats, victims, reason))
+        session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason))
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
         session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted))

@@ -92,11 +92,11 @@ class _Filling:
         given = np.zeros_like(room)
         given[columns] = np.minimum(room[columns], len(ranks) - before[: len(columns)])
         columns = self._side_by_side(columns)
-        placed, seats = 0, []
+        placed, slots = 0, []
         for count in given[columns].tolist():
-            seats.append(ranks[placed : placed + count])
+            slots.append(ranks[placed : placed + count])
             placed += count
-        self.statement.allocate_all(self.gang, self.pod_set.name, seats, columns, cls)
+        self.statement.allocate_all(self.gang, self.pod_set.name, slots, columns, cls)
         return placed
 
     def _side_by_side(self, chosen: Amounts) -> Amounts:

@@ -22,14 +22,14 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.victims.budgets import Budgets
 from muster.api.kubernetes.meta import parse_time
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, Victim
 
 LATE_S = 60.0
 """How long after its grace period a pod that is being deleted is still expected to go."""
 
 
-def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
+def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> str:
     """Decides what is due for one such placement; why it is to be given up, empty if it is not."""
     there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang]
@@ -67,8 +67,8 @@ def _evict(
     return ""
 
 
-def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victims: list[PodRecord]) -> bool:
-    """True if no node of a seat that waits is overfull; placed seats are in the ledger, so nothing is added.
+def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
+    """True if no node of a slot that waits is overfull; placed slots are in the ledger, so nothing is added.
 
     Pods that mind others beside the room wait until the victims are gone from those nodes.
     """
@@ -78,7 +78,7 @@ def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victim
     if bool((session.snapshot.free[:, columns] < 0).any()):
         return False
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    classes = {cls for seat in missing if (owner := sets.get(seat.pod_set)) and (cls := owner.class_of(seat.rank))}
+    classes = {cls for slot in missing if (owner := sets.get(slot.pod_set)) and (cls := owner.class_of(slot.rank))}
     if not any(cls.marks or cls.neighbours or cls.claims for cls in classes):
         return True
     return (

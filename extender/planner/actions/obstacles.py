@@ -16,7 +16,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
         return decisions.Unschedulable(gang, reasons.pods.GATED, words)
     if not session.hooks.job_ready.call(gang):
-        have = sum(len(seats) for seats in gang.open_seats().values()) + gang.taken
+        have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
         words = reasons.pods.too_few(have=have, wanted=gang.min_member)
         return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
     return None

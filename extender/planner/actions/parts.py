@@ -17,8 +17,8 @@ FAILURES = 64
 """Sets that may turn out wrong for one gang: what amounts promise holds nearly always."""
 RETRACED = 16
 """So many parts that stand beside each other are placed anew when one behind them fails; of more each is final."""
-FillSeats = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Places all these seats, by pod set, within a node set; if it cannot, whatever it did may be rolled back."""
+FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
+"""Places all these slots, by pod set, within a node set; if it cannot, whatever it did may be rolled back."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class PartSearch:
     session: Session
     statement: Statement
     gang: GangView
-    fill: FillSeats
+    fill: FillSlots
     failures: int = FAILURES
 
     def place(self, part: Part, nodes: NodeSet) -> bool:
@@ -57,10 +57,10 @@ class PartSearch:
 
     def _leaf(self, part: Part, nodes: NodeSet) -> bool:
         if not part.slices:
-            return self.fill(part.seats, nodes)
+            return self.fill(part.slots, nodes)
         if nodes.sliced:
             before = self.statement.checkpoint()
-            if self.fill(part.seats, nodes):
+            if self.fill(part.slots, nodes):
                 return True
             self.statement.rollback(before)
         return all(self._place_all([(unit, nodes)]) for unit in part.units())

@@ -29,7 +29,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, holds_back
 
 BINDING_S = 0.05
@@ -55,9 +55,9 @@ class _Look:
 
 
 class _Missing(NamedTuple):
-    """A seat of a placement that is not taken yet."""
+    """A slot of a placement that is not taken yet."""
 
-    seat: Seat
+    slot: Slot
     node: str
     pod_set: PodSetView | None
     """None where the gang has no pod set of this name (any more)."""
@@ -149,7 +149,7 @@ def _follow(session: Session, gang: GangView) -> None:
     missing = _missing(gang)
     if placement.spec.victims:
         why = _failure(session, gang, placement, missing) or make_room(
-            session, gang, placement, {each.seat: each.node for each in missing}
+            session, gang, placement, {each.slot: each.node for each in missing}
         )
         if why:
             give_up(session, gang, placement, why, evicted_in_vain=True)
@@ -171,8 +171,8 @@ def _follow(session: Session, gang: GangView) -> None:
         give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
-    for seat, node, _, pod in missing:
-        if pod and seat.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+    for slot, node, _, pod in missing:
+        if pod and slot.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
 
 
@@ -182,27 +182,27 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     if not held:
         return held
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
-    some_to_come = any(each.seat.pod_set not in held and each.seat not in arrived for each in missing)
+    some_to_come = any(each.slot.pod_set not in held and each.slot not in arrived for each in missing)
     return held if some_to_come else set()
 
 
 def _missing(gang: GangView) -> list[_Missing]:
-    """Placed seats, each with the pod that waits for it."""
+    """Placed slots, each with the pod that waits for it."""
     return [
-        _Missing(seat, node, pod_set, pod_set.waiting.get(seat.rank) if pod_set else None)
-        for seat, node, pod_set in gang.placed_seats()
+        _Missing(slot, node, pod_set, pod_set.waiting.get(slot.rank) if pod_set else None)
+        for slot, node, pod_set in gang.placed_slots()
     ]
 
 
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
-    for seat, node, pod_set, pod in missing:
+    for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)
-        cls = pod_set.class_of(seat.rank) if pod_set else None
+        cls = pod_set.class_of(slot.rank) if pod_set else None
         if (node, cls) == good:
             continue
         column = session.snapshot.index.get(node)

@@ -30,54 +30,54 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, list[int]]:
-    """The open seats of each pod set that are filled if so many of them are wanted."""
-    seats = gang.open_seats()
+    """The open slots of each pod set that are filled if so many of them are wanted."""
+    slots = gang.open_slots()
     return {
-        pod_set.name: _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
+        pod_set.name: _first(session, pod_set, slots[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
     }
 
 
 def lacking(gang: GangView, statement: Statement) -> bool:
     """Whether a gang that has started still has less than it needs, with what was just placed."""
-    return statement.seats < sum(minimum_wanted(gang).values())
+    return statement.slots < sum(minimum_wanted(gang).values())
 
 
 def open_above(gang: GangView, statement: Statement) -> bool:
     """Whether pods of it are left without a place."""
-    return statement.seats < sum(len(ranks) for ranks in gang.open_seats().values())
+    return statement.slots < sum(len(ranks) for ranks in gang.open_slots().values())
 
 
 def place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
-    """Fills the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
-    seats = chosen_ranks(session, gang, minimum_wanted(gang))
+    """Fills the slots the gang needs to start; None on success, else what the first pod set that fails is short of."""
+    slots = chosen_ranks(session, gang, minimum_wanted(gang))
     orders = _orders(session, gang)
     found: list[Shortage] = []
 
-    def fill_seats(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+    def fill_slots(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
         lacks = _fill_sets(session, statement, gang, orders, wanted, nodes, told=bool(found))
         found.extend([lacks] if lacks else [])
         return lacks is None
 
-    part = part_of(gang, seats, there(session, statement, gang))
-    if PartSearch(session, statement, gang, fill_seats).place(part, EVERYWHERE):
+    part = part_of(gang, slots, there(session, statement, gang))
+    if PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE):
         return None
-    if lacks := _in_domains(session, statement, gang, seats, orders) or next(iter(found), None):
+    if lacks := _in_domains(session, statement, gang, slots, orders) or next(iter(found), None):
         return lacks
-    pod_set = next((each for each in gang.pod_sets if seats.get(each.name)), gang.pod_sets[0])
-    return shortage(session, gang, pod_set, len(seats.get(pod_set.name, ())), 0)  # a plugin has left no nodes
+    pod_set = next((each for each in gang.pod_sets if slots.get(each.name)), gang.pod_sets[0])
+    return shortage(session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin has left no nodes
 
 
 def _fill_sets(
     session: Session, statement: Statement, gang: GangView, orders: Sequence[list[PodSetView]],
-    seats: Mapping[str, Sequence[int]], nodes: NodeSet, *, told: bool = False,
+    slots: Mapping[str, Sequence[int]], nodes: NodeSet, *, told: bool = False,
 ) -> Shortage | None:  # fmt: skip
-    """Fills all these seats, or none; then what the first pod set that failed is short of (`told`: in short)."""
+    """Fills all these slots, or none; then what the first pod set that failed is short of (`told`: in short)."""
     first: Shortage | None = None
     start = statement.checkpoint()
     for order in orders:
         failed = False
         for pod_set in order:
-            ranks = seats.get(pod_set.name, ())
+            ranks = slots.get(pod_set.name, ())
             before = statement.checkpoint()
             placed = fill(session, statement, gang, pod_set, ranks, nodes)
             if placed < len(ranks):
@@ -92,26 +92,26 @@ def _fill_sets(
 
 
 def _in_domains(
-    session: Session, statement: Statement, gang: GangView, seats: Mapping[str, Sequence[int]],
+    session: Session, statement: Statement, gang: GangView, slots: Mapping[str, Sequence[int]],
     orders: Sequence[list[PodSetView]],
 ) -> Shortage | None:  # fmt: skip
     """What a gang that must be in domains is short of: nodes at all, or else those of one domain."""
-    closest = session.hooks.closest_domain.call(gang, seats)
+    closest = session.hooks.closest_domain.call(gang, slots)
     if closest is None:
         return None
     start = statement.checkpoint()
-    anywhere = _fill_sets(session, statement, gang, orders, seats, EVERYWHERE)
+    anywhere = _fill_sets(session, statement, gang, orders, slots, EVERYWHERE)
     statement.rollback(start)
-    return anywhere or near(session, gang, seats, closest.said)
+    return anywhere or near(session, gang, slots, closest.said)
 
 
 def near(
-    session: Session, gang: GangView, seats: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
+    session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
 ) -> Shortage:
     """The shortage of a gang that no domain holds."""
-    known = [each for each in gang.pod_sets if seats.get(each.name)]
+    known = [each for each in gang.pod_sets if slots.get(each.name)]
     pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
-    wanted = sum(map(len, seats.values()))
+    wanted = sum(map(len, slots.values()))
     kind: Wanted = "ever" if ever else "together"
     lacks = shortage(session, gang, pod_set, wanted, min(closest.held, wanted), kind=kind)
     return structs.replace(lacks, closest=closest)
@@ -134,8 +134,8 @@ def there(
                 found[pod_set.name][rank] = index[node]
     left = {*gone, *(pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods)}
     for pod in gang.pods if left else ():
-        if pod.uid in left and pod.seat is not None:
-            found.get(pod.seat.pod_set, {}).pop(pod.seat.rank, None)
+        if pod.uid in left and pod.slot is not None:
+            found.get(pod.slot.pod_set, {}).pop(pod.slot.rank, None)
     for operation in statement.operations:
         if operation.gang is gang:
             found.setdefault(operation.pod_set, {}).update(dict.fromkeys(operation.ranks, operation.column))
@@ -143,11 +143,11 @@ def there(
 
 
 def place_more(session: Session, statement: Statement, gang: GangView, wanted: Mapping[str, int] | None) -> None:
-    """Fills open seats as far as there is room, at most so many of each pod set; of a sub-group all or none."""
+    """Fills open slots as far as there is room, at most so many of each pod set; of a sub-group all or none."""
     filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
-    seats = gang.open_seats()
+    slots = gang.open_slots()
     for pod_set in session.ordered_pod_sets(gang):
-        ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
+        ranks = [rank for rank in slots[pod_set.name] if (pod_set.name, rank) not in filled]
         if wanted is not None:
             ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
         ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
@@ -159,10 +159,10 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
 
 
 def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> None:
-    """Fills these seats as far as there is room for them beside the members that are there."""
+    """Fills these slots as far as there is room for them beside the members that are there."""
 
     def fill_part(part: Part, nodes: NodeSet) -> int:
-        return fill(session, statement, gang, pod_set, part.seats[pod_set.name], nodes)
+        return fill(session, statement, gang, pod_set, part.slots[pod_set.name], nodes)
 
     while ranks:
         before = statement.checkpoint()
@@ -176,14 +176,14 @@ def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSe
 def _join_unit(
     session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, unit: Sequence[int]
 ) -> None:
-    """Fills all seats of one sub-group, or none."""
+    """Fills all slots of one sub-group, or none."""
 
-    def fill_seats(seats: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
-        ranks = seats[pod_set.name]
+    def fill_slots(slots: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+        ranks = slots[pod_set.name]
         return fill(session, statement, gang, pod_set, ranks, nodes) == len(ranks)
 
     part = part_of(gang, {pod_set.name: unit}, there(session, statement, gang))
-    PartSearch(session, statement, gang, fill_seats).place(part, EVERYWHERE)
+    PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE)
 
 
 def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
@@ -238,7 +238,7 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """The seats of a placement, with those pod sets held that follow others, unless all of them do."""
+    """The slots of a placement, with those pod sets held that follow others, unless all of them do."""
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
     return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
@@ -253,23 +253,23 @@ def follows(pod_set: PodSetView) -> bool:
 def runs_of_operations(
     session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
 ) -> list[PodSetPlacement]:
-    """The seats of a placement: those taken already and those just allocated, in rank order.
+    """The slots of a placement: those taken already and those just allocated, in rank order.
 
     Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
     """
-    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
-    gpus: dict[str, dict[int, str]] = {name: {} for name in seats}
+    slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    gpus: dict[str, dict[int, str]] = {name: {} for name in slots}
     for pod in gang.pods:
-        if pod.devices and pod.taken and pod.seat is not None and pod.seat.pod_set in gpus:
-            gpus[pod.seat.pod_set][pod.seat.rank] = text_of_devices(pod.devices)
+        if pod.devices and pod.taken and pod.slot is not None and pod.slot.pod_set in gpus:
+            gpus[pod.slot.pod_set][pod.slot.rank] = text_of_devices(pod.devices)
     for operation in operations:
         node = session.snapshot.name(operation.column)
-        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+        slots[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
         for rank, devices in zip(operation.ranks, operation.devices, strict=True) if operation.devices else ():
             gpus[operation.pod_set][rank] = text_of_devices(devices)
     sets = [
         PodSetPlacement(name=name, runs=runs_of(taken), held=gated, gpus=by_rank(gpus[name]))
-        for name, taken in seats.items()
+        for name, taken in slots.items()
         if taken
     ]
     return sets if gated else gated_until_others(gang, sets)

@@ -49,6 +49,6 @@ def is_stale(gang: GangView) -> bool:
         return False
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     for pod in gang.pods:
-        if pod.phase == "Failed" and pod.seat is not None and pod.seat.pod_set in counts:
-            counts[pod.seat.pod_set] += 1
+        if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:
+            counts[pod.slot.pod_set] += 1
     return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.viable(counts)

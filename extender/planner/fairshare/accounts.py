@@ -102,8 +102,8 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """What its pods would take that have no place yet; placed seats are used already."""
+    """What its pods would take that have no place yet; placed slots are used already."""
     if gang.active or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
-    seats = {name: len(ranks) for name, ranks in gang.open_seats().items()}
-    return amounts_of(snapshot, gang, seats).astype(np.float64)
+    slots = {name: len(ranks) for name, ranks in gang.open_slots().items()}
+    return amounts_of(snapshot, gang, slots).astype(np.float64)

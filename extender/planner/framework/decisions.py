@@ -16,7 +16,7 @@ class Place:
     gang: GangView
     pod_sets: list[PodSetPlacement]
     epoch: int
-    new_seats: int
+    new_slots: int
     victims: tuple[tuple[GangView, PodRecord], ...] = ()
     """Pods, each with its gang, that must be gone before the members can be let go; see `MakeRoom`."""
     victims_reason: str = ""
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement:
-    """The gang's placement gets this phase; `pod_sets` replaces its seats if given (then with a new epoch)."""
+    """The gang's placement gets this phase; `pod_sets` replaces its slots if given (then with a new epoch)."""
 
     gang: GangView
     phase: PlacementPhase
@@ -38,7 +38,7 @@ class ClosePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The gang goes on waiting, and these seats are reserved for it; nothing is carried out."""
+    """The gang goes on waiting, and these slots are reserved for it; nothing is carried out."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -102,8 +102,8 @@ class RoomIsThere:
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
-    """Its seats, with those held that follow others."""
-    new_seats: int
+    """Its slots, with those held that follow others."""
+    new_slots: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from muster.resources.vector import vector
 
 
 def minimum_wanted(gang: GangView) -> Mapping[str, int]:
-    """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
+    """How many open slots of each pod set must be filled for the gang to start, or to have again what it needs."""
     if gang.wanted is None:
         gang.wanted = _minimum_wanted(gang)
     return gang.wanted
@@ -20,14 +20,14 @@ def minimum_wanted(gang: GangView) -> Mapping[str, int]:
 
 def _minimum_wanted(gang: GangView) -> dict[str, int]:
     wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
-    seats, floor = gang.open_seats(), gang.floor
+    slots, floor = gang.open_slots(), gang.floor
     left = floor.min_member - gang.taken
     for pod_set in gang.pod_sets:
         missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
-        wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
+        wanted[pod_set.name] = min(missing, len(slots[pod_set.name]))
         left -= wanted[pod_set.name]
     for pod_set in gang.pod_sets:
-        more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
+        more = max(0, min(left, len(slots[pod_set.name]) - wanted[pod_set.name]))
         wanted[pod_set.name] += more
         left -= more
     return wanted
@@ -43,7 +43,7 @@ def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
     return cast("Amounts", gang.least[1])
 
 
-def amounts_of(snapshot: Snapshot, gang: GangView, seats: Mapping[str, int]) -> Amounts:
+def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> Amounts:
     """The amounts that so many more members of each pod set take together, int64 of shape (resources,).
 
     Of a gang of whose pods nothing is known yet, it is what its PodGroup says that it needs.
@@ -53,7 +53,7 @@ def amounts_of(snapshot: Snapshot, gang: GangView, seats: Mapping[str, int]) -> 
     for pod_set in gang.pod_sets:
         if pod_set.cls is not None:
             known = True
-            more = times(snapshot.row_of(pod_set.cls), seats.get(pod_set.name, 0))
+            more = times(snapshot.row_of(pod_set.cls), slots.get(pod_set.name, 0))
             total = np.minimum(total + more, MAX_SUM)
     if not known and gang.group.spec.min_resources:
         try:

@@ -182,7 +182,7 @@ class ClosestTo(Protocol):
     """None if the domains are not what is in its way; with `ever` as if nothing else ran."""
 
     def __call__(
-        self, gang: GangView, seats: Mapping[str, Sequence[int]], /, *, ever: bool = False
+        self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
     ) -> ClosestDomain | None: ...
 
 
@@ -263,7 +263,7 @@ class Hooks:
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
 
     closest_domain: Hook[ClosestTo] = _hook(
-        rules.first_registered, "the domain that comes closest to holding these seats (pod set → ranks) of a gang")
+        rules.first_registered, "the domain that comes closest to holding these slots (pod set → ranks) of a gang")
     topologies: Hook[Trees] = _hook(rules.merge, "the topologies that there are")
     reservation_rules: Hook[Reserving] = _hook(
         rules.first_registered, "what is reserved for gangs that wait at the head of their queue")

@@ -7,7 +7,7 @@ from extender.planner.framework.causes import Causes
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
@@ -27,8 +27,8 @@ class CycleInputs:
     """Seconds since the epoch; the only clock there is in a cycle."""
     causes: Causes = field(default_factory=Causes)
     """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
-    arrived: Mapping[str, frozenset[Seat]] = field(default_factory=dict)
-    """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
+    arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
+    """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, set[str]] = field(default_factory=dict)
     """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)

@@ -54,7 +54,7 @@ class Snapshot:
     index: dict[str, int]
     """Name of a node → column."""
     placed: dict[str, int]
-    """Key of a gang → its placed seats, whose pods are not bound yet; gangs without any are left out."""
+    """Key of a gang → its placed slots, whose pods are not bound yet; gangs without any are left out."""
     pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
@@ -68,7 +68,7 @@ class Snapshot:
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     queue_use: dict[str, Use]
-    """Queue → what its own pods and placed seats use, without those of queues below it; queues without any left out."""
+    """Queue → what its own pods and placed slots use, without those of queues below it; queues without any left out."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
     devices: Devices
@@ -78,12 +78,12 @@ class Snapshot:
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
-    def placed_seats(self) -> int:
-        """Placed seats of all gangs."""
+    def placed_slots(self) -> int:
+        """Placed slots of all gangs."""
         return sum(self.placed.values())
 
     def used_by(self, gang: GangView) -> Amounts:
-        """What a gang's pods and placed seats use, pods that are leaving aside, int64 of shape (resources,)."""
+        """What a gang's pods and placed slots use, pods that are leaving aside, int64 of shape (resources,)."""
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
@@ -134,7 +134,7 @@ class Snapshot:
 def take(state: State) -> Snapshot:
     """Copies the state, every gang refreshed; runs where the state is changed."""
     table, ledger = state.nodes, state.ledger
-    state.refresh()  # before the arrays are copied: it opens and closes entries of placed seats
+    state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(

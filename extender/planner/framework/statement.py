@@ -35,7 +35,7 @@ class Statement:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._log: list[Operation | Eviction] = []
-        self._seats = 0
+        self._slots = 0
 
     def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
         """Gives the members with these ranks a place on the node in `column`, which must have room."""
@@ -45,23 +45,23 @@ class Statement:
             row, devices = snapshot.row_on(cls, column), self._share(cls, cls.gpu, column, len(ranks))
         operation = Operation(gang, pod_set, ranks, column, row, cls, devices)
         snapshot.free[:, column] -= operation.amount
-        self._seats += len(ranks)
+        self._slots += len(ranks)
         self._log.append(operation)
         self._session.hooks.allocated.call(operation)
 
     def allocate_all(
-        self, gang: GangView, pod_set: str, seats: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
+        self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """The same for many nodes, each of which stands in `columns` once; `seats` are the ranks that each gets."""
+        """The same for many nodes, each of which stands in `columns` once; `slots` are the ranks that each gets."""
         if cls.gpu is not None:  # each pod chooses among the GPUs of its node
-            for ranks, column in zip(seats, columns.tolist(), strict=True):
+            for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
             return
         row = self._session.snapshot.row_of(cls)
-        counts = np.array([len(ranks) for ranks in seats], dtype=np.int64)
-        self._seats += int(counts.sum())
+        counts = np.array([len(ranks) for ranks in slots], dtype=np.int64)
+        self._slots += int(counts.sum())
         self._session.snapshot.free[:, columns] -= row[:, None] * counts
-        for ranks, column in zip(seats, columns.tolist(), strict=True):
+        for ranks, column in zip(slots, columns.tolist(), strict=True):
             operation = Operation(gang, pod_set, ranks, column, row, cls)
             self._log.append(operation)
             self._session.hooks.allocated.call(operation)
@@ -97,9 +97,9 @@ class Statement:
             self._session.hooks.evicted.call(eviction)
 
     @property
-    def seats(self) -> int:
-        """How many seats have been given a place."""
-        return self._seats
+    def slots(self) -> int:
+        """How many slots have been given a place."""
+        return self._slots
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -131,7 +131,7 @@ class Statement:
             self._session.hooks.unevicted.call(entry)
         else:
             self._session.snapshot.free[:, entry.column] += entry.amount
-            self._seats -= len(entry.ranks)
+            self._slots -= len(entry.ranks)
             for devices in entry.devices if entry.cls.gpu is not None else ():
                 self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
             self._session.hooks.deallocated.call(entry)
@@ -148,7 +148,7 @@ class Statement:
 
     def commit(self) -> list[Operation]:
         """Keeps everything for the rest of the cycle, and returns the operations; nothing can be undone."""
-        operations, self._log, self._seats = list(self.operations), [], 0
+        operations, self._log, self._slots = list(self.operations), [], 0
         return operations
 
 

@@ -117,7 +117,7 @@ class Drf(PlainPlugin):
     """Gangs that use less go first: by their dominant share, the largest part that they use of any resource.
 
     Queues come before (plugin proportion), so that it orders the gangs of one queue; and those of queues that are as
-    good as each other. Counted is what pods and placed seats of a gang use when the cycle begins.
+    good as each other. Counted is what pods and placed slots of a gang use when the cycle begins.
     """
 
     name = "drf"

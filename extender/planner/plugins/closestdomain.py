@@ -26,7 +26,7 @@ def closest_domain(
     forest: Forest,
     geometry_of: GeometryOf,
     gang: GangView,
-    seats: Mapping[str, Sequence[int]],
+    slots: Mapping[str, Sequence[int]],
     *,
     ever: bool = False,
 ) -> ClosestDomain | None:
@@ -41,7 +41,7 @@ def closest_domain(
         for pod_set in gang.pod_sets
     }
     found = [
-        _closest_of(session, forest, geometry_of, gang, part, ever=ever) for part in _every(part_of(gang, seats, there))
+        _closest_of(session, forest, geometry_of, gang, part, ever=ever) for part in _every(part_of(gang, slots, there))
     ]
     known = [each for each in found if each is not None]
     lacking = [each for each in known if each.said.why or each.said.held < each.said.wanted]

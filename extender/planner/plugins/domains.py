@@ -48,7 +48,7 @@ def looks_of(
     """One look per class of pods, the one that needs most nodes first; `ever`: as if the cluster were empty."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
-        ranks = part.seats.get(pod_set.name, ())
+        ranks = part.slots.get(pod_set.name, ())
         if not pod_set.mixed and pod_set.cls is not None:
             if ranks:
                 pods[pod_set.cls.key] = pod_set.cls, pods.get(pod_set.cls.key, (None, 0))[1] + len(ranks)
@@ -62,7 +62,7 @@ def looks_of(
     for cls, count in pods.values():
         room = nodes.limit(_room(session, gang, cls, ever=ever))
         least = count if part.least is None else min(part.least, count)
-        most = max(count, part.all_seats - (part.wanted - count))
+        most = max(count, part.all_slots - (part.wanted - count))
         looks.append(Look(cls, Wanted(geometry, room, least, most, slices if len(pods) == 1 else ())))
     if len(looks) > 1:
         largest = [int(look.wanted.room.sum()) / look.wanted.least for look in looks]

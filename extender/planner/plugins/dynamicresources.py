@@ -71,7 +71,7 @@ class DynamicResources(PlainPlugin):
 class SharedClaims:
     """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
 
-    The session counts what such a claim takes once, with its first pod; what pods on nodes and placed seats use is
+    The session counts what such a claim takes once, with its first pod; what pods on nodes and placed slots use is
     counted by the state already.
     """
 

@@ -1,7 +1,7 @@
 """Where the pods that are there let a pod run: host ports, claims in use, required (anti-)affinity, topology spread.
 
 The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts begin as
-the snapshot's, placed seats included, and follow the session's decisions and their rollback.
+the snapshot's, placed slots included, and follow the session's decisions and their rollback.
 """
 
 from collections.abc import Callable, Hashable, Iterator

@@ -106,6 +106,6 @@ def _has_extras(gang: GangView) -> bool:
 def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     for pod in gang.pods:
-        if pod.uid in gone and pod.seat is not None and pod.taken:
-            counts[pod.seat.pod_set] -= 1
+        if pod.uid in gone and pod.slot is not None and pod.taken:
+            counts[pod.slot.pod_set] -= 1
     return gang.started and gang.viable(counts)

@@ -25,7 +25,7 @@ class Needs:
             self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
     def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """int64 of shape (resources,), may not be changed; nothing where its seats are placed, which count as used.
+        """int64 of shape (resources,), may not be changed; nothing where its slots are placed, which count as used.
 
         Nor does a gang need anything whose pods wait for a scheduling gate of others.
         """

@@ -69,8 +69,8 @@ class TaskOrder(PlainPlugin):
 
 def has_members(gang: GangView) -> bool:
     """Whether enough members exist (or can be made from a template) to start."""
-    seats = gang.open_seats()
-    counts = {pod_set.name: len(pod_set.taken) + len(seats[pod_set.name]) for pod_set in gang.pod_sets}
+    slots = gang.open_slots()
+    counts = {pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets}
     return gang.started or gang.satisfied(counts)
 
 

@@ -8,7 +8,7 @@ IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and le
 NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 
 waits = "it waits: {message}".format
-seat_limit = "it waits until fewer seats are placed: {seats} seats of other gangs are starting now".format
+slot_limit = "it waits until fewer slots are placed: {slots} slots of other gangs are starting now".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
     "s, the planner takes the {taken} back and the gang waits as a whole"

@@ -16,15 +16,15 @@ _OVER = "the planner deletes it (it never ran), and its owner makes it again"
 _PINNED = "it is pinned to {pin} by placement {epoch}, "
 pin_too_new = (_PINNED + f"which is not there (yet); if it does not come, {_OVER}").format
 pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
-pin_wrong = (_PINNED + f"which gives its seat {{node}}; {_OVER}").format
+pin_wrong = (_PINNED + f"which gives its slot {{node}}; {_OVER}").format
 
 NOT_CREATED = "not created yet by the owner"
 BEHIND_THE_GATE = "behind the gate, released by the planner's next cycle"
 stale_pin = "pinned by placement {epoch}, which is over; deleted and made again".format
 REFUSED = "refused by kube-scheduler"
 NOT_ANSWERED = "waiting for kube-scheduler"
-seat = "{pod_set} {rank} on {node}".format
-stage = "{count} {stage}: {seats}".format
+slot = "{pod_set} {rank} on {node}".format
+stage = "{count} {stage}: {slots}".format
 
 NODE_GONE = "is gone"
 told = "{pod} {what}".format

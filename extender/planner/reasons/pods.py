@@ -7,12 +7,12 @@ from extender.planner.reasons.grammar import listed, verb
 NOT_CREATED = "PodsNotCreated"
 GATED = "SchedulingGated"
 TOO_FEW = "NotEnoughPods"
-SEAT_LIMIT = "InFlightLimit"
+SLOT_LIMIT = "InFlightLimit"
 """Reasons of conditions."""
 
 too_few = "{have} of the {wanted} pods that start together exist".format
-seat_limit = (
-    "it waits until fewer seats are placed: placements of other gangs have {limit} or more whose pods are not bound yet"
+slot_limit = (
+    "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound yet"
 ).format
 
 

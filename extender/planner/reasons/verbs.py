@@ -27,7 +27,7 @@ class Reason(StrEnum):
     WRONG_NODE = "the gang's placement names another node for this pod; trying again"
     NOT_OURS = "Muster binds only pods of its own schedulers, and pods that carry both of its marker resources"
     NOT_ASKED = "Muster's filter has not let this pod pass on this node; trying again"
-    SEAT_TAKEN = "another pod has this seat of the gang; trying again"
+    SLOT_TAKEN = "another pod has this slot of the gang; trying again"
     QUEUE_FULL_NOW = "the pod's queue has become full meanwhile; trying again"
     ROOM_TAKEN = "the room on this node has been given to others meanwhile; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"

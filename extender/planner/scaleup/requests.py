@@ -89,7 +89,7 @@ def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
 
 def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> RequestNodes | None:
     """What to ask for; None while some pod set has no pod that shows what its pods are."""
-    samples = {pod.seat.pod_set: pod for pod in reversed(speakers(gang)) if pod.seat is not None}
+    samples = {pod.slot.pod_set: pod for pod in reversed(speakers(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
     if not asked or not asked.keys() <= samples.keys():
         return None

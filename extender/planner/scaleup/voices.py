@@ -121,9 +121,9 @@ def differences(speech: Speech) -> list[Say]:
     left = dict(speech.asks or {})
     found = []
     for pod in members:
-        asks = pod.seat is not None and left.get(pod.seat.pod_set, 0) > 0
-        if asks and pod.seat is not None:
-            left[pod.seat.pod_set] -= 1
+        asks = pod.slot is not None and left.get(pod.slot.pod_set, 0) > 0
+        if asks and pod.slot is not None:
+            left[pod.slot.pod_set] -= 1
         more = reasons.scaleup.after_the_first(pod=first.name) if asks else ""
         words = speech.sentence if pod is first else more
         if (pod.asks, pod.says) != (asks, words):

@@ -5,7 +5,7 @@ that a state kept by events is the one that the objects alone would give. It is 
 and has no lock. Of the extender it may import `planner.ledger`, `planner.dynamic` and `planner.reasons`, and no more.
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
-`nodes` has the arrays; what is not free of them stands in the ledger, for `pods` and for the seats of `placedseats`;
+`nodes` has the arrays; what is not free of them stands in the ledger, for `pods` and for the slots of `placedslots`;
 `podclass` is what makes pods of one kind, as `podshape` reads it from them, and `podrecord` what is kept of each pod;
 `neighbours` and `queries` are what pods demand of each other, `devices` and `claimants` the devices that they claim.
 """

@@ -1,6 +1,6 @@
-"""Gangs as the planner sees them: pod sets, seats, and how far each seat is.
+"""Gangs as the planner sees them: pod sets, slots, and how far each slot is.
 
-A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded, placed (an active placement gives it
+A *slot* is (pod set, rank). It is taken by a pod that is bound or has succeeded, placed (an active placement gives it
 a node, and no pod has taken it), or open.
 A view is made from the objects when any of them changed, and is not changed afterwards.
 """
@@ -15,8 +15,8 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord, preemptable
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
-from muster.api.muster.gang import Seat
-from muster.api.muster.placement import Placement, StartedWith, seats_of
+from muster.api.muster.gang import Slot
+from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 
@@ -42,7 +42,7 @@ class GangPhase(Enum):
     WAITING = auto()
     """No member has a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
     STARTING = auto()
-    """A placement is being carried out, and no member has a node yet: all its seats are placed."""
+    """A placement is being carried out, and no member has a node yet: all its slots are placed."""
     ARRIVING = auto()
     """A placement is being carried out; some members have their node, and still too few to start."""
     STRANDED = auto()
@@ -78,7 +78,7 @@ class GangView:
     preempts: bool = True
     """Others may be evicted for it; a PriorityClass with the preemptionPolicy Never says that none may."""
     phase: GangPhase = field(init=False)
-    _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
+    _open_slots: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
     _preemptable: bool | None = field(default=None, init=False)
     least: tuple[object, object] | None = field(default=None, init=False)
@@ -86,7 +86,7 @@ class GangView:
     topology: object = field(default=None, init=False)
     """What it asks of the topology: kept by `planner.topology.requests`."""
     wanted: dict[str, int] | None = field(default=None, init=False)
-    """Per pod set how many open seats must be filled for it to start: kept by `planner.framework.demand`."""
+    """Per pod set how many open slots must be filled for it to start: kept by `planner.framework.demand`."""
     _ends: bool | None = field(default=None, init=False)
     _runtime_s: float | None = field(default=None, init=False)
 
@@ -182,22 +182,22 @@ class GangView:
             self._at_rest = not (self.active or self.incomplete or pinned or self.outgrew_minimum)
         return self._at_rest
 
-    def placed_seats(self) -> Iterator[tuple[Seat, str, PodSetView | None]]:
-        """Seats of its active placement that no pod has taken, each with its node and, if there is one, its pod set."""
+    def placed_slots(self) -> Iterator[tuple[Slot, str, PodSetView | None]]:
+        """Slots of its active placement that no pod has taken, each with its node and, if there is one, its pod set."""
         if self.placement is None or not self.active:
             return
         sets = {pod_set.name: pod_set for pod_set in self.pod_sets}
-        for seat, node in seats_of(self.placement):
-            pod_set = sets.get(seat.pod_set)
-            if pod_set is None or seat.rank not in pod_set.taken:
-                yield seat, node, pod_set
+        for slot, node in slots_of(self.placement):
+            pod_set = sets.get(slot.pod_set)
+            if pod_set is None or slot.rank not in pod_set.taken:
+                yield slot, node, pod_set
 
-    def open_seats(self) -> dict[str, Sequence[int]]:
+    def open_slots(self) -> dict[str, Sequence[int]]:
         """Per pod set the ranks that can be given a node now."""
-        if self._open_seats is None:
+        if self._open_slots is None:
             begun = self.begun
-            self._open_seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
-        return self._open_seats
+            self._open_slots = {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
+        return self._open_slots
 
     @property
     def minimums(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.pods import PodTable
 from extender.planner.state.templates import Templates
-from extender.planner.state.views import free_seats, set_aside, view_of
+from extender.planner.state.views import free_slots, set_aside, view_of
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import whole_number
 from muster.api.muster.noted import is_noted, noted
@@ -129,8 +129,8 @@ class GangTable:
         least = max(group.spec.min_member, 1) if group is not None else 0
         if group is None or pods.taken[key] < least:
             return False
-        seats = pods.seats.get(key, Counter[str]())
-        enough = seats.total() >= least and all(seats[n] >= each for n, each in group.spec.min_task_member.items())
+        slots = pods.slots.get(key, Counter[str]())
+        enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
         return True if enough and known is not None and not known.set_aside else None
 
     # -- views ------------------------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ class GangTable:
         self.dirty.add(key)
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
-        """Gives these members of a gang their seats and makes its view; True if other seats may be placed.
+        """Gives these members of a gang their slots and makes its view; True if other slots may be placed.
 
-        That is so where its pods are not what they were, have just been given seats, or can be evaluated (no more).
+        That is so where its pods are not what they were, have just been given slots, or can be evaluated (no more).
         `aside` says why the gang is set aside; it may also turn out here that it must be.
         """
         self.dirty.discard(key)
@@ -151,17 +151,17 @@ class GangTable:
             self.views.pop(key, None)
             return False
         arrival = self._arrivals[group.metadata.uid]
-        seatless = any(pod.seat is None for pod in pods)
+        slotless = any(pod.slot is None for pod in pods)
         try:
             view = set_aside(group, aside, arrival) if aside else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
             view = set_aside(group, reasons.aside.error_words(error), arrival)
         self.views[key] = view
-        return seatless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
+        return slotless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
-        for pod, seat in free_seats(pods):
-            pod.seat = seat
+        for pod, slot in free_slots(pods):
+            pod.slot = slot
         owner = group.metadata.controller
         job = self.jobs.get(owner.uid) if owner else None
         return view_of(

@@ -1,7 +1,7 @@
 """A pod as the planner keeps it: what decides, and no more.
 
-A record is made from a pod whenever it changes. One thing is not in the pod and is put in afterwards: the seat of a
-member that does not say which is its own (see `planner.state.views.free_seats`).
+A record is made from a pod whenever it changes. One thing is not in the pod and is put in afterwards: the slot of a
+member that does not say which is its own (see `planner.state.views.free_slots`).
 """
 
 from sys import intern
@@ -14,7 +14,7 @@ from extender.planner.state.podshape import ours, pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
-from muster.api.muster.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
+from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
@@ -45,7 +45,7 @@ class PodRecord(Struct, eq=False, gc=False):
     """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
     gang: str | None
     """Key (`namespace/name`) of its PodGroup."""
-    seat: Seat | None
+    slot: Slot | None
     """None until the state has given one to a pod that does not say which is its own."""
     terminating: bool
     gone_by: str
@@ -85,7 +85,7 @@ class PodRecord(Struct, eq=False, gc=False):
     pinned: bool = False
     """It waits, and only one node is good for it: its pin cannot be changed any more."""
     taken: bool = False
-    """Its seat counts for the gang: bound and alive, or done."""
+    """Its slot counts for the gang: bound and alive, or done."""
     alive: bool = False
     """It is on a node, has not ended, and is not being deleted."""
     uses_node: bool = False
@@ -135,7 +135,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         since=readable_time(status.start_time),
         bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
         gang=f"{meta.namespace}/{gang}" if gang else None,
-        seat=seat_of(meta),
+        slot=slot_of(meta),
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
         gated=gated(pod),

@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from extender.planner.state.podrecord import PodRecord
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.resources.runtime import UNKNOWN
 
 K = TypeVar("K", bound=Hashable)
@@ -26,10 +26,10 @@ def goes_on(before: PodRecord, after: PodRecord) -> bool:
 
 def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
     """Whether a pod that goes on uses what it used, so that nothing has to be counted anew."""
-    return goes_on(before, after) and (before.queue, before.devices, before.seat, before.ours) == (
+    return goes_on(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
-        after.seat,
+        after.slot,
         after.ours,
     )
 
@@ -43,10 +43,10 @@ class PodTable:
         self.taken: Counter[str] = Counter()
         """Key of a gang → pods of it that are bound or have succeeded; gangs without any are left out.
 
-        Never less than the gang's seats that are taken, and known without a look at its pods.
+        Never less than the gang's slots that are taken, and known without a look at its pods.
         """
-        self.seats: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → seats that are taken, each once; of pods that were given none yet nothing is told.
+        self.slots: dict[str, Counter[str]] = {}
+        """Key of a gang → pod set → slots that are taken, each once; of pods that were given none yet nothing is told.
 
         Never more than what a look at its pods finds.
         """
@@ -57,17 +57,17 @@ class PodTable:
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
-        self._seat_of: dict[str, tuple[str, Seat]] = {}
-        """UID → gang and seat of the pods that have taken one."""
-        self._sitting: Counter[tuple[str, Seat]] = Counter()
+        self._slot_of: dict[str, tuple[str, Slot]] = {}
+        """UID → gang and slot of the pods that have taken one."""
+        self._sitting: Counter[tuple[str, Slot]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
         """The pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
 
-    def seat_taken(self, gang: str | None, seat: Seat | None) -> bool:
-        """Whether some pod has this seat of the gang and is bound or done."""
-        return (gang, seat) in self._sitting
+    def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
+        """Whether some pod has this slot of the gang and is bound or done."""
+        return (gang, slot) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
         """Keeps a record; returns the one that it takes the place of."""
@@ -114,19 +114,19 @@ class PodTable:
             self._members.pop(gang, None)
 
     def _sit(self, uid: str, record: PodRecord | None) -> None:
-        left = self._seat_of.pop(uid, None)
+        left = self._slot_of.pop(uid, None)
         if left is not None:
             _add(self._sitting, left, -1)
             if left not in self._sitting:
-                gang, seat = left
-                _add(self.seats[gang], seat.pod_set, -1)
-                if not self.seats[gang]:
-                    del self.seats[gang]
-        if record is not None and record.gang and record.seat is not None and record.taken:
-            place = self._seat_of[uid] = (record.gang, record.seat)
+                gang, slot = left
+                _add(self.slots[gang], slot.pod_set, -1)
+                if not self.slots[gang]:
+                    del self.slots[gang]
+        if record is not None and record.gang and record.slot is not None and record.taken:
+            place = self._slot_of[uid] = (record.gang, record.slot)
             self._sitting[place] += 1
             if self._sitting[place] == 1:
-                _add(self.seats.setdefault(record.gang, Counter()), record.seat.pod_set, 1)
+                _add(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
 
     def _count(self, record: PodRecord | None, change: int) -> None:
         if record is None or not record.gang:

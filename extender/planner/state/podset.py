@@ -1,4 +1,4 @@
-"""One pod set of a gang, as the planner sees it: its seats, who has them, and which can be given a node now."""
+"""One pod set of a gang, as the planner sees it: its slots, who has them, and which can be given a node now."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,14 +30,14 @@ class PodSetView:
     taken: dict[int, str] = field(default_factory=dict)
     """Rank → node ("" for a pod that succeeded and is gone)."""
     alive: int = 0
-    """How many of the seats that are taken use a node: their pods have not ended."""
+    """How many of the slots that are taken use a node: their pods have not ended."""
     failed: set[int] = field(default_factory=set)
     """Ranks whose pod failed and is still there: whether another one comes, its owner decides."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
-    """Pods may be made from a template, so a seat needs no pod yet."""
+    """Pods may be made from a template, so a slot needs no pod yet."""
     born_gated: bool = False
-    """Pods made from the template wait for somebody else's gate, so a seat needs a pod all the same."""
+    """Pods made from the template wait for somebody else's gate, so a slot needs a pod all the same."""
     unit: int = 1
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
@@ -52,12 +52,12 @@ class PodSetView:
         pod = self.waiting.get(rank) if self.mixed else None
         return pod.cls if pod else self.cls
 
-    def open_seats(self, *, begun: bool) -> Sequence[int]:
+    def open_slots(self, *, begun: bool) -> Sequence[int]:
         """Ranks that can be given a node now, in order.
 
         Once the gang has begun, only pods that exist count: its owner decides whether one comes again. A pod that
         waits for somebody else's gate gets none: it could not run there. A thousand waiting gangs must not cost a list
-        of all their seats.
+        of all their slots.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}

@@ -23,7 +23,7 @@ from extender.planner.state.claimants import Claimants
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
-from extender.planner.state.placedseats import PlacedSeats
+from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podrecord import PodRecord, record_of
 from extender.planner.state.pods import PodTable, goes_on, uses_the_same
@@ -70,7 +70,7 @@ class State:
         self.pod_table = PodTable()
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
-        self._placed_seats = PlacedSeats(self.ledger)
+        self._placed_slots = PlacedSlots(self.ledger)
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
         self.claimants = Claimants(
@@ -160,11 +160,11 @@ class State:
     def _is_expected(self, record: PodRecord) -> bool:
         """Whether a pod that is new is a member that its gang's placement sent to the node that it is pinned to."""
         placement = self.placement_of(record.gang) if record.gang and record.pin and not record.gated else None
-        if placement is None or record.seat is None or placement.status.phase not in ACTIVE:
+        if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
         return (record.epoch, record.pin) == (
             placement.spec.epoch,
-            node_of(placement, record.seat.pod_set, record.seat.rank),
+            node_of(placement, record.slot.pod_set, record.slot.rank),
         )
 
     def on_pod_written(self, new: Pod) -> None:
@@ -175,7 +175,7 @@ class State:
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
         """Notes that we have just bound a pod, before the watch tells.
 
-        True if there may be something to decide: its gang has its minimum now, or no placed seat is left.
+        True if there may be something to decide: its gang has its minimum now, or no placed slot is left.
         """
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
@@ -299,7 +299,7 @@ class State:
     # -- gangs ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Gives every member its seat, and makes the views of the gangs that changed since they were last made."""
+        """Gives every member its slot, and makes the views of the gangs that changed since they were last made."""
         looks: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if looks[key] < MAX_LOOKS), None):
             looks[due] += 1  # a template may bring demands that other gangs meet, or itself
@@ -311,7 +311,7 @@ class State:
             return
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
         self._meet_queries()
-        if other_classes and (key in self._placed_seats or key in self.placements):
+        if other_classes and (key in self._placed_slots or key in self.placements):
             self._follow_placement(key)
 
     def refreshed(self, key: str) -> GangView | None:
@@ -350,12 +350,12 @@ class State:
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:
-        """Has entries for the seats of the gang's active placement, and only those."""
+        """Has entries for the slots of the gang's active placement, and only those."""
         placement = self.placements.get(key)
         active = placement is not None and placement.status.phase in ACTIVE
         if active:
             self.refresh_gang(key)
-        self._placed_seats.follow(key, self.gang(key) if active else None)
+        self._placed_slots.follow(key, self.gang(key) if active else None)
 
     # -- who meets whose demands ------------------------------------------------------------------------------------
 
@@ -396,8 +396,8 @@ class State:
         if record.gang:
             self._gangs.touch(record.gang)
             if record.taken or record.waiting:
-                self._placed_seats.pod_changed(record.gang, record)
-            elif record.gang in self._placed_seats:
+                self._placed_slots.pod_changed(record.gang, record)
+            elif record.gang in self._placed_slots:
                 self._follow_placement(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
@@ -409,5 +409,5 @@ class State:
         if record is None or not record.gang:
             return
         self._gangs.touch(record.gang)
-        if record.gang in self._placed_seats:
+        if record.gang in self._placed_slots:
             self._follow_placement(record.gang)

@@ -8,7 +8,7 @@ from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.templates import Templates
 from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError
-from muster.api.muster.gang import DEFAULT_POD_SET, Seat, later_tasks
+from muster.api.muster.gang import DEFAULT_POD_SET, Slot, later_tasks
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -18,20 +18,20 @@ _AGE = attrgetter("created", "name")
 """The oldest first."""
 
 
-def free_seats(pods: list[PodRecord]) -> list[tuple[PodRecord, Seat]]:
-    """Seats for those members that do not say which is theirs: the oldest of them gets the first free rank.
+def free_slots(pods: list[PodRecord]) -> list[tuple[PodRecord, Slot]]:
+    """Slots for those members that do not say which is theirs: the oldest of them gets the first free rank.
 
-    Who has a seat keeps it: a member that joins later may be an older pod.
+    Who has a slot keeps it: a member that joins later may be an older pod.
     """
-    without = [pod for pod in pods if pod.seat is None]
+    without = [pod for pod in pods if pod.slot is None]
     if not without:
         return []
-    known = [pod.seat.rank for pod in pods if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET and _sits(pod)]
+    known = [pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _sits(pod)]
     occupied, rank, found = set(known), 0, []
     for pod in sorted(without, key=_AGE):
         while rank in occupied:
             rank += 1
-        found.append((pod, Seat(DEFAULT_POD_SET, rank)))
+        found.append((pod, Slot(DEFAULT_POD_SET, rank)))
         if _sits(pod):
             occupied.add(rank)
     return found
@@ -48,11 +48,11 @@ def view_of(
     arrival: int,
     preempts: bool = True,
 ) -> GangView:
-    """A gang with its seats; every pod has been given one before."""
+    """A gang with its slots; every pod has been given one before."""
     _check(group, pods, job, placement)
     pod_sets = _job_sets(group, job, templates) if job else {}
     for pod in sorted(pods, key=_AGE):
-        _seat_pod(pod_sets, pod)
+        _slot_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
         if existing:
@@ -88,9 +88,9 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
     sets, later = {}, later_tasks(group.metadata)
     for template in templates.of(job):
         task = template.task
-        seats = 0 if task.name in later else task.replicas
-        minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
-        sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        slots = 0 if task.name in later else task.replicas
+        minimum = min(group.spec.min_task_member.get(task.name, 0), slots)
+        sets[task.name] = PodSetView(task.name, template.cls, slots, minimum, template=True)
         sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
         sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
@@ -99,11 +99,11 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
     return sets
 
 
-def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Puts a pod on its seat, into the pod set that is made for it if there is none."""
-    if pod.seat is None:
+def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
+    """Puts a pod on its slot, into the pod set that is made for it if there is none."""
+    if pod.slot is None:
         return
-    name, rank = pod.seat.pod_set, pod.seat.rank
+    name, rank = pod.slot.pod_set, pod.slot.rank
     pod_set = pod_sets.get(name)
     if pod_set is None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
@@ -119,5 +119,5 @@ def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _sits(pod: PodRecord) -> bool:
-    """Whether nobody else can have its seat; a pod that failed, or is going, leaves it to the next."""
+    """Whether nobody else can have its slot; a pod that failed, or is going, leaves it to the next."""
     return pod.taken or pod.waiting

@@ -1,7 +1,7 @@
 """A gang as a tree of parts: the gang, its pod sets, groups of them and sub-groups, as far as they ask for a domain.
 
 Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). What belongs to
-a part besides the seats to fill - who runs already - is its `members`: new ones join them.
+a part besides the slots to fill - who runs already - is its `members`: new ones join them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,25 +16,25 @@ Ranks = Collection[int] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Seats that are filled together."""
+    """Slots that are filled together."""
 
     name: str
     """For people: empty for the gang, else `worker`, or `worker 8-15`."""
-    seats: Mapping[str, Sequence[int]]
+    slots: Mapping[str, Sequence[int]]
     """Pod set → the ranks that are to be given nodes now."""
     members: Mapping[str, Ranks]
     """Pod set → all ranks that belong to the part."""
     near: Nearness = NOTHING
     children: tuple["Part", ...] = ()
-    """Parts that have seats to fill; together they have all seats of the part. None: `slices` or nothing is below."""
+    """Parts that have slots to fill; together they have all slots of the part. None: `slices` or nothing is below."""
     slices: tuple[Slices, ...] = ()
     """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
     places: Mapping[int, int] | None = None
     """Rank → its place in the part, by which slices count; None: ranks are places."""
-    all_seats: int = 0
+    all_slots: int = 0
     """Pods that the part has in all, whether they must start together or not."""
     least: int | None = None
-    """How many seats must be filled for the rest to be of use; None: all of them."""
+    """How many slots must be filled for the rest to be of use; None: all of them."""
     unit: bool = False
     """It is a slice: one of several alike, which are placed one after the other."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Part:
 
     @property
     def wanted(self) -> int:
-        """Seats to fill."""
-        return sum(map(len, self.seats.values()))
+        """Slots to fill."""
+        return sum(map(len, self.slots.values()))
 
     @property
     def needed(self) -> int:
-        """Seats that must be filled."""
+        """Slots that must be filled."""
         return self.wanted if self.least is None else self.least
 
     @property
@@ -62,10 +62,10 @@ class Part:
 
     @property
     def regular(self) -> bool:
-        """Whether the seats to fill are whole slices, so that they can be placed in one go."""
-        if not self.slices or self.least is not None or len(self.seats) != 1:
+        """Whether the slots to fill are whole slices, so that they can be placed in one go."""
+        if not self.slices or self.least is not None or len(self.slots) != 1:
             return False
-        (ranks,) = self.seats.values()
+        (ranks,) = self.slots.values()
         size = self.slices[0].size
         places = [self.places[rank] for rank in ranks] if self.places is not None else ranks
         if len(ranks) % size or any(size % inner.size for inner in self.slices[1:]):
@@ -76,8 +76,8 @@ class Part:
         )
 
     def units(self) -> Iterator["Part"]:
-        """The slices that have seats to fill, those with members first, then the fullest."""
-        (pod_set, ranks), (outer, *inner) = next(iter(self.seats.items())), self.slices
+        """The slices that have slots to fill, those with members first, then the fullest."""
+        (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
         units = []
         for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
@@ -86,12 +86,12 @@ class Part:
             if self.places is not None:
                 own = frozenset(rank for rank, at in self.places.items() if first <= at < last)
             name = f"{self.name} {first}-{last - 1}"
-            seats = {pod_set: list(group)}
+            slots = {pod_set: list(group)}
             parted: dict[str, Ranks] = {pod_set: own}
             units.append(
                 replace(
-                    self, name=name, seats=seats, members=parted, near=outer.near, slices=tuple(inner),
-                    all_seats=outer.size, unit=True,
+                    self, name=name, slots=slots, members=parted, near=outer.near, slices=tuple(inner),
+                    all_slots=outer.size, unit=True,
                 )
             )  # fmt: skip
-        yield from sorted(units, key=lambda unit: len(unit.seats[pod_set]) == outer.size)
+        yield from sorted(units, key=lambda unit: len(unit.slots[pod_set]) == outer.size)

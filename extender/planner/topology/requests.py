@@ -68,21 +68,21 @@ def request_of(gang: GangView) -> Request | None:
 
 def part_of(
     gang: GangView,
-    seats: Mapping[str, Sequence[int]],
+    slots: Mapping[str, Sequence[int]],
     there: Mapping[str, Mapping[int, int]] | None = None,
     *,
     least: int | None = None,
 ) -> Part:
-    """These open seats as a tree of parts; one part alone for a gang that asks for nothing.
+    """These open slots as a tree of parts; one part alone for a gang that asks for nothing.
 
     `there` has the columns of its members that have a node, by pod set and rank.
     """
     request = request_of(gang)
     if request is None:
-        return Part("", seats, {}, least=least)
+        return Part("", slots, {}, least=least)
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
-    root = Part("", seats, members, request.near, (), all_seats=everyone, least=least, there=there or {})
+    root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
     children = _children(gang, request, root)
     if not any(child.near or child.slices or child.children for child in children):
         return root
@@ -121,9 +121,9 @@ def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
     otherwise = pod_set.topology or _SILENT
     own = {
-        pod.seat.rank: pod.topology or _SILENT
+        pod.slot.rank: pod.topology or _SILENT
         for pod in gang.pods
-        if pod.seat is not None and pod.seat.pod_set == pod_set.name and (pod.topology or pod_set.topology)
+        if pod.slot is not None and pod.slot.pod_set == pod_set.name and (pod.topology or pod_set.topology)
     }
     said = dict.fromkeys(own.values())
     if len(own) < pod_set.replicas:
@@ -144,9 +144,9 @@ def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearne
     wanted = requirements(policy.label_selector) if policy.label_selector else ()
     found: dict[tuple[str, ...], dict[str, set[int]]] = {}
     for pod in gang.pods:
-        if pod.seat is not None and all(requirement.holds(pod.labels) for requirement in wanted):
+        if pod.slot is not None and all(requirement.holds(pod.labels) for requirement in wanted):
             values = tuple(pod.labels.get(key, "") for key in policy.match_label_keys)
-            found.setdefault(values, {}).setdefault(pod.seat.pod_set, set()).add(pod.seat.rank)
+            found.setdefault(values, {}).setdefault(pod.slot.pod_set, set()).add(pod.slot.rank)
     near = of_network(policy.network_topology)
     return [
         ("/".join((policy.name, *values)), near, {name: frozenset(ranks) for name, ranks in sets.items()})
@@ -156,7 +156,7 @@ def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearne
 
 def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
     """Parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
-    left = {name: list(ranks) for name, ranks in root.seats.items() if ranks}
+    left = {name: list(ranks) for name, ranks in root.slots.items() if ranks}
     parts: list[Part] = []
     for name, near, members in request.sub_groups:
         own = {each: [rank for rank in left.get(each, ()) if rank in inside] for each, inside in members.items()}
@@ -165,7 +165,7 @@ def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
         own = {each: ranks for each, ranks in own.items() if ranks}
         if own:
             whole = sum(map(len, members.values()))
-            parts.append(replace(root, name=name, seats=own, members=members, near=near, all_seats=whole))
+            parts.append(replace(root, name=name, slots=own, members=members, near=near, all_slots=whole))
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     groups: dict[str, list[Part]] = {}
     nearness: dict[str, Nearness] = {}
@@ -189,12 +189,12 @@ def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
     return replace(
         root,
         name=kind.said.kind or kind.pod_set,
-        seats={kind.pod_set: ranks},
+        slots={kind.pod_set: ranks},
         members=members,
         near=NOTHING if kind.said.group else kind.said.near,
         slices=tuple(each for each in kind.slices if each.size > 1),
         places=places,
-        all_seats=replicas if kind.ranks is None else len(kind.ranks),
+        all_slots=replicas if kind.ranks is None else len(kind.ranks),
     )
 
 
@@ -204,11 +204,11 @@ def _group_part(root: Part, name: str, request: Request, children: list[Part], n
         if kind.said.group == name:
             known: Ranks = members.get(kind.pod_set, frozenset())
             members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
-    seats: dict[str, list[int]] = {}
+    slots: dict[str, list[int]] = {}
     for child in children:
-        for pod_set, ranks in child.seats.items():
-            seats.setdefault(pod_set, []).extend(ranks)
-    everyone = sum(child.all_seats for child in children)
+        for pod_set, ranks in child.slots.items():
+            slots.setdefault(pod_set, []).extend(ranks)
+    everyone = sum(child.all_slots for child in children)
     return replace(
-        root, name=name, seats=seats, members=members, near=near, children=tuple(children), all_seats=everyone
+        root, name=name, slots=slots, members=members, near=near, children=tuple(children), all_slots=everyone
     )

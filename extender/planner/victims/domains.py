@@ -47,8 +47,8 @@ def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list
 def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
     """The domains that plugins would propose if all pieces were gone; None for one that is everywhere."""
     snapshot = session.snapshot
-    wanted, open_seats = minimum_wanted(gang), gang.open_seats()
-    part = part_of(gang, {name: open_seats[name][:count] for name, count in wanted.items()})
+    wanted, open_slots = minimum_wanted(gang), gang.open_slots()
+    part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})
     before, snapshot.free = snapshot.free, snapshot.free.copy()
     for piece in pieces:
         np.add.at(snapshot.free.T, piece.columns, piece.rows)

@@ -43,7 +43,7 @@ def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
     """
     if gang.active or not gang.preemptable:
         return []
-    alive = [pod for pod in gang.pods if pod.alive and pod.seat is not None]
+    alive = [pod for pod in gang.pods if pod.alive and pod.slot is not None]
     if not alive or any(pod.system for pod in alive):
         return []
     extras = _extras(gang, alive)
@@ -58,11 +58,11 @@ def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     if not gang.started or sum(counts.values()) <= gang.floor.min_member:
         return []
-    by_seat = {(pod.seat.pod_set, pod.seat.rank): pod for pod in alive if pod.seat is not None}
+    by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[list[PodRecord]] = []
     for pod_set in reversed(gang.pod_sets):
         for ranks in _units(pod_set):
-            pods = [by_seat[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_seat]
+            pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
             counts[pod_set.name] -= len(pods)
             if not pods or not gang.viable(counts):
                 counts[pod_set.name] += len(pods)

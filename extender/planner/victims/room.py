@@ -1,6 +1,6 @@
 """Which victims are enough by amounts alone: a quick answer that a statement then proves.
 
-A gang's open seats are counted per pod class against the room that there would be. What pods mind of each other is
+A gang's open slots are counted per pod class against the room that there would be. What pods mind of each other is
 left out, so that the answer errs on the side of "enough": what is not enough here is not enough at all.
 
 A search over some thousand pieces must take milliseconds, so that it works on arrays: amounts that pieces free, one
@@ -32,11 +32,11 @@ class Need:
     """Nodes that take such pods, room and neighbours aside; bool of shape (nodes,)."""
 
 
-def needs_of(session: Session, gang: GangView, seats: dict[str, list[int]]) -> list[Need] | None:
+def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
     """What these ranks of each pod set need; None if pods of one are not known yet."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
-        for rank in seats.get(pod_set.name, ()):
+        for rank in slots.get(pod_set.name, ()):
             cls = pod_set.class_of(rank)
             if cls is None:
                 return None

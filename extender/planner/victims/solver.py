@@ -34,7 +34,7 @@ class Search:
     """Empty; what was found stands in it afterwards."""
     gang: GangView
     requested: Amounts
-    """What the gang's open seats ask for, int64 of shape (resources,)."""
+    """What the gang's open slots ask for, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[Piece]], bool]
     """Places the gang (and whatever else must have a place) on the statement, from which those pieces have left."""

@@ -15,7 +15,7 @@ DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
 
 
-class Seat(NamedTuple):
+class Slot(NamedTuple):
     """A slot of a gang, taken by one pod: a pod set, and a rank in it, which counts from 0."""
 
     pod_set: str
@@ -45,29 +45,29 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
-def seat_of(meta: ObjectMeta) -> Seat | None:
+def slot_of(meta: ObjectMeta) -> Slot | None:
     """Return the slot of a pod: by Volcano task and index, Indexed Job index, StatefulSet ordinal, or Muster's note.
 
     None without any of these, or with a rank beyond the limit; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if names.TASK_SPEC in annotations:
-        return _seat(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
+        return _slot(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
     for index in (
         annotations.get(names.MEMBER_INDEX),
         annotations.get(names.COMPLETION_INDEX),
         labels.get(names.COMPLETION_INDEX),
         labels.get(names.POD_INDEX),
     ):
-        seat = _seat(DEFAULT_POD_SET, index)
-        if seat:
-            return seat
+        slot = _slot(DEFAULT_POD_SET, index)
+        if slot:
+            return slot
     return None
 
 
-def _seat(pod_set: str, index: str | None) -> Seat | None:
+def _slot(pod_set: str, index: str | None) -> Slot | None:
     rank = whole_number(index, RANK.value)
-    return None if rank is None else Seat(pod_set, rank)
+    return None if rank is None else Slot(pod_set, rank)
 
 
 def gated(pod: Pod) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import EPOCH, PODS
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import NonNegative
 
 PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
@@ -170,13 +170,13 @@ def by_rank(texts: Mapping[int, str]) -> list[str]:
     return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
 
 
-def devices_of(placement: Placement, seat: Seat) -> tuple[int, ...]:
+def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
     """Return the GPUs that a member shares on its node, by number; empty if it shares none."""
-    gpus = _pod_set(placement, seat.pod_set).gpus
-    return devices_of_text(gpus[seat.rank]) if seat.rank < len(gpus) else ()
+    gpus = _pod_set(placement, slot.pod_set).gpus
+    return devices_of_text(gpus[slot.rank]) if slot.rank < len(gpus) else ()
 
 
-def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
+def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
     """Yield every slot that has a node, with the node: pod sets as they are written, ranks in order.
 
     No more than the limit of pods per gang: larger counts, which users may write, cost nothing.
@@ -185,7 +185,7 @@ def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
     for pod_set in placement.spec.pod_sets:
         for ranks, node in ranks_of(pod_set.runs):
             for rank in ranks[:left]:
-                yield Seat(pod_set.name, rank), node
+                yield Slot(pod_set.name, rank), node
             left -= min(left, len(ranks))
             if not left:
                 return

@@ -1,6 +1,6 @@
 """Nodes that refused a member are left out for a while, and the placement says so."""
 
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.placementstatus import closed
 from extender.planner.actions.allocate import Allocate
@@ -32,7 +32,7 @@ def test_what_a_placement_says_is_avoided_until_its_time() -> None:
     assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
     assert avoided_nodes(gangs, world.now + 30) == {}
     [place] = of(world.session(Allocate()), decisions.Place)
-    assert seats(place) == {"worker": ["node-1", "node-2"]}
+    assert slots(place) == {"worker": ["node-1", "node-2"]}
 
 
 def test_a_node_that_is_avoided_already_keeps_its_time() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from extender.barrier import MEMBER_S, Barrier, Outcome
 from extender.live import Live
 from extender.planner.state.state import State
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 
 
 class Clock:
@@ -25,10 +25,10 @@ class Clock:
 def join(barrier: Barrier, rank: int, wanted: int, *, epoch: int = 1, pod: str = "") -> "asyncio.Task[Outcome]":
     """A worker of the gang comes, where so many are enough."""
 
-    def enough(held: Collection[Seat]) -> bool:
+    def enough(held: Collection[Slot]) -> bool:
         return len(held) >= wanted
 
-    return asyncio.create_task(barrier.join("gang", epoch, Seat("worker", rank), enough, pod_uid=pod))
+    return asyncio.create_task(barrier.join("gang", epoch, Slot("worker", rank), enough, pod_uid=pod))
 
 
 async def held(barrier: Barrier, count: int) -> None:
@@ -67,7 +67,7 @@ def test_a_retried_member_counts_once() -> None:
     asyncio.run(story())
 
 
-def test_of_two_pods_with_one_seat_the_last_gets_it() -> None:
+def test_of_two_pods_with_one_slot_the_last_gets_it() -> None:
     """The other one is told to come again."""
 
     async def story() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 from gpus_world import CPU1, shares
 from victims_world import Cluster, victims
 
@@ -36,7 +36,7 @@ def placed(session: Session) -> dict[str, Place]:
 def gpus(place: Place) -> list[tuple[str, tuple[int, ...]]]:
     """Node and devices of each rank."""
     [pod_set] = place.pod_sets
-    return list(zip(seats(place)["worker"], map(devices_of_text, pod_set.gpus), strict=True))
+    return list(zip(slots(place)["worker"], map(devices_of_text, pod_set.gpus), strict=True))
 
 
 def test_halves_share_a_device_and_whole_gpus_get_others() -> None:
@@ -86,7 +86,7 @@ def test_memory_counts_by_the_node() -> None:
     world.node("node-2", gpus=1, labels={"nvidia.com/gpu.memory": "81920"})
     key = shares(world, "six", 6, gpu_memory="20Gi")
     place = placed(world.plan())[key]
-    assert sorted(seats(place)["worker"]) == ["node-1"] * 2 + ["node-2"] * 4
+    assert sorted(slots(place)["worker"]) == ["node-1"] * 2 + ["node-2"] * 4
     assert shares(world, "seventh", 1, gpu_memory="1") not in placed(world.plan())
 
 

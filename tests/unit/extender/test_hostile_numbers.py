@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 from msgspec.structs import replace
 
 from extender.groupstatus import wanted_status
@@ -38,7 +38,7 @@ def assert_innocent_is_placed(world: World) -> list[decisions.Unschedulable]:
     session = world.plan()
     assert time.process_time() - began < SOON_S
     places = {place.gang.key: place for place in of(session, decisions.Place)}
-    assert seats(places["ns/innocent"]) == {"worker": ["node-0"] * 4}
+    assert slots(places["ns/innocent"]) == {"worker": ["node-0"] * 4}
     return of(session, decisions.Unschedulable)
 
 
@@ -149,7 +149,7 @@ def test_an_epoch_of_5000_digits_does_not_hide_a_bound_pod(world: World) -> None
     assert world.view(key).taken == 1
 
 
-def test_a_forged_placement_costs_nothing_beyond_the_seats_of_a_gang(world: World) -> None:
+def test_a_forged_placement_costs_nothing_beyond_the_slots_of_a_gang(world: World) -> None:
     """The schema refuses such a count; one that is there all the same is not counted out."""
     key = world.gang("forged", {"worker": (2, GPU1)})
     group = world.state.groups[key]
@@ -218,7 +218,7 @@ def test_a_node_that_cannot_be_read_is_a_node_that_is_not_there(world: World) ->
     assert list(world.state.aside.nodes) == ["node-0"]
     session = world.plan()
     [place] = of(session, decisions.Place)
-    assert seats(place) == {"worker": ["node-1"] * 4}
+    assert slots(place) == {"worker": ["node-1"] * 4}
     world.node("node-0")
     assert world.state.aside.nodes == {}
 
@@ -280,6 +280,6 @@ def test_a_podgroup_elsewhere_that_names_a_job_as_its_owner_gets_nothing_of_it(w
     meta = replace(group.metadata, namespace="elsewhere", uid="forged")
     world.state.on_pod_group(None, replace(group, metadata=meta))
     session = world.plan()
-    assert {place.gang.key: place.new_seats for place in of(session, decisions.Place)} == {"ns/innocent": 4, key: 2}
+    assert {place.gang.key: place.new_slots for place in of(session, decisions.Place)} == {"ns/innocent": 4, key: 2}
     world.scale(key, "worker", 3)
     assert world.view(key).pod_sets[0].replicas == 3

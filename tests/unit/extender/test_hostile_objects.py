@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.plugins.topology import Topology
@@ -206,7 +206,7 @@ def one_world(seed: str, *, near: bool = True) -> int:
     """A cluster with an innocent gang and as many hostile objects as a round has; how many of them decoded."""
     hostile, world = Hostile(seed, near=near), World(checked=False)
     world.plugins = [*world.plugins, Topology({"levels": ["zone", "rack"]})]
-    # one node: how many seats may be placed at once is another matter
+    # one node: how many slots may be placed at once is another matter
     world.node("node-0", cpu=8, labels={"zone": "a", "rack": "b"})
     for rank in range(4):
         world.node(f"own-{rank}", taints=[Taint(key="own", effect="NoSchedule")])
@@ -215,7 +215,7 @@ def one_world(seed: str, *, near: bool = True) -> int:
     told = sum(tell(world.state, *hostile.object()) for _ in range(ROUND // 2))
     places = {place.gang.key: place for place in of(world.plan(), decisions.Place)}
     wanted = {"worker": [f"own-{rank}" for rank in range(4)]}
-    assert seats(places["ns/innocent"]) == wanted, f"seed {seed}"
+    assert slots(places["ns/innocent"]) == wanted, f"seed {seed}"
     told += sum(tell(world.state, *hostile.object()) for _ in range(ROUND // 2))
     world.plan()
     assert world.state.placements["ns/innocent"].status.phase == "Planned"
@@ -232,7 +232,7 @@ def test_a_few_thousand_hostile_objects(seed: int) -> None:
 def test_a_world_that_once_went_wrong(seed: str) -> None:
     """What it was.
 
-    11/50040: pods that were given seats after their gang was placed did not hold the room of these seats.
+    11/50040: pods that were given slots after their gang was placed did not hold the room of these slots.
     102/165800: a gang that changed itself whenever it was looked at was looked at for ever.
     """
     one_world(seed, near=False)

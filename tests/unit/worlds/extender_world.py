@@ -27,7 +27,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.muster.gang import Seat, pinned_affinity
+from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
@@ -72,7 +72,7 @@ class World:
         self.now = NOW
         self.growth_delay_s = 0.0
         self.progress = TrackPlacements()
-        self.arrived: dict[str, frozenset[Seat]] = {}
+        self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
         self.queue("default")
@@ -321,7 +321,7 @@ def of(session: Session, kind: type[Any]) -> list[Any]:
     return [decision for decision in session.decisions if isinstance(decision, kind)]
 
 
-def seats(placement: Placement | decisions.Place) -> dict[str, list[str]]:
+def slots(placement: Placement | decisions.Place) -> dict[str, list[str]]:
     """Pod set → node of each rank."""
     pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
     return {pod_set.name: [run.node for run in pod_set.runs for _ in range(run.count)] for pod_set in pod_sets}

@@ -150,8 +150,8 @@ def volcano_job(pods: JSON, *, tasks: Mapping[str, int] | None = None, **spec: A
     """The last pod of the last task."""
     counts = tasks or {"worker": 4}
     name, count = list(counts.items())[-1]
-    seat = {"volcano.sh/task-spec": name, "volcano.sh/task-index": str(count - 1)}
-    pod = _pod(pods, ("batch.volcano.sh/v1alpha1", "Job"), name=f"train-{name}-{count - 1}", annotations=seat)
+    slot = {"volcano.sh/task-spec": name, "volcano.sh/task-index": str(count - 1)}
+    pod = _pod(pods, ("batch.volcano.sh/v1alpha1", "Job"), name=f"train-{name}-{count - 1}", annotations=slot)
     listed = [{"name": each, "replicas": size, "template": pods} for each, size in counts.items()]
     return Group(pod, _owner({"plugins": {"svc": []}, "tasks": listed, **spec}))
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from app_world import ask
-from extender_world import World, cluster_of, of, seats
+from extender_world import World, cluster_of, of, slots
 from gpus_world import shares
 from msgspec import structs
 from victims_world import Cluster, victims
@@ -70,7 +70,7 @@ def refused(session: Session, *nodes: str) -> Any:
 
 def where(world: World) -> dict[str, dict[str, list[str]]]:
     """Gang → pod set → nodes, as one cycle decides."""
-    return {place.gang.group.metadata.name: seats(place) for place in of(world.plan(), decisions.Place)}
+    return {place.gang.group.metadata.name: slots(place) for place in of(world.plan(), decisions.Place)}
 
 
 def planned(third: Third, arrange: Callable[[World], object]) -> dict[str, dict[str, list[str]]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -61,7 +61,7 @@ class QueueWorld(World):
 
     def _start(self, run: Run, place: decisions.Place) -> None:
         run.started = self.now
-        for rank, node in enumerate(seats(place)["worker"]):
+        for rank, node in enumerate(slots(place)["worker"]):
             pod = self.pod(
                 run.key, "worker", rank, run.requests, node=node, pin=node, epoch=place.epoch, phase="Running",
                 since=self.now,

@@ -18,7 +18,7 @@ from extender.planner.state.podcounts import Counts
 from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, Pod
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -44,8 +44,8 @@ class StateDigest:
     pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
     queries: Mapping[Mark, bytes]
-    seats: Mapping[str, Seat | None]
-    """UID of a pod → its seat, which the planner gives to pods that do not say."""
+    slots: Mapping[str, Slot | None]
+    """UID of a pod → its slot, which the planner gives to pods that do not say."""
     taken: Mapping[str, int]
     """Gang → pods of it that are bound or have succeeded."""
     alive: Mapping[str, int]
@@ -53,7 +53,7 @@ class StateDigest:
     queue_use: Mapping[str, tuple[Vector, Vector]]
     """Queue → what its pods use, and what those of them use that are being deleted."""
     placed: Mapping[str, int]
-    """Gang → its placed seats."""
+    """Gang → its placed slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def digest(state: State) -> StateDigest:
         table.pod_counts.share(),
         dict(ledger.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
-        {uid: record.seat for uid, record in state.pods.items()},
+        {uid: record.slot for uid, record in state.pods.items()},
         dict(state.pod_table.taken),
         dict(state.pod_table.alive),
         {name: (dict(use.staying), dict(use.leaving)) for name, use in ledger.queues.queues.items()},
@@ -140,7 +140,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_pod(None, pod)
         record = fresh.pods.get(pod.metadata.uid)
         if record is not None:  # it is not set aside
-            record.seat = record.seat or seen.seats.get(record.uid)
+            record.slot = record.slot or seen.slots.get(record.uid)
     _write_again(fresh, seen)
     for placement in objects.placements:
         fresh.on_placement(None, placement)
@@ -167,7 +167,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("use of queue", kept.queue_use, fresh.queue_use),
-        *_unlike("placed seats of gang", kept.placed, fresh.placed),
+        *_unlike("placed slots of gang", kept.placed, fresh.placed),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

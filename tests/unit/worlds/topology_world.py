@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender_world import World, seats
+from extender_world import World, slots
 
 from extender.planner.plugins.topology import Topology
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
@@ -75,7 +75,7 @@ class Racks(World):
     def placed(self, key: str) -> dict[str, list[str]]:
         """Pod set → node of each rank, as the gang's placement has it; empty if it has none."""
         placement = self.state.placements.get(key)
-        return seats(placement) if placement else {}
+        return slots(placement) if placement else {}
 
 
 def racks_of(nodes: list[str]) -> list[str]:

@@ -120,16 +120,16 @@ def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
 
 
 def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
-    """Placed seats: column, class, and how long the pod will run."""
-    for seat, node, pod_set in gang.placed_seats():
-        cls, column = pod_set.class_of(seat.rank) if pod_set else None, snapshot.index.get(node)
+    """Placed slots: column, class, and how long the pod will run."""
+    for slot, node, pod_set in gang.placed_slots():
+        cls, column = pod_set.class_of(slot.rank) if pod_set else None, snapshot.index.get(node)
         if pod_set and cls and column is not None:
-            pod = pod_set.waiting.get(seat.rank)
+            pod = pod_set.waiting.get(slot.rank)
             yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(gang.declared_s)
 
 
 def used_by_gangs(snapshot: Snapshot) -> Amounts:
-    """What gangs use of each node, placed seats included, int64 of shape (resources, nodes): it may come free one day.
+    """What gangs use of each node, placed slots included, int64 of shape (resources, nodes): it may come free one day.
 
     What other pods use may stay for ever, as agents that run on every node do.
     """

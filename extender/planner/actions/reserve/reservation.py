@@ -22,7 +22,7 @@ LATER_S = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved room with the seats that the gang would have there; `at` is in whole seconds."""
+    """Reserved room with the slots that the gang would have there; `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]

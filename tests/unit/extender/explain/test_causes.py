@@ -354,7 +354,7 @@ CASES = {
         (("refused a member of this gang a moment ago", 1),),
     ),
     "in flight": Case(
-        in_flight, "in-flight-limit", ("1024 seats of other gangs are starting now",), helps=("nothing has",)
+        in_flight, "in-flight-limit", ("1024 slots of other gangs are starting now",), helps=("nothing has",)
     ),
     "not created": Case(not_created_yet, "starting", ("placement 1 is being carried out, 0 members have their node",)),
     "just bound": Case(just_bound, "running", ("it runs: 2 members have their node, 2 of them run",)),

@@ -85,7 +85,7 @@ CASES = {
     "newer epoch": Case(
         lambda world: start(world, pin="node-0", epoch=5), "newer-epoch", ("placement 5, which is not",)
     ),
-    "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its seat node-0",)),
+    "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its slot node-0",)),
     "refused": Case(
         lambda world: start(world, pin="node-0", epoch=1, refused=True),
         "refused",
@@ -135,12 +135,12 @@ def test_a_pod_is_explained(case: Case) -> None:
         assert words in report.summary
 
 
-def test_a_pod_says_its_seat_and_tells_of_its_gang() -> None:
+def test_a_pod_says_its_slot_and_tells_of_its_gang() -> None:
     """What the pod waits for is the gang."""
     world = ExplainWorld()
     gated(world)
     report = world.pod_report("a-worker-0")
-    assert report.seat == "worker 0"
+    assert report.slot == "worker 0"
     assert report.gates == ["muster.dev/gang"]
     assert report.gang is not None
     assert report.gang.cause == "no-room"

@@ -62,7 +62,7 @@ def simulate(world: ExplainWorld, tmp_path: Path) -> Simulate:
 def test_a_job_that_fits_is_placed_in_rank_order(simulate: Simulate) -> None:
     """With the defaults that admission gives it: the whole job starts together."""
     gang = simulate(job("new", 4, gpus=4))["Job ns/new"]
-    assert (gang["placed"], gang["submitted"], gang["seats"]) == (True, True, 4)
+    assert (gang["placed"], gang["submitted"], gang["slots"]) == (True, True, 4)
     assert gang["nodes"] == ["worker: node-2 (2), node-3 (2)"]
 
 

@@ -171,8 +171,8 @@ def test_a_call_whose_placement_ends_while_it_is_held_is_not_bound() -> None:
     tell(story)
 
 
-def test_a_copy_of_a_member_does_not_get_the_seat_too() -> None:
-    """It would take room that others hold. Of two that are held for one seat one is bound, and none later."""
+def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
+    """It would take room that others hold. Of two that are held for one slot one is bound, and none later."""
 
     async def story() -> None:
         gang = Gang(2, nodes=1)
@@ -185,6 +185,6 @@ def test_a_copy_of_a_member_does_not_get_the_seat_too() -> None:
         held.append(gang.call(other, 1))
         assert sorted(await asyncio.gather(*held)) == ["", "", Reason.PLACEMENT_OVER]
         assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
-        assert await gang.call(first, 0) == Reason.SEAT_TAKEN
+        assert await gang.call(first, 0) == Reason.SLOT_TAKEN
 
     tell(story)

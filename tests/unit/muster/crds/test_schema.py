@@ -32,7 +32,7 @@ class Car(Wire):
     wheel_list: list[Wheel] = field(default_factory=list)
     spare: Wheel | None = None
     """In the boot."""
-    seats: int = 4
+    slots: int = 4
     doors: int = 0
     mileage: Annotated[int, Meta(le=10**15)] = 0
     open: bool = False
@@ -76,7 +76,7 @@ def test_optional_is_left_out_and_not_null() -> None:
 def test_only_defaults_that_say_something_are_kept() -> None:
     """Zeros are Go's defaults and would only clutter objects."""
     properties = car()
-    assert properties["seats"]["default"] == 4
+    assert properties["slots"]["default"] == 4
     assert not [name for name in ("doors", "open", "load", "wheelList") if "default" in properties[name]]
 
 

@@ -35,7 +35,7 @@ def job(template: dict[str, Any] | None = None, **annotations: str) -> Job:
 
 
 def slot(of: Job, index: int) -> PodSlot:
-    """A seat of its task."""
+    """A slot of its task."""
     return PodSlot(of.spec.tasks[0], index, f"j-w-{index}")
 
 
@@ -123,7 +123,7 @@ def test_annotations_of_the_job_that_pods_share() -> None:
 
 
 def test_born_pinned() -> None:
-    """A seat with a node is pinned to it, by the placement's epoch."""
+    """A slot with a node is pinned to it, by the placement's epoch."""
     of = job()
     made = pinned_or_gated(pod(of, slot(of, 2)), slot(of, 2), placement())
     (term,) = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
@@ -136,7 +136,7 @@ def test_born_pinned() -> None:
 
 
 def test_born_gated() -> None:
-    """A seat without a node waits behind the gate, next to the user's own gates."""
+    """A slot without a node waits behind the gate, next to the user's own gates."""
     of = job({"spec": {"containers": [], "schedulingGates": [{"name": "mine"}]}})
     for known in (None, placement()):
         made = pinned_or_gated(pod(of, slot(of, 3)), slot(of, 3), known)

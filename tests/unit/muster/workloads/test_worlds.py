@@ -11,7 +11,7 @@ from webhook_world import lookups
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.gang import gang_of, seat_of
+from muster.api.muster.gang import gang_of, slot_of
 from muster.workloads.table import source_of
 from muster.workloads.worlds import group_name, min_member, world_of
 from webhook.mutate.pod import mutate
@@ -46,7 +46,7 @@ def test_the_minimum_is_the_size(owner: str, framework: str) -> None:
     assert env_of(pod["spec"]["containers"][0])[FORMS[framework]] == str(least(group)) == "4"
     meta = msgspec.convert(pod["metadata"], ObjectMeta)
     assert gang_of(meta) == group_name(meta)
-    assert seat_of(meta) is not None
+    assert slot_of(meta) is not None
 
 
 @pytest.mark.parametrize("owner", OWNED)
@@ -89,9 +89,9 @@ def test_one_gang_for_leader_and_workers() -> None:
 def test_ranks_of_a_gang_differ() -> None:
     """The planner is told the rank where the index of the pod counts in one Job only."""
     group = jobset(template("torch", {}, {}), jobs=2)
-    seat = seat_of(msgspec.convert(admitted(group)["metadata"], ObjectMeta))
-    assert seat
-    assert seat.rank == 3
+    slot = slot_of(msgspec.convert(admitted(group)["metadata"], ObjectMeta))
+    assert slot
+    assert slot.rank == 3
 
 
 def test_a_long_name_of_a_gang() -> None:

@@ -1,6 +1,6 @@
 """Gangs get all their nodes or none."""
 
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_oracle import recomputed_use
@@ -18,7 +18,7 @@ def test_a_gang_that_fits_is_placed_whole_with_neighbouring_ranks_on_neighbourin
     world.nodes(12)
     world.gang("a", {"worker": (20, {"nvidia.com/gpu": 4})})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": [f"node-{rank // 2}" for rank in range(20)]}
+    assert slots(place) == {"worker": [f"node-{rank // 2}" for rank in range(20)]}
     assert place.epoch == 1
 
 
@@ -62,7 +62,7 @@ def test_minimum_per_task_is_placed_first_and_what_else_fits_comes_on_top() -> N
         "a", {"master": (1, GPU8), "worker": (5, GPU8)}, min_member=3, min_task_member={"master": 1, "worker": 2}
     )
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"master": ["node-0"], "worker": ["node-1", "node-2", "node-3"]}
+    assert slots(place) == {"master": ["node-0"], "worker": ["node-1", "node-2", "node-3"]}
 
 
 def test_minimums_per_task_do_not_count_when_min_member_is_below_their_sum() -> None:
@@ -71,7 +71,7 @@ def test_minimums_per_task_do_not_count_when_min_member_is_below_their_sum() -> 
     world.nodes(1)
     world.gang("a", {"master": (1, GPU8), "worker": (4, GPU8)}, min_member=1)
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"master": ["node-0"]}
+    assert slots(place) == {"master": ["node-0"]}
 
 
 def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
@@ -81,7 +81,7 @@ def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
     world.node("node-1", gpus=2)
     world.gang("a", {"small": (2, GPU1), "large": (1, GPU8)})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
+    assert slots(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
 
 
 def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_causes() -> None:
@@ -142,7 +142,7 @@ def test_pods_that_exist_win_over_the_template() -> None:
     for rank in range(2):
         world.pod(key, "worker", rank, {"cpu": 17}, gated=True)
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-0", "node-1"]}
+    assert slots(place) == {"worker": ["node-0", "node-1"]}
 
 
 def test_a_higher_priority_class_goes_first() -> None:
@@ -173,7 +173,7 @@ def test_no_node_is_ever_over_committed_and_no_gang_is_placed_in_part(
         world.gang(f"g{index}", {"worker": (members, {"nvidia.com/gpu": gpus})})
     session = world.plan()
     left = list(capacities)
-    placed = {place.gang.key: seats(place)["worker"] for place in of(session, decisions.Place)}
+    placed = {place.gang.key: slots(place)["worker"] for place in of(session, decisions.Place)}
     for index, (members, gpus) in enumerate(gangs):
         fits = sum(room // gpus for room in left) >= members
         nodes = placed.get(f"ns/g{index}", [])

@@ -5,7 +5,7 @@ from extender_world import NOW, World, of
 from extender.placementstatus import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.seatlimit import LATE_S
+from extender.planner.actions.slotlimit import LATE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 
@@ -23,7 +23,7 @@ def in_vain(world: World) -> Session:
 
 
 def many_on_their_way(world: World) -> None:
-    """Two gangs of 300, whose placements have all seats there may be."""
+    """Two gangs of 300, whose placements have all slots there may be."""
     for name in ("a", "b"):
         key = world.gang(name, {"worker": (300, CPU)})
         for rank in range(300):
@@ -90,7 +90,7 @@ def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> No
 
 
 def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> None:
-    """Their 600 seats are more than may be placed at once."""
+    """Their 600 slots are more than may be placed at once."""
     world = World()
     world.nodes(200, cpu=64)
     for name in ("a", "b"):
@@ -100,7 +100,7 @@ def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> No
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/small"]
 
 
-def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> None:
+def test_a_queue_whose_gangs_are_on_their_way_leaves_slots_to_other_queues() -> None:
     """Of its own gangs the next one waits, and says so after a while."""
     world = World()
     world.queue("other")

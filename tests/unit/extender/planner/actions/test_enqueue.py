@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -27,7 +27,7 @@ def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> N
     session = world.plan()
     assert entered(session)
     [place] = of(session, decisions.Place)
-    assert len(seats(place)["worker"]) == 4
+    assert len(slots(place)["worker"]) == 4
 
 
 def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_amounts_either() -> None:

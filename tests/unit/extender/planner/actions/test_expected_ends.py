@@ -42,7 +42,7 @@ def test_the_expected_end(since: float | None, runtime: float | None, now: float
     assert expected_end(since, runtime, now) == end
 
 
-def test_pods_with_and_without_a_gang_and_seats_on_their_way_give_back_in_the_order_of_their_ends() -> None:
+def test_pods_with_and_without_a_gang_and_slots_on_their_way_give_back_in_the_order_of_their_ends() -> None:
     """Those of which no end is known never do; what a gang holds may come free one day all the same."""
     world = World()
     world.nodes(4, gpus=2)

@@ -1,6 +1,6 @@
 """Growth never costs what runs: not the gang's own members, and not other gangs' start."""
 
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
@@ -11,7 +11,7 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def bound(world: World, key: str, ranks: range, epoch: int, **more: str) -> None:
     """These members run where the gang's placement put them."""
-    nodes = seats(world.state.placements[key])["worker"]
+    nodes = slots(world.state.placements[key])["worker"]
     for rank in ranks:
         world.pod(key, "worker", rank, GPU8, node=nodes[rank], pin=nodes[rank], epoch=epoch, phase="Running", **more)
     world.close(world.plan())
@@ -93,7 +93,7 @@ def three_elastic_gangs(world: World, slots: int) -> list[str]:
         for rank in range(16):
             world.pod(keys[-1], "worker", rank, GPU8, gated=True)
         for place in of(world.plan(), decisions.Place):
-            assert place.new_seats == 2, "the next gang may come in a moment"
+            assert place.new_slots == 2, "the next gang may come in a moment"
     return keys
 
 
@@ -106,7 +106,7 @@ def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
     assert not of(world.plan(), decisions.Place), "it is too early"
     world.now += 2
     places = of(world.plan(), decisions.Place)
-    assert sum(place.new_seats for place in places) == 10
+    assert sum(place.new_slots for place in places) == 10
     assert all(place.gang.started for place in places)
 
 
@@ -127,7 +127,7 @@ def test_growth_yields_to_a_gang_that_waits_for_room_and_comes_where_that_gang_c
     world.now += 2
     session = world.plan()
     [place] = of(session, decisions.Place)
-    assert (place.gang.key, place.new_seats, seats(place)["worker"][2:]) == (key, 1, ["other-0"])
+    assert (place.gang.key, place.new_slots, slots(place)["worker"][2:]) == (key, 1, ["other-0"])
     assert [waits.gang.key for waits in of(session, decisions.Unschedulable)] == ["ns/large"]
 
 

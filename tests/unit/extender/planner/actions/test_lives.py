@@ -1,7 +1,7 @@
 """A gang that holds nothing starts whole: the first time, and every later time."""
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.state.state import State
@@ -44,7 +44,7 @@ def test_a_gang_that_lost_all_its_members_waits_until_it_fits_as_a_whole() -> No
     assert "4 more pods must start together and 3 of them find a place" in waits.message
     world.node("node-4")
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-0", "node-1", "node-2", "node-4"]}
+    assert slots(place) == {"worker": ["node-0", "node-1", "node-2", "node-4"]}
     assert not world.state.placements[key].status.started
     assert not world.state.started(key), "its members must wait for each other at the barrier"
 
@@ -60,7 +60,7 @@ def test_a_gang_starts_again_once_all_its_pods_exist_again() -> None:
     assert not of(world.plan(), decisions.Place)
     made_again(world, key, pods[1], 1)
     [place] = of(world.plan(), decisions.Place)
-    assert (seats(place), place.epoch) == ({"worker": ["node-0", "node-1"]}, 2)
+    assert (slots(place), place.epoch) == ({"worker": ["node-0", "node-1"]}, 2)
 
 
 def test_members_that_succeeded_count_when_the_others_start_again_together() -> None:
@@ -77,7 +77,7 @@ def test_members_that_succeeded_count_when_the_others_start_again_together() -> 
     assert not of(world.plan(), decisions.Place)
     world.node("node-2")
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place)["worker"][2:] == ["node-2", "node-3"]
+    assert slots(place)["worker"][2:] == ["node-2", "node-3"]
 
 
 def test_one_member_of_a_running_gang_comes_back_alone_while_another_one_holds_a_node() -> None:

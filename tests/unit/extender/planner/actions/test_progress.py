@@ -1,12 +1,12 @@
 """Placements are carried through or taken back; nothing stays half placed."""
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.framework import decisions
 from extender.planner.state.state import State
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -24,7 +24,7 @@ def placement(world: World, key: str) -> Placement:
     return world.state.placements[key]
 
 
-def test_gated_pods_are_released_to_the_nodes_of_their_seats() -> None:
+def test_gated_pods_are_released_to_the_nodes_of_their_slots() -> None:
     """Gate off and pin on, with the epoch."""
     world = World()
     world.nodes(2)
@@ -38,8 +38,8 @@ def test_gated_pods_are_released_to_the_nodes_of_their_seats() -> None:
     ]
 
 
-def test_a_placement_whose_seats_are_all_taken_is_bound() -> None:
-    """And its seats hold nothing any more."""
+def test_a_placement_whose_slots_are_all_taken_is_bound() -> None:
+    """And its slots hold nothing any more."""
     world = World()
     world.nodes(2)
     key = planned(world)
@@ -92,7 +92,7 @@ def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_pla
 
 
 def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
-    """MinMember 1 of 2: the seat of the missing one is given back, the running one stays."""
+    """MinMember 1 of 2: the slot of the missing one is given back, the running one stays."""
     world = World()
     world.nodes(2)
     key = planned(world, min_member=1, min_task_member={"worker": 1})
@@ -102,7 +102,7 @@ def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
     session = world.plan()
     [close] = of(session, decisions.ClosePlacement)
     assert close.phase == "Bound"
-    assert seats(decisions.Place(close.gang, close.pod_sets, 2, 0)) == {"worker": ["node-0"]}
+    assert slots(decisions.Place(close.gang, close.pod_sets, 2, 0)) == {"worker": ["node-0"]}
     assert [evict.pod.name for evict in of(session, decisions.Evict)] == ["a-worker-1"]
 
 
@@ -158,7 +158,7 @@ def test_a_restarted_member_of_a_running_gang_is_placed_alone() -> None:
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     world.pod(key, "worker", 1, GPU8, gated=True)
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-0", "node-1"]}
+    assert slots(place) == {"worker": ["node-0", "node-1"]}
     assert place.epoch == 2
 
 
@@ -207,5 +207,5 @@ def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     world.pod(key, "master", 0, GPU8, pin="node-0", epoch=1)
     world.pod(key, "worker", 0, GPU8, gated=True)
     assert not of(world.plan(), decisions.Release)
-    world.arrived = {written.spec.pod_group_uid: frozenset({Seat("master", 0)})}
+    world.arrived = {written.spec.pod_group_uid: frozenset({Slot("master", 0)})}
     assert [release.pod.name for release in of(world.plan(), decisions.Release)] == ["a-worker-0"]

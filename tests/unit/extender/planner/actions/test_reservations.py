@@ -215,7 +215,7 @@ def test_a_time_that_stays_is_not_written_again() -> None:
 
 
 def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> None:
-    """Its seats are not charged, and no pod is released to them."""
+    """Its slots are not charged, and no pod is released to them."""
     world = half_full()
     world.step()
     used = world.state.nodes.used.copy()
@@ -342,7 +342,7 @@ def test_a_stream_of_small_gangs_starves_nobody(lasts: list[int], wanted: int) -
 
 
 def test_broken_words_in_a_placement_harm_nobody() -> None:
-    """Somebody edited the time and the seats."""
+    """Somebody edited the time and the slots."""
     world = half_full()
     world.step()
     placement = world.state.placements["ns/big"]

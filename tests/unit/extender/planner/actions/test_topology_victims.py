@@ -1,7 +1,7 @@
 """Room for gangs that must sit together is made in one domain."""
 
 import pytest
-from extender_world import of, seats
+from extender_world import of, slots
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
@@ -40,7 +40,7 @@ def test_victims_are_neighbours(action: type[Evicting]) -> None:
     (room,) = of(session, MakeRoom)
     assert len(room.victims) == 1
     place = next(place for place in of(session, Place) if place.gang.key == "ns/a")
-    assert len({int(node.removeprefix("node-")) // 2 for node in seats(place)["worker"]}) == 1
+    assert len({int(node.removeprefix("node-")) // 2 for node in slots(place)["worker"]}) == 1
 
 
 def test_nobody_goes_where_no_domain_would_do() -> None:
@@ -66,7 +66,7 @@ def test_a_gang_that_moves_stays_together() -> None:
     session = world.cycle()
     moved = [place for place in of(session, Place) if place.gang.key == "ns/small"]
     for place in moved:
-        assert len({int(node.removeprefix("node-")) // 2 for node in seats(place)["worker"] if node}) == 1
+        assert len({int(node.removeprefix("node-")) // 2 for node in slots(place)["worker"] if node}) == 1
 
 
 def test_what_is_reserved_is_one_domain() -> None:

@@ -119,9 +119,9 @@ def _check(world: Cluster, session: Session, allowed: int, *, moves: bool) -> No
         placed = {(each.name, rank): node for each in place.pod_sets for rank, node in _ranks(each)}
         sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
         taken = {
-            (pod.seat.pod_set, pod.seat.rank)
+            (pod.slot.pod_set, pod.slot.rank)
             for pod in place.gang.pods
-            if pod.seat and pod.alive and pod.uid not in gone
+            if pod.slot and pod.alive and pod.uid not in gone
         }
         for (name, rank), node in placed.items():
             cls = sets[name].class_of(rank)

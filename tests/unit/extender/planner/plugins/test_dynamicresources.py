@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from devices_world import CPU, DRIVER, Devices, asks, claim_use, device, exactly, template_use
-from extender_world import cluster_of, of, seats
+from extender_world import cluster_of, of, slots
 from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
@@ -24,7 +24,7 @@ MEMORY = f'device.capacity["{DRIVER}"].memory'
 
 def where(world: Devices) -> dict[str, list[str]]:
     """Gang → nodes of its workers, as one cycle plans."""
-    return {place.gang.group.metadata.name: seats(place)["worker"] for place in of(world.plan(), decisions.Place)}
+    return {place.gang.group.metadata.name: slots(place)["worker"] for place in of(world.plan(), decisions.Place)}
 
 
 def waits(world: Devices) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,7 +116,7 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
         small = world.gang("small", {"worker": (1, {"nvidia.com/gpu": 1})})
         session = world.session(Allocate())  # gangs that wait to be let in are only seen
         [place] = [place for place in of(session, Place) if place.gang.key == small]
-        assert seats(place)["worker"] == [node]
+        assert slots(place)["worker"] == [node]
 
 
 def test_arguments() -> None:

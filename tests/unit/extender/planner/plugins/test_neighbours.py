@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import Namespace, Pod
@@ -53,7 +53,7 @@ def port(number: int = 80, address: str = "", protocol: str = "TCP") -> dict[str
 def placed(world: World, name: str = "a") -> list[str]:
     """The nodes of the gang's workers; empty if it waits."""
     return next(
-        (seats(place)["worker"] for place in of(world.plan(), decisions.Place) if place.gang.key == f"ns/{name}"), []
+        (slots(place)["worker"] for place in of(world.plan(), decisions.Place) if place.gang.key == f"ns/{name}"), []
     )
 
 
@@ -97,7 +97,7 @@ def test_pods_with_a_host_port_never_share_a_node_and_hold_it_before_they_run() 
     world.now += 1
     world.gang("b", {"worker": (1, SMALL)}, spec=port())
     world.gang("c", {"worker": (1, SMALL)}, spec=port())
-    assert {seats(place)["worker"][0] for place in of(world.plan(), decisions.Place)} == {"node-2", "node-3"}
+    assert {slots(place)["worker"][0] for place in of(world.plan(), decisions.Place)} == {"node-2", "node-3"}
 
 
 def test_pods_of_a_gang_that_avoid_each_other_get_a_domain_each() -> None:
@@ -130,7 +130,7 @@ def test_two_gangs_planned_in_one_cycle_respect_each_other() -> None:
     world.gang("a", {"worker": (1, SMALL)}, spec=affinity("podAntiAffinity", term(ZONE, **{JOB: "b"})))
     world.now += 1
     world.gang("b", {"worker": (1, SMALL)})
-    places = {place.gang.key: seats(place)["worker"] for place in of(world.plan(), decisions.Place)}
+    places = {place.gang.key: slots(place)["worker"] for place in of(world.plan(), decisions.Place)}
     assert places == {"ns/a": ["node-0"], "ns/b": ["node-1"]}
 
 
@@ -163,7 +163,7 @@ def test_pods_that_follow_another_pod_set_of_their_gang_are_placed_after_it() ->
     world.state.on_job(None, job)
     [place] = of(world.plan(), decisions.Place)
     assert place.gang.key == key
-    assert seats(place) == {"master": ["node-0"], "worker": ["node-0", "node-1"]}
+    assert slots(place) == {"master": ["node-0"], "worker": ["node-0", "node-1"]}
 
 
 def test_affinity_to_nobody_waits_and_says_so() -> None:
@@ -251,7 +251,7 @@ def test_a_claim_for_one_pod_is_used_by_one_pod() -> None:
 
 
 def test_a_placement_being_carried_out_is_not_refused_by_its_own_members() -> None:
-    """Each held seat keeps the others away from its node, but not itself."""
+    """Each held slot keeps the others away from its node, but not itself."""
     world = World()
     zones(world, "a", "b")
     apart = affinity("podAntiAffinity", term(HOST, **{JOB: "a"}))
@@ -263,7 +263,7 @@ def test_a_placement_being_carried_out_is_not_refused_by_its_own_members() -> No
 
 
 def test_pods_with_a_claim_each_go_where_their_own_volume_is() -> None:
-    """Seats of one pod set may differ once their pods exist."""
+    """Slots of one pod set may differ once their pods exist."""
     world = World()
     zones(world, "a", "b")
     key = world.gang("a", {"worker": (2, SMALL)})

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.cycle import parts_of
@@ -40,7 +40,7 @@ def test_strategies_choose_the_fuller_or_the_emptier_node(plugin: Any, node: str
     world.plugins.append(plugin)
     world.gang("a", {"worker": (1, GPU1)})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": [node]}
+    assert slots(place) == {"worker": [node]}
 
 
 def test_a_larger_magnitude_decides_over_a_smaller_one() -> None:
@@ -49,7 +49,7 @@ def test_a_larger_magnitude_decides_over_a_smaller_one() -> None:
     world.plugins += [NodePlacement({"gpu": "spread"}), GpuPack({})]
     world.gang("a", {"worker": (1, GPU1)})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-1"]}
+    assert slots(place) == {"worker": ["node-1"]}
 
 
 def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
@@ -60,7 +60,7 @@ def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
     world.plugins.append(ResourceType({}))
     world.gang("a", {"worker": (1, {"cpu": 1})})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-1"]}
+    assert slots(place) == {"worker": ["node-1"]}
 
 
 def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
@@ -86,7 +86,7 @@ def test_members_with_a_higher_task_priority_go_first() -> None:
         labels = {"muster.dev/task-priority": priority} if priority else {}
         world.pod(key, "worker", rank, GPU8, gated=True, labels=labels)
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["", "", "node-0"]}
+    assert slots(place) == {"worker": ["", "", "node-0"]}
 
 
 def test_sub_groups_are_placed_whole() -> None:
@@ -97,7 +97,7 @@ def test_sub_groups_are_placed_whole() -> None:
     world.state.groups[key].spec.sub_group_policy = [SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)]
     world.state.touch_all()
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-0", "node-1", "node-2", "node-3"]}
+    assert slots(place) == {"worker": ["node-0", "node-1", "node-2", "node-3"]}
 
 
 def test_pod_sets_below_their_minimum_come_first() -> None:
@@ -182,7 +182,7 @@ def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
         wish = [{"weight": 10, "podAffinityTerm": term}]
         affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
         world.gang(name, {"worker": (2, {"cpu": 1})}, spec={"affinity": affinity})
-        placed = {place.gang.key: seats(place) for place in of(world.plan(), decisions.Place)}
+        placed = {place.gang.key: slots(place) for place in of(world.plan(), decisions.Place)}
         assert placed[f"ns/{name}"] == {"worker": [node, node]}
 
 

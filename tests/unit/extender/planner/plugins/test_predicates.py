@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.plugins.predicates import refusal
@@ -131,7 +131,7 @@ def test_a_pod_goes_where_its_bound_volume_can_be_reached_and_follows_it() -> No
     assert [session.causes.words[code] for code in session.codes(cls)[:2]] == ["volume pv-1 is elsewhere", "fits"]
     world.state.on_volume(None, volume("a"))
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-0"]}
+    assert slots(place) == {"worker": ["node-0"]}
 
 
 def test_the_zone_label_of_a_volume_counts_on_nodes_that_say_their_zone() -> None:
@@ -141,7 +141,7 @@ def test_the_zone_label_of_a_volume_counts_on_nodes_that_say_their_zone() -> Non
     world.node("node-0", labels={"topology.kubernetes.io/zone": "z"})
     world.node("node-1", labels={"topology.kubernetes.io/zone": "y"})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-1"]}
+    assert slots(place) == {"worker": ["node-1"]}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def placed(session: Session) -> Counter[str]:
     """Pods that got a place, by queue."""
     counts: Counter[str] = Counter()
     for place in of(session, decisions.Place):
-        counts[place.gang.queue] += place.new_seats
+        counts[place.gang.queue] += place.new_slots
     return counts
 
 

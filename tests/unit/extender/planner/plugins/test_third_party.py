@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
@@ -49,7 +49,7 @@ def test_the_example_plugin_refuses_and_scores() -> None:
     world.node("node-2")
     world.gang("a", {"worker": (1, {"nvidia.com/gpu": 8})})
     [place] = of(world.plan(), decisions.Place)
-    assert seats(place) == {"worker": ["node-2"]}
+    assert slots(place) == {"worker": ["node-2"]}
     world.gang("b", {"worker": (2, {"nvidia.com/gpu": 8})})
     [waits] = of(world.plan(), decisions.Unschedulable)
     assert "1 quiet" in waits.message

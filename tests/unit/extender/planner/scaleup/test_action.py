@@ -285,7 +285,7 @@ def test_a_request_for_something_else_than_is_wanted_now_is_replaced() -> None:
 
 
 def test_a_request_is_withdrawn_when_its_gang_has_started_or_may_not_ask() -> None:
-    """Until then it stays, also while its seats are placed."""
+    """Until then it stays, also while its slots are placed."""
     cluster = Cluster(REQUEST)
     key = cluster.gang("g", 2)
     [wanted] = of(cluster.cycle(), RequestNodes)

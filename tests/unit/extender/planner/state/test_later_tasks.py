@@ -1,6 +1,6 @@
-"""Tasks that wait for others: no seats are planned for them before their pods exist."""
+"""Tasks that wait for others: no slots are planned for them before their pods exist."""
 
-from extender_world import World, of, seats
+from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from muster.api.names import LATER_TASKS
@@ -20,14 +20,14 @@ def world(later: str) -> tuple[World, str]:
     return one, key
 
 
-def test_seats_only_for_what_can_exist() -> None:
-    """With the task held back its seats are not planned, and the gang is whole without them."""
+def test_slots_only_for_what_can_exist() -> None:
+    """With the task held back its slots are not planned, and the gang is whole without them."""
     one, key = world("then")
     (place,) = of(one.plan(), decisions.Place)
-    assert seats(place) == {"first": ["node-0", "node-0"]}
+    assert slots(place) == {"first": ["node-0", "node-0"]}
     assert one.view(key).satisfied({"first": 2})
     (place,) = of(world("")[0].plan(), decisions.Place)
-    assert set(seats(place)) == {"first", "then"}
+    assert set(slots(place)) == {"first", "then"}
 
 
 def test_pods_that_come_later_are_placed() -> None:
@@ -41,7 +41,7 @@ def test_pods_that_come_later_are_placed() -> None:
     one.pod(key, "then", 0, CPU, gated=True)
     one.pod(key, "then", 1, CPU, gated=True)
     (place,) = of(one.plan(), decisions.Place)
-    assert seats(place) == {"first": ["node-0", "node-0"], "then": ["node-1", "node-1"]}
+    assert slots(place) == {"first": ["node-0", "node-0"], "then": ["node-1", "node-1"]}
     assert place.epoch == 2
 
 

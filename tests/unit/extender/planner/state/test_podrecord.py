@@ -13,7 +13,7 @@ from extender.planner.state.podrecord import record_of
 from extender.planner.state.podshape import marked
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.gang import Seat
+from muster.api.muster.gang import Slot
 from muster.resources.runtime import Runtime
 
 JSON = dict[str, Any]
@@ -26,9 +26,9 @@ def unschedulable(message: str, status: str = "False") -> JSON:
 
 SAID: Mapping[str, tuple[JSON, JSON]] = {
     "a gang, in its namespace": ({"metadata": {"labels": {names.GANG: "train"}}}, {"gang": "ns/train"}),
-    "a seat, of a task and an index": (
+    "a slot, of a task and an index": (
         {"metadata": {"annotations": {names.TASK_SPEC: "worker", names.TASK_INDEX: "3"}}},
-        {"seat": Seat("worker", 3)},
+        {"slot": Slot("worker", 3)},
     ),
     "a pin": (
         {"metadata": {"annotations": {names.NODE: "n1", names.EPOCH: "2"}}},

@@ -10,7 +10,7 @@ CPU: dict[str, Any] = {"cpu": 1}
 TASKS = ("worker", "ps")
 STATES = ["bound"] * 3 + ["waiting", "Succeeded", "Failed", "gone"]
 LIVES = st.tuples(st.sampled_from(TASKS), st.integers(0, 2), st.booleans(), st.sampled_from(STATES))
-"""Task and rank of a pod, whether it is a second one of that seat, and how it is."""
+"""Task and rank of a pod, whether it is a second one of that slot, and how it is."""
 
 
 @settings(max_examples=300)
@@ -39,7 +39,7 @@ def test_the_numbers_and_the_view_agree(
         started = world.state.started(key)
         world.state.touch_all()
         assert started == world.view(key).started, (task, rank, second, life)
-    counted = world.state.pod_table.seats.get(key, {})
+    counted = world.state.pod_table.slots.get(key, {})
     assert counted == {each.name: len(each.taken) for each in world.view(key).pod_sets if each.taken}
 
 

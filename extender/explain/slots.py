@@ -1,4 +1,4 @@
-"""How far the seats of a gang are, and where they are."""
+"""How far the slots of a gang are, and where they are."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,16 +17,16 @@ from muster.resources.words import vector_words
 SHOWN = 12
 """Nodes that are named of a pod set."""
 NAMED = 4
-"""Seats that are named of those that wait for the same."""
+"""Slots that are named of those that wait for the same."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
-    """Seats of one pod set, counted."""
+    """Slots of one pod set, counted."""
     requests = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     failed, leaving = _gone_soon(gang, pod_set)
-    seats = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
+    slots = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
     return PodSetReport(
         name=pod_set.name,
         replicas=pod_set.replicas,
@@ -35,12 +35,12 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         each=vector_words(requests) if pod_set.cls else "",
         bound=max(0, len(pod_set.taken) - done),
         done=done,
-        held=sum(each is pod_set for _, _, each in gang.placed_seats()),
+        held=sum(each is pod_set for _, _, each in gang.placed_slots()),
         gated=sum(pod.gated for pod in pods),
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
         failed=failed,
         leaving=leaving,
-        missing=max(0, _wanted(gang, pod_set) - seats),
+        missing=max(0, _wanted(gang, pod_set) - slots),
     )
 
 
@@ -81,12 +81,12 @@ def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
-    for seat, node, pod_set in gang.placed_seats():
+    for slot, node, pod_set in gang.placed_slots():
         if pod_set is not None:
-            stage = _stage(gang.placement, pod_set.waiting.get(seat.rank))
-            names.setdefault(stage, []).append(reasons.members.seat(pod_set=seat.pod_set, rank=seat.rank, node=node))
-    for stage, seats in names.items():
-        yield reasons.members.stage(count=len(seats), stage=stage, seats=listed(seats, NAMED))
+            stage = _stage(gang.placement, pod_set.waiting.get(slot.rank))
+            names.setdefault(stage, []).append(reasons.members.slot(pod_set=slot.pod_set, rank=slot.rank, node=node))
+    for stage, slots in names.items():
+        yield reasons.members.stage(count=len(slots), stage=stage, slots=listed(slots, NAMED))
     if what_if.now and names:
         spec = gang.placement.spec
         yield reasons.gangs.given_up_at(epoch=spec.epoch, deadline=spec.deadline)
@@ -103,14 +103,14 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Seats of pods that have failed, and of pods that are being deleted, as far as nobody else has them by now."""
-    seats: dict[int, bool] = {}
+    """Slots of pods that have failed, and of pods that are being deleted, as far as nobody else has them by now."""
+    slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
-        if over and pod.seat and _in(pod, pod_set) and pod.seat.rank not in {*pod_set.taken, *pod_set.waiting}:
-            seats[pod.seat.rank] = seats.get(pod.seat.rank, False) or pod.terminating
-    leaving = sum(seats.values())
-    return len(seats) - leaving, leaving
+        if over and pod.slot and _in(pod, pod_set) and pod.slot.rank not in {*pod_set.taken, *pod_set.waiting}:
+            slots[pod.slot.rank] = slots.get(pod.slot.rank, False) or pod.terminating
+    leaving = sum(slots.values())
+    return len(slots) - leaving, leaving
 
 
 def _minimum(gang: GangView, pod_set: PodSetView) -> int:
@@ -118,9 +118,9 @@ def _minimum(gang: GangView, pod_set: PodSetView) -> int:
 
 
 def _wanted(gang: GangView, pod_set: PodSetView) -> int:
-    """Seats that the owner fills as far as we know: all of a template's, else what the gang starts with."""
+    """Slots that the owner fills as far as we know: all of a template's, else what the gang starts with."""
     return pod_set.replicas if pod_set.template else _minimum(gang, pod_set)
 
 
 def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
-    return pod.seat is not None and pod.seat.pod_set == pod_set.name
+    return pod.slot is not None and pod.slot.pod_set == pod_set.name

@@ -1,9 +1,9 @@
-"""How many placed seats there may be at once: in all, for one queue, and for one gang.
+"""How many placed slots there may be at once: in all, for one queue, and for one gang.
 
 The members of a gang are to reach kube-scheduler together, so that its barrier stays short; hence a limit in all. But
-seats of a gang whose pods do not come (a quota is used up, an admission webhook is down) stay placed until the
+slots of a gang whose pods do not come (a quota is used up, an admission webhook is down) stay placed until the
 placement's deadline, and others are not to wait for that. So a gang counts for no more than half of the limit, whatever
-its size, a namespace in a queue for no more than three eighths, a queue for no more than three quarters, and some seats
+its size, a namespace in a queue for no more than three eighths, a queue for no more than three quarters, and some slots
 are left to small gangs.
 """
 
@@ -17,9 +17,9 @@ from extender.planner.state.gangs import GangView
 K = TypeVar("K", bound=Hashable)
 
 LIMIT = 256
-"""Seats that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
-MAX_SEATS = 3 * LIMIT
-"""Placed seats, counted as they are and not by shares, with which no gang is added but small ones."""
+"""Slots that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
+MAX_SLOTS = 3 * LIMIT
+"""Placed slots, counted as they are and not by shares, with which no gang is added but small ones."""
 QUEUE_SHARE = 192
 """What a queue counts for at most when others ask."""
 NAMESPACE_SHARE = 96
@@ -27,19 +27,19 @@ NAMESPACE_SHARE = 96
 GANG_SHARE = 128
 """What a gang counts for at most."""
 SMALL = 8
-"""Gangs of so many seats or fewer may also use the reserve."""
+"""Gangs of so many slots or fewer may also use the reserve."""
 RESERVE = 32
-"""Seats above the limit that only small gangs may use."""
+"""Slots above the limit that only small gangs may use."""
 
 
 LATE_S = 5.0
-"""After so long only those seats of a gang count whose pods exist: the others may never come."""
+"""After so long only those slots of a gang count whose pods exist: the others may never come."""
 
 
-class SeatLimit:
-    """Counts placed seats as the limits see them.
+class SlotLimit:
+    """Counts placed slots as the limits see them.
 
-    `since` says of a gang's UID since when it has placed seats, for those of earlier cycles; `now` is the time of the
+    `since` says of a gang's UID since when it has placed slots, for those of earlier cycles; `now` is the time of the
     same clock, in seconds.
     """
 
@@ -48,28 +48,28 @@ class SeatLimit:
         self._namespaces: Counter[tuple[str, str]] = Counter()
         self._queues: Counter[str] = Counter()
         self._total = 0
-        self._seats = 0
+        self._slots = 0
         for gang in snapshot.gangs:
             waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
-            if (seats := snapshot.placed.get(gang.key, 0)) and not waits:
+            if (slots := snapshot.placed.get(gang.key, 0)) and not waits:
                 late = now - (since or {}).get(gang.uid, now) >= LATE_S
                 waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
-                self.add(gang, min(seats, waiting) if late else seats)
+                self.add(gang, min(slots, waiting) if late else slots)
 
-    def add(self, gang: GangView, seats: int) -> None:
-        """So many more seats of a gang are placed."""
+    def add(self, gang: GangView, slots: int) -> None:
+        """So many more slots of a gang are placed."""
         namespace = gang.queue, gang.group.metadata.namespace
-        more = _grow(self._gangs, gang.key, seats, GANG_SHARE)
+        more = _grow(self._gangs, gang.key, slots, GANG_SHARE)
         more = _grow(self._namespaces, namespace, more, NAMESPACE_SHARE)
         self._total += _grow(self._queues, gang.queue, more, QUEUE_SHARE)
-        self._seats += seats
+        self._slots += slots
 
     def admit(self, gang: GangView) -> bool:
-        """Whether seats of this gang may be placed."""
+        """Whether slots of this gang may be placed."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)
-        return shares < LIMIT + reserve and self._seats < MAX_SEATS + reserve
+        return shares < LIMIT + reserve and self._slots < MAX_SLOTS + reserve
 
 
 def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:

@@ -1,4 +1,4 @@
-"""Members that do not say which seat is theirs get one each, in whatever order they join."""
+"""Members that do not say which slot is theirs get one each, in whatever order they join."""
 
 from itertools import permutations
 
@@ -6,7 +6,7 @@ import pytest
 from extender_world import World
 
 from muster.api.kubernetes.core import Pod, PodSpec, PodStatus
-from muster.api.muster.gang import DEFAULT_POD_SET, Seat
+from muster.api.muster.gang import DEFAULT_POD_SET, Slot
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 
@@ -22,7 +22,7 @@ def group_of(world: World) -> PodGroup:
 
 
 def join(world: World, name: str) -> None:
-    """A pod that does not say which seat is its own."""
+    """A pod that does not say which slot is its own."""
     meta = world.meta(name, uid=name, annotations={"scheduling.k8s.io/group-name": "g"})
     pod = Pod(metadata=meta, spec=PodSpec(scheduler_name="volcano"), status=PodStatus(phase="Pending"))
     world.state.on_pod(None, pod)
@@ -30,7 +30,7 @@ def join(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("order", [*permutations("abc")], ids="".join)
 def test_members_that_join_one_by_one(order: tuple[str, ...]) -> None:
-    """The gang is looked at in between, as in a cluster; nobody takes the seat of one who was there before."""
+    """The gang is looked at in between, as in a cluster; nobody takes the slot of one who was there before."""
     world = World()
     group = group_of(world)
     for number, name in enumerate(order, start=1):
@@ -40,7 +40,7 @@ def test_members_that_join_one_by_one(order: tuple[str, ...]) -> None:
     assert {pod.name for pod in pods.waiting.values()} == {"a", "b", "c"}
 
 
-def test_seats_are_given_by_a_refresh_and_not_by_looking() -> None:
+def test_slots_are_given_by_a_refresh_and_not_by_looking() -> None:
     """Whoever looks sees the gang as it was refreshed last."""
     world = World()
     group = group_of(world)
@@ -49,6 +49,6 @@ def test_seats_are_given_by_a_refresh_and_not_by_looking() -> None:
     gang = world.state.gang(group.metadata.key)
     assert gang is not None
     assert gang.pods == []
-    assert world.state.pods["a"].seat is None
+    assert world.state.pods["a"].slot is None
     world.state.refresh()
-    assert world.state.pods["a"].seat == Seat(DEFAULT_POD_SET, 0)
+    assert world.state.pods["a"].slot == Slot(DEFAULT_POD_SET, 0)

@@ -1,0 +1,69 @@
+"""Slots that active placements give to pods which are not bound yet.
+
+Between the moment a placement is written and the moment its pods are bound, no pod uses the room that was given away.
+So each such slot has an entry in the ledger, and the planner, the filter verb and everybody who counts see one truth.
+"""
+
+from typing import NamedTuple
+
+from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from muster.api.muster.gang import Slot
+from muster.api.muster.placement import Placement, devices_of, node_of, slots_of
+from muster.api.names import DEFAULT_QUEUE
+
+
+class PlacedSlot(NamedTuple):
+    """The holder of an entry: one slot of one gang, while no pod has taken it."""
+
+    gang_uid: str
+    slot: Slot
+
+
+class PlacedSlots:
+    """Opens and closes the entries of placed slots, by gang."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._active: dict[str, Placement] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._active
+
+    def follow(self, key: str, gang: GangView | None) -> None:
+        """Has entries for the placed slots of a gang, and only those; None for a gang that is gone, or not active.
+
+        Slots that the gang does not have take nothing, whatever its placement says.
+        """
+        known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
+        before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
+        if gang is not None and placement is not None:
+            self._active[key] = placement
+            for slot, node, pod_set in gang.placed_slots():
+                cls = pod_set.class_of(slot.rank) if pod_set else None
+                if pod_set and cls and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
+                    self._open(key, placement, slot, node, cls)
+                    before.discard(_holder(placement, slot))
+        for holder in before:
+            self._ledger.close(holder)
+
+    def pod_changed(self, key: str, record: PodRecord) -> None:
+        """Follows one pod that changed: its slot is placed while it has no node, and its own once it has one."""
+        placement, slot = self._active.get(key), record.slot
+        if placement is None or slot is None:
+            return
+        node = node_of(placement, slot.pod_set, slot.rank)
+        if record.taken or node is None:
+            self._ledger.close(_holder(placement, slot))
+        else:
+            self._open(key, placement, slot, node, record.cls)
+
+    def _open(self, key: str, placement: Placement, slot: Slot, node: str, cls: PodClass) -> None:
+        devices = devices_of(placement, slot) if cls.gpu else ()
+        self._ledger.open(_holder(placement, slot), Entry(Kind.PLACED, node, cls, key, DEFAULT_QUEUE, devices))
+
+
+def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
+    return PlacedSlot(placement.spec.pod_group_uid, slot)
