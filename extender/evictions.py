@@ -15,7 +15,7 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.writes import Writes
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod

@@ -59,7 +59,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
             node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
             stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
         if stray:
-            session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))
+            session.decide(decisions.Evict(gang, pod, reasons.placements.STRAY, started=False))
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:

@@ -54,4 +54,4 @@ class Preempt(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""
-        return reasons.evictions.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)
+        return reasons.placements.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)

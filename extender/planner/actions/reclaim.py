@@ -57,4 +57,4 @@ class Reclaim(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""
-        return reasons.evictions.reclaimed(queue=gang.queue, gang=gang.key)
+        return reasons.placements.reclaimed(queue=gang.queue, gang=gang.key)

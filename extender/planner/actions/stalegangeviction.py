@@ -33,7 +33,7 @@ class StaleGangEviction:
     @staticmethod
     def _evict(session: Session, gang: GangView) -> None:
         needed = gang.started_with().min_member
-        reason = reasons.evictions.incomplete(taken=gang.taken, needed=needed)
+        reason = reasons.placements.incomplete(taken=gang.taken, needed=needed)
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))

@@ -1,10 +1,17 @@
 """The sum of the claims of a pod, for the class of pods that it is of."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from extender.planner import reasons
+from extender.planner.dynamic.claims import Demand
+from extender.planner.dynamic.inventory import DeviceId, Inventory
+from extender.planner.dynamic.kinds import Kind
 from muster.api.kubernetes.constraints import NodeSelector
+from muster.resources.vector import unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +72,104 @@ class Needs:
 
 
 NO_NEEDS = Needs()
+
+
+class Sums:
+    """Adds up the claims of one pod."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._rows: Counter[str] = Counter()
+        self._beside: Counter[str] = Counter()
+        self._shared: list[SharedClaim] = []
+        self.replaced: list[str] = []
+        self.nodes: list[NodeSelector] = []
+        self.problems: list[str] = []
+        self._unseen: list[str] = []
+        self._told: Counter[str] = Counter()
+
+    def needs(self) -> Needs:
+        """The sum."""
+        if not (
+            self._rows or self._beside or self._shared or self.replaced or self.nodes or self.problems or self._unseen
+        ):
+            return NO_NEEDS
+        return Needs(
+            tuple(sorted((name, amount) for name, amount in self._rows.items() if amount)),
+            tuple(self.replaced),
+            tuple(sorted(self._beside.items())),
+            tuple(self._shared),
+            tuple(self.nodes),
+            tuple(self.problems),
+            tuple(dict.fromkeys(self._unseen)),
+            tuple(sorted(self._told.items())),
+        )
+
+    def add(self, demand: Demand, what: str) -> None:
+        """Adds the demand of a claim that has no devices yet."""
+        self._rows.update(self._asked(demand, what))
+
+    def add_own(
+        self, demand: Demand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
+    ) -> None:
+        """Adds the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
+        self._tell(demand)
+        if on_node:
+            self._rows.update(self._inventory.used(devices))
+        elif nodes is not None:
+            self.nodes.append(nodes)
+
+    def share(self, key: str, demand: Demand) -> None:
+        """A claim that others may use too, and that has no devices yet."""
+        rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
+        self._shared.append(SharedClaim(key, rows))
+
+    def extend(self, resource: str, kind: Kind, amount: int) -> None:
+        """An extended resource that is devices of a class; its own resource is among the requests already."""
+        if why := self._inventory.unseen(kind):
+            self.replaced.append(resource)
+            self._unseen.append(f"{resource}: {why}")
+            return
+        rows, devices = self._inventory.rows, amount // unit(resource)
+        if rows.name_of.get(kind) != resource:
+            self.replaced.append(resource)
+            self._rows.update(rows.asked(kind, devices))
+            self._told[resource] += devices
+        else:
+            self._rows.update({name: devices * unit(name) for name in rows.taken[kind][1:]})
+
+    def _asked(self, demand: Demand, what: str) -> Counter[str]:
+        rows, asked = self._inventory.rows, Counter[str]()
+        self._unseen += [f"{what}: {why}" for why in demand.unseen]
+        self._tell(demand)
+        for kind, count in demand.counts:
+            if self._countable(kind, what):
+                asked.update(rows.asked(kind, count))
+        for kind in demand.all_of:
+            if self._countable(kind, what):
+                asked.update(rows.asked_all(kind))
+        for kind, count in demand.beside:
+            if self._countable(kind, what):
+                name = rows.name_of[kind]
+                self._beside[name] = max(self._beside[name], count * unit(name))
+        for alike in demand.alike:
+            if not self._inventory.uniform(alike.kinds, alike.attribute):
+                self._unseen.append(reasons.devices.alike(what=what, attribute=alike.attribute))
+        return asked
+
+    def _tell(self, demand: Demand) -> None:
+        names = self._inventory.rows.name_of
+        for kind, count in demand.counts:
+            self._told[names.get(kind, kind.name)] += count
+        for kind in demand.all_of:
+            self._told[f"{names.get(kind, kind.name)} (all of a node)"] += 1
+
+    def _countable(self, kind: Kind, what: str) -> bool:
+        missing = [name for name in kind.classes if name not in self._inventory.classes]
+        if len(missing) == len(kind.classes):
+            self.problems.append(reasons.devices.class_missing(name=missing[0]))
+            return False
+        if why := self._inventory.unseen(kind):
+            self._unseen.append(f"{what}: {why}")
+            return False
+        return True

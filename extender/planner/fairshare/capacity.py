@@ -1,8 +1,10 @@
-"""Refusals of a queue: over its limit, into what others are guaranteed, over its quota with what cannot be moved.
+"""Refusals of a queue: over its limit, into guarantees of other queues, over its quota with gangs not preemptable.
 
-Asked of every queue from the gang's own up to the root, and only for the resources that are asked for.
+Each queue from the gang's own up to the root is asked, only for the resources that are requested. Pods without a gang
+are not planned: for them usage is added up here (`queue_full`), while kube-scheduler waits.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from math import isfinite
 
@@ -11,12 +13,16 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.framework.answers import QueueRefusal
+from extender.planner.framework.turns import upwards
+from extender.planner.ledger import Use
 from extender.planner.reasons.queues import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.state.amounts import Amounts
+from muster.api.volcano.scheduling import Queue
+from muster.resources.vector import Vector, vector
 
 
 def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
-    """Whether the queue in `row` or one above would have more than its limit, or what others are guaranteed."""
+    """Return a refusal if the queue in `row` or one above would exceed its limit, or take guarantees of others."""
     tree = allocations.tree
     if not tree.bounded[row] and not tree.guaranteed:
         return None
@@ -38,7 +44,7 @@ def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, a
 
 
 def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
-    """Whether gangs that may not be displaced would have more than what the queue (or one above) deserves."""
+    """Return a refusal if gangs that are not preemptable would exceed what the queue (or one above) deserves."""
     quota = allocations.tree.quota
     asked = np.flatnonzero(amounts > 0)
     for each in allocations.tree.chains[row][:-1]:
@@ -66,3 +72,35 @@ def _refusal(
     requested, used = int(amounts[column]), int(used)
     message = reasons.queues.refusal(reason, queue, resource, limit=limit, used=used, asked=requested)
     return QueueRefusal(reason, queue, resource, requested, used, limit, message)
+
+
+def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector) -> bool:
+    """Return True if these requests would take the queue, or one above it, over its capability."""
+    limits = {name: limit for name in upwards(queues, queue) if (limit := _limit(queues, name, requests))}
+    used: Counter[tuple[str, str]] = Counter()
+    for name, use in uses.items() if limits else ():
+        for above in upwards(queues, name):
+            for resource in limits.get(above, ()):
+                used[above, resource] += use.staying.get(resource, 0) + use.leaving.get(resource, 0)
+    return any(
+        used[name, resource] + requests[resource] > most
+        for name, limit in limits.items()
+        for resource, most in limit.items()
+    )
+
+
+def bounded(queues: Mapping[str, Queue], queue: str) -> bool:
+    """Return True if the queue, or one above it, has a capability."""
+    return any(known.spec.capability for name in upwards(queues, queue) if (known := queues.get(name)))
+
+
+def _limit(queues: Mapping[str, Queue], name: str, requests: Vector) -> Vector:
+    """Return a queue's capability in the resources that are requested; one that cannot be read is none."""
+    known = queues.get(name)
+    if known is None or not known.spec.capability:
+        return {}
+    try:
+        limit = vector(known.spec.capability)
+    except ValueError:
+        return {}
+    return {resource: amount for resource, amount in limit.items() if requests.get(resource, 0) > 0}

@@ -22,7 +22,7 @@ from extender.planner.framework.reserved import ReservationRules
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.topology.parts import Part
 from extender.planner.topology.tree import Tree

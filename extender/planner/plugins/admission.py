@@ -69,8 +69,8 @@ class Overcommit:
         if not len(over):
             return None
         resource = next(name for name, row in session.snapshot.axis.items() if row == over[0])
-        message = reasons.quotas.overcommitted(resource=resource, factor=self._factor)
-        return EnqueueVote(admit=False, reason=reasons.quotas.OVERCOMMITTED, message=message)
+        message = reasons.queues.overcommitted(resource=resource, factor=self._factor)
+        return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
 
 
 class Sla(PlainPlugin):

@@ -13,10 +13,9 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import held
 from extender.planner.topology.forest import Forest, Unknown
-from extender.planner.topology.geometry import Geometry
 from extender.planner.topology.parts import Part
 from extender.planner.topology.requests import part_of, request_of
-from extender.planner.topology.tree import Tree
+from extender.planner.topology.tree import Geometry, Tree
 
 GeometryOf = Callable[[Session, Tree], Geometry]
 

@@ -3,7 +3,7 @@
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import of_the_system
+from extender.planner.state.pods import of_the_system
 
 SYSTEM_CRITICAL = 2_000_000_000
 """The value of system-cluster-critical; only Kubernetes' own two classes have so much."""

@@ -12,8 +12,8 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted
 from extender.planner.topology.forest import Forest, Reach
-from extender.planner.topology.geometry import Geometry, Mask
 from extender.planner.topology.parts import Part
+from extender.planner.topology.tree import Geometry, Mask
 from muster.resources.topology import Slices
 
 MOST_PER_NODE = 2**31

@@ -7,8 +7,8 @@ that changed, the tree is made anew only when queues change, and fair shares are
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from extender.planner.fairshare.accounts import Accounts
-from extender.planner.fairshare.usage import UsageBook
+from extender.planner.fairshare.allocations import Accounts
+from extender.planner.fairshare.shares import UsageBook
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session

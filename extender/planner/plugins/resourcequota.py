@@ -57,8 +57,8 @@ def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote
         wanted = wanted or needed(gang)
         lacking = _lacking(quota, wanted, let_in)
         if lacking:
-            message = reasons.quotas.resource_quota(quota=quota.metadata.name, resource=lacking)
-            return EnqueueVote(admit=False, reason=reasons.quotas.EXCEEDED, message=message)
+            message = reasons.queues.resource_quota(quota=quota.metadata.name, resource=lacking)
+            return EnqueueVote(admit=False, reason=reasons.queues.EXCEEDED, message=message)
     return None
 
 

@@ -6,12 +6,9 @@
 | `cause` | why one node does not take a pod |
 | `devices` | what is wrong with claims to devices, and what of them is not counted |
 | `topology` | which domain came closest, and what is wrong with HyperNodes |
-| `queues` | what a queue refuses: its capability, its guarantees, its quota, its order |
-| `quotas` | what keeps a gang out: a ResourceQuota, too many gangs that were let in |
+| `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
 | `pods` | pods that are missing, or wait for other gates |
-| `reservations` | what is reserved for whom, and who is in the way of it |
-| `placements` | how a placement goes on and ends, and what of it stands in a PodGroup's conditions |
-| `evictions` | why a pod has to go |
+| `placements` | how a placement goes on and ends, and why a pod is evicted |
 | `scaleup` | why nodes are asked for, or not |
 | `aside` | why an object cannot be evaluated |
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
@@ -27,20 +24,16 @@ from extender.planner.reasons import (
     aside,
     cause,
     devices,
-    evictions,
     gangs,
     members,
     placements,
     pods,
     queues,
-    quotas,
     relief,
-    reservations,
     scaleup,
     topology,
 )
 
 __all__ = [
-    "aside", "cause", "devices", "evictions", "gangs", "members", "placements", "pods", "queues", "quotas", "relief",
-    "reservations", "scaleup", "topology",
+    "aside", "cause", "devices", "gangs", "members", "placements", "pods", "queues", "relief", "scaleup", "topology",
 ]  # fmt: skip

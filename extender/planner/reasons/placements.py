@@ -19,3 +19,13 @@ BUDGET = "a PodDisruptionBudget does not let pods go that had to go for it"
 budget = "{pod} may not be evicted: {error}".format
 VICTIMS_STAY = "pods that had to go for it do not end"
 ROOM_TAKEN = "the room that was made for it is taken"
+
+
+EVICTED = "Evicted"
+"""Reason of a condition."""
+
+STRAY = "it is pinned by a placement that is over"
+preempted = "preempted by gang {gang} of priority {priority} in queue {queue}".format
+reclaimed = "reclaimed by queue {queue} for gang {gang}".format
+moved = "moved to make room for gang {gang}".format
+incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format

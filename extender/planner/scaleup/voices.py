@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from extender.planner import reasons
 from extender.planner.framework.decisions import Say
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 
 SETTLE_S = 2.0
 """A gang that has waited for less says nothing: mostly it starts."""

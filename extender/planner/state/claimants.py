@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.devicetable import DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.resources.pods import node_allocatable

@@ -19,8 +19,7 @@ from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, demand_of
 from extender.planner.dynamic.inventory import DeviceId, Inventory
 from extender.planner.dynamic.kinds import kind_of_class
-from extender.planner.dynamic.needs import Needs
-from extender.planner.dynamic.sums import Sums
+from extender.planner.dynamic.needs import Needs, Sums
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (

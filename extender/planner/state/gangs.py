@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import inf
 
-from extender.planner.state.minimums import counting, enough, lower
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord, preemptable
-from extender.planner.state.podset import PodSetView
+from extender.planner.state.pods import PodRecord, preemptable
+from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, StartedWith, slots_of

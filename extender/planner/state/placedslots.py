@@ -9,7 +9,7 @@ from typing import NamedTuple
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, devices_of, node_of, slots_of
 from muster.api.names import DEFAULT_QUEUE

@@ -2,7 +2,7 @@
 
 A *query* is what a required affinity term or a spread constraint asks for: pods in some namespaces with some labels.
 Queries are interned and die with the last pod class that asks them. Each has a *mark*; a pod class carries the marks
-of all queries that its pods match, so that counting pods per query needs no labels (see `planner.state.podcounts`).
+of all queries that its pods match, so that counting pods per query needs no labels (see `planner.state.queries`).
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -11,6 +11,8 @@ from itertools import count
 from weakref import WeakValueDictionary, ref
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from muster.api.kubernetes.meta import LabelSelector
 
@@ -181,3 +183,47 @@ def _plain(part: Part) -> list[object]:
         return conditions and [[one.key, one.operator, sorted(one.values)] for one in conditions]
 
     return [plain(part.labels), sorted(part.namespaces), plain(part.namespace_labels), part.namespace_labels is None]
+
+
+Counts = NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: Counts
+    total: int = 0
+    shared: bool = False
+
+
+class PodCounts:
+    """Counts per mark, int32 of shape (nodes,)."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._tallies: dict[Mark, _Tally] = {}
+
+    def grow(self, size: int) -> None:
+        """Makes place for so many nodes."""
+        for tally in self._tallies.values():
+            tally.counts = np.pad(tally.counts, (0, size - self._size))
+            tally.shared = False
+        self._size = size
+
+    def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
+        """Counts so many more (or fewer) pods with these marks on the node in `column`."""
+        for mark in marks:
+            tally = self._tallies.get(mark)
+            if tally is None:
+                tally = self._tallies[mark] = _Tally(np.zeros(self._size, dtype=np.int32))
+            elif tally.shared:
+                tally.counts, tally.shared = tally.counts.copy(), False
+            tally.counts[column] += pods
+            tally.total += pods
+            if not tally.total:
+                del self._tallies[mark]
+
+    def share(self) -> dict[Mark, Counts]:
+        """The counts as they are now; they are not changed afterwards and may not be changed."""
+        for tally in self._tallies.values():
+            tally.shared = True
+        return {mark: tally.counts for mark, tally in self._tallies.items()}

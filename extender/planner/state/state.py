@@ -25,8 +25,7 @@ from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.podrecord import PodRecord, record_of
-from extender.planner.state.pods import PodTable, goes_on, uses_the_same
+from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
 from extender.planner.state.templates import Templates
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass

@@ -1,7 +1,7 @@
 """A gang as a tree of parts: the gang, its pod sets, groups of them and sub-groups, as far as they ask for a domain.
 
-Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). What belongs to
-a part besides the slots to fill - who runs already - is its `members`: new ones join them.
+Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). New members of
+a part join those that have a node.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,24 +21,24 @@ class Part:
     name: str
     """For people: empty for the gang, else `worker`, or `worker 8-15`."""
     slots: Mapping[str, Sequence[int]]
-    """Pod set → the ranks that are to be given nodes now."""
+    """Pod set → ranks to be placed now."""
     members: Mapping[str, Ranks]
-    """Pod set → all ranks that belong to the part."""
+    """Pod set → all ranks of the part."""
     near: Nearness = NOTHING
     children: tuple["Part", ...] = ()
-    """Parts that have slots to fill; together they have all slots of the part. None: `slices` or nothing is below."""
+    """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
     slices: tuple[Slices, ...] = ()
     """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
     places: Mapping[int, int] | None = None
     """Rank → its place in the part, by which slices count; None: ranks are places."""
     all_slots: int = 0
-    """Pods that the part has in all, whether they must start together or not."""
+    """Pods of the part, whether they must start together or not."""
     least: int | None = None
-    """How many slots must be filled for the rest to be of use; None: all of them."""
+    """Slots that must be filled for the rest to be of use; None: all of them."""
     unit: bool = False
     """It is a slice: one of several alike, which are placed one after the other."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Of the whole gang, pod set → rank → column of those that have a node."""
+    """Of the whole gang: pod set → rank → column of the node that the member has."""
 
     @property
     def wanted(self) -> int:
@@ -52,17 +52,16 @@ class Part:
 
     @property
     def columns(self) -> list[int]:
-        """The nodes of those members that have one, once for each."""
+        """Columns of the nodes that members have, one for each member."""
         found: list[int] = []
         for pod_set, placed in self.there.items():
-            if pod_set in self.members:
-                ranks = self.members[pod_set]
-                found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
+            ranks = self.members.get(pod_set, ())
+            found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
         return found
 
     @property
     def regular(self) -> bool:
-        """Whether the slots to fill are whole slices, so that they can be placed in one go."""
+        """True if the slots to fill are whole slices, which can be placed in one go."""
         if not self.slices or self.least is not None or len(self.slots) != 1:
             return False
         (ranks,) = self.slots.values()
@@ -76,7 +75,7 @@ class Part:
         )
 
     def units(self) -> Iterator["Part"]:
-        """The slices that have slots to fill, those with members first, then the fullest."""
+        """Yield the slices that have slots to fill, those with placed members first."""
         (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
         units = []

@@ -1,8 +1,8 @@
-"""What one gang asks of the topology, gathered from its PodGroup, its Job's templates and its pods.
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods.
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
-* a pod set: annotations on its template, or on its pods where these say otherwise, and then by what they say: the
-  ReplicatedJobs of a JobSet are one pod set of the gang, and parts of it here;
+* a pod set: annotations on its template, or on its pods where these say otherwise (the ReplicatedJobs of a JobSet are
+  one pod set of the gang, and parts of it here);
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 """
@@ -25,7 +25,7 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Pods of one pod set that say the same."""
+    """Pods of one pod set with the same request."""
 
     pod_set: str
     said: PodTopology
@@ -36,23 +36,23 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """What a gang asks for, and which of its members each wish is about."""
+    """The wishes of a gang, each with its members."""
 
     near: Nearness
     kinds: tuple[Kind, ...]
     sub_groups: tuple[tuple[str, Nearness, Mapping[str, frozenset[int]]], ...] = ()
-    """By labels: name, how near, pod set → ranks."""
+    """By labels: name, nearness, pod set → ranks."""
     shape: Hashable = None
     """Equal for gangs that ask alike."""
 
     @property
     def hard(self) -> bool:
-        """Whether something of it is required."""
+        """True if some wish is required."""
         return bool(self.required)
 
     @property
     def required(self) -> list[Nearness]:
-        """What of it is required."""
+        """The wishes that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         said = (kind.said.near for kind in self.kinds)
         wishes = (self.near, *said, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -60,7 +60,7 @@ class Request:
 
 
 def request_of(gang: GangView) -> Request | None:
-    """What the gang asks for; None for most. Kept with the gang's view."""
+    """Return the gang's request, None for most gangs; kept with the gang's view."""
     if gang.topology is None:
         gang.topology = _request(gang) or False
     return gang.topology if isinstance(gang.topology, Request) else None
@@ -73,7 +73,7 @@ def part_of(
     *,
     least: int | None = None,
 ) -> Part:
-    """These open slots as a tree of parts; one part alone for a gang that asks for nothing.
+    """Make a tree of parts of these open slots; a single part for a gang that asks for nothing.
 
     `there` has the columns of its members that have a node, by pod set and rank.
     """
@@ -115,7 +115,7 @@ def _request(gang: GangView) -> Request | None:
 
 
 def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -> list[Kind]:
-    """The pod set, in parts where its pods say different things."""
+    """Return the pod set, in several kinds where its pods say different things."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -155,7 +155,7 @@ def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearne
 
 
 def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
-    """Parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
     left = {name: list(ranks) for name, ranks in root.slots.items() if ranks}
     parts: list[Part] = []
     for name, near, members in request.sub_groups:

@@ -7,7 +7,7 @@ altogether; so does this. What is being evicted for others already is counted in
 from collections.abc import Iterable
 
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Requirements, requirements
 from muster.api.kubernetes.policy import PodDisruptionBudget
 
