@@ -1,9 +1,9 @@
-"""The demand of a claim, as so many devices of each kind; what cannot be counted is told in words.
+"""The demand of a claim, as so many devices of each kind; demands that cannot be counted are told in words.
 
-One request is so many devices of a kind (`ExactCount`), all that there are on a node (`All`), or access beside
-their users (`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one
-device: then any device that fulfils one of them will do. Devices that must share an attribute can be counted where
-they do so on every node anyway, which the inventory knows.
+One request is for so many devices of a kind (`ExactCount`), for all of a node (`All`), or for access beside their users
+(`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one device: then any
+device that fulfils one of them will do. Devices that must share an attribute can be counted where all devices of the
+kinds on every node do so.
 """
 
 from collections.abc import Iterable
@@ -28,21 +28,21 @@ class Demand:
 
     counts: tuple[tuple[Kind, int], ...] = ()
     all_of: tuple[Kind, ...] = ()
-    """Of these every device of the node, at least one."""
+    """Kinds of which it takes every device of the node, at least one."""
     beside: tuple[tuple[Kind, int], ...] = ()
-    """So many devices must be on the node, in use or not."""
+    """Devices that must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
     """Demands that are left to kube-scheduler, in words."""
 
     @property
     def kinds(self) -> set[Kind]:
-        """All kinds that it names."""
+        """All kinds that the claim names."""
         return {kind for kind, _ in (*self.counts, *self.beside)} | set(self.all_of)
 
 
 def demand_of(spec: ResourceClaimSpec) -> Demand:
-    """Reads a claim or the spec of a template."""
+    """Read a claim or the spec of a template."""
     counts: list[tuple[Kind, int]] = []
     all_of: list[Kind] = []
     beside: list[tuple[Kind, int]] = []
@@ -67,7 +67,7 @@ def demand_of(spec: ResourceClaimSpec) -> Demand:
 
 
 def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, int, ExactDeviceRequest | None] | str:
-    """The kind, how many of it (0: all), and the request where it is exact; or why it cannot be counted."""
+    """Return the kind, the number of devices (0: all), and the request if it is exact; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -92,7 +92,7 @@ def _countable(exact: ExactDeviceRequest) -> str:
 
 
 def _count(exact: ExactDeviceRequest) -> int:
-    """0 means all."""
+    """Return the number of devices; 0 means all."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 
@@ -102,7 +102,7 @@ def _wanted(exact: ExactDeviceRequest, attributes: tuple[str, ...]) -> Wanted:
 
 
 def _attributes(constraints: Iterable[DeviceConstraint], request: str) -> tuple[str, ...]:
-    """Attributes that the devices of a request must have."""
+    """Return the attributes that the devices of a request must have."""
     return tuple(
         sorted({each.match_attribute for each in constraints if each.match_attribute and _concerns(each, request)})
     )
@@ -123,5 +123,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """True if it names the request, or one of its alternatives, or none, which means all."""
+    """Return True if it names the request, or one of its alternatives, or none, which means all."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,8 +1,7 @@
-"""Kubernetes' own functions in expressions: quantities and semantic versions.
+"""Kubernetes' functions in expressions: quantities and semantic versions.
 
-Both kinds of value are maps of one text, which the expression language compares and passes on as it does any other
-value: equal values have equal texts. The functions are those of the API server's quantity and semver libraries, as far
-as selectors use them; an expression with another one does not compile, and is left to kube-scheduler.
+Both are maps of one text in the language, equal for equal values. The functions are those of the API server's quantity
+and semver libraries that selectors use; an expression with another one does not compile.
 """
 
 import re
@@ -26,18 +25,18 @@ Release = tuple[int, int, int]
 
 
 def quantity_value(text: str | float) -> Value:
-    """A quantity as a value of the language; ValueError if it is none."""
+    """Return a quantity as a value of the language; ValueError if the text is none."""
     return {QUANTITY: str(exact(str(text)))}
 
 
 def semver_value(text: str) -> Value:
-    """A semantic version as a value of the language; ValueError if it is none. What it was built from never counts."""
+    """Return a semantic version, without build metadata, as a value of the language; ValueError if the text is none."""
     parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
 
 def readable(read: Callable[[str], object], text: str) -> bool:
-    """True if `read` can read the text."""
+    """Return True if `read` can read the text."""
     try:
         read(text)
     except ValueError:
@@ -46,7 +45,7 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 
 
 def compare(left: Value, right: Value) -> int:
-    """1, 0 or -1: whether the first is more, or newer. ValueError for values of two kinds."""
+    """Return 1 if the first is more, or newer, 0 for equal ones, else -1. ValueError for values of two kinds."""
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
         return (a > b) - (a < b)
@@ -57,21 +56,21 @@ def compare(left: Value, right: Value) -> int:
 
 
 def amount_of(value: Value) -> Fraction:
-    """How much a quantity is; ValueError if the value is none."""
+    """Return the amount of a quantity; ValueError if the value is none."""
     if QUANTITY not in value:
         raise ValueError("this is no quantity")
     return Fraction(value[QUANTITY])
 
 
 def integer(amount: Fraction) -> int:
-    """A whole number; ValueError if it is none."""
+    """Return a whole number; ValueError if the amount is none."""
     if amount.denominator != 1:
         raise ValueError("the quantity is no whole number")
     return amount.numerator
 
 
 def release_of(value: Value) -> Release:
-    """Major, minor and patch; ValueError if the value is no version."""
+    """Return major, minor and patch; ValueError if the value is no version."""
     if SEMVER not in value:
         raise ValueError("this is no version")
     return parse_semver(value[SEMVER])[0]
@@ -79,7 +78,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
+    """Return numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("this is no semantic version")
@@ -88,7 +87,7 @@ def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
 
 
 def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], ...]]:
-    """Sorts as versions do: a pre-release comes before its release, numbers before words."""
+    """Return a sort key: a pre-release comes before its release, numbers before words."""
     release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts

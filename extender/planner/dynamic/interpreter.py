@@ -1,7 +1,4 @@
-"""The C++ interpreter of the Common Expression Language, as expressions about devices need it.
-
-It is imported with the first expression only: it is 10 MiB.
-"""
+"""The C++ interpreter of the Common Expression Language: 10 MiB, which are imported with the first expression."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -26,7 +23,7 @@ _VALUE = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 
 @lru_cache(maxsize=1)
 def environment() -> cel.Env:
-    """The environment of expressions: a device, and the functions on quantities and versions. Made once."""
+    """Make the environment of expressions, once: a device, and the functions on quantities and versions."""
     return cel.NewEnv(
         variables={"device": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)},
         extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
@@ -35,7 +32,7 @@ def environment() -> cel.Env:
 
 
 def _declarations() -> list[cel.FunctionDecl]:
-    """The functions with their overloads, for an environment of the language."""
+    """Return the functions with their overloads."""
     of_text: list[tuple[str, Any, Callable[..., Any]]] = [
         ("quantity", _VALUE, quantity_value),
         ("isQuantity", cel.Type.BOOL, lambda text: readable(quantity_value, text)),

@@ -1,7 +1,7 @@
-"""Kinds of devices: what one request of a claim asks a device to be.
+"""Kinds of devices: the demands of one request of a claim on a device.
 
-Two requests are of one kind if the same devices would do for both: the same class, the same selectors, the same
-tolerations. A request that names alternatives (`firstAvailable`) is of a kind that any of them fulfils.
+Requests with the same class, selectors and tolerations are of one kind: the same devices would do for both. A request
+that names alternatives (`firstAvailable`) is of a kind that any of them fulfils.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ MOST_NAME_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """A toleration of device taints, as a value that can be compared."""
+    """A toleration of device taints, comparable."""
 
     key: str
     operator: str
@@ -25,29 +25,29 @@ class Tolerated:
     effect: str
 
     def covers(self, taint: DeviceTaint) -> bool:
-        """As the API has it: no key means every taint (with `Exists`), no effect every effect."""
+        """Return True if it tolerates the taint: no key means every taint (with `Exists`), no effect every effect."""
         if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
             return False
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
 
 
 def tolerated(toleration: Toleration) -> Tolerated:
-    """The same, comparable."""
+    """Return a toleration that can be compared."""
     return Tolerated(toleration.key, toleration.operator or "Equal", toleration.value, toleration.effect)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One alternative: a device of this class that matches all of these."""
+    """One alternative: a device of this class that meets all these demands."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
     tolerations: tuple[Tolerated, ...] = ()
     attributes: tuple[str, ...] = ()
-    """Attributes that it must have: those in which the devices of a claim must be alike."""
+    """Attributes that it must have, as all devices of the claim must be alike in them."""
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """True if the device matches all of it. Raises UnsupportedError where kube-scheduler must tell."""
+        """Return True if the device meets all demands. Raises UnsupportedError if that is left to kube-scheduler."""
         device_class = classes.get(self.device_class)
         if device_class is None:
             return False
@@ -68,16 +68,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The demand of a request on a device: to be any of these."""
+    """Devices that meet any of these alternatives."""
 
     alternatives: tuple[Wanted, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """True if an alternative matches the device. Raises UnsupportedError where kube-scheduler must tell."""
+        """Return True if the device meets an alternative. Raises UnsupportedError if that is left to kube-scheduler."""
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Has its expressions begin anew, before they are asked about every device there is.
+        """Drop the answers of its expressions, before all devices are matched.
 
         Raises UnsupportedError if one is not understood, also where there is no device to try it on.
         """
@@ -89,18 +89,18 @@ class Kind:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The device classes that it names."""
+        """Names of its device classes."""
         return tuple(wanted.device_class for wanted in self.alternatives)
 
     @property
     def bare_class(self) -> str:
-        """The class, if any device of it will do; else empty."""
+        """The name of the class, if any device of it will do; else empty."""
         first = self.alternatives[0]
         return first.device_class if self.alternatives == (Wanted(first.device_class),) else ""
 
     @property
     def name(self) -> str:
-        """Its devices as a resource: that of the class as Kubernetes calls it, with what else is asked in brackets."""
+        """Name of its resource: that of the class as Kubernetes calls it, with further demands in brackets."""
         words = " or ".join(map(str, self.alternatives))
         first = self.alternatives[0]
         told = len(self.alternatives) == 1 and len(first.selectors) <= 1 and not (first.tolerations or first.attributes)
@@ -111,16 +111,12 @@ class Kind:
 
 
 def kind_of_class(name: str) -> Kind:
-    """Any device of a class."""
+    """Return the kind of any device of a class."""
     return Kind((Wanted(name),))
 
 
 def attribute_of(driver: str, device: Device, name: str) -> str | None:
-    """The value of an attribute, which is named with its domain, as comparable text; None if it has none."""
+    """Return the value of an attribute, named with its domain, as comparable text; None if the device lacks it."""
     domain, _, short = name.rpartition("/")
-    attribute = device.attributes.get(name)
-    if attribute is None and domain == driver:
-        attribute = device.attributes.get(short)
-    if attribute is None:
-        return None
-    return repr((attribute.text, attribute.number, attribute.flag, attribute.version))
+    attribute = device.attributes.get(name) or (device.attributes.get(short) if domain == driver else None)
+    return repr((attribute.text, attribute.number, attribute.flag, attribute.version)) if attribute else None

@@ -1,4 +1,4 @@
-"""The sum of the claims of a pod, for the class of pods that it is of."""
+"""The needs of a pod: the sum of its claims, for its pod class."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,58 +16,48 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use, and that has no devices yet: the first of them takes it to its node."""
+    """A claim that several pods may use, and that has no devices yet: the first pod takes it to its node."""
 
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """The amounts that it takes there, however many pods use it."""
+    """Amounts that it takes there, however many pods use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Of one pod, all claims together; equal needs have equal keys."""
+    """All claims of a pod together; equal needs have equal keys, no needs an empty one."""
 
     rows: tuple[tuple[str, int], ...] = ()
-    """Resource → amount that the pod takes from its node, on top of what its containers ask for."""
+    """Resource → amount that the pod takes from its node, on top of its containers' requests."""
     replaced: tuple[str, ...] = ()
-    """Extended resources that the containers ask for and that count no more: what they stand for is in `rows`."""
+    """Extended resources that the containers request and that `rows` has instead."""
     beside: tuple[tuple[str, int], ...] = ()
-    """So much of these the node must have, in use or not."""
+    """Resource → amount that the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     nodes: tuple[NodeSelector, ...] = ()
-    """Where the devices are that it has already."""
+    """Nodes of the devices that it has already."""
     problems: tuple[str, ...] = ()
     """Why no node will do, in words."""
     unseen: tuple[str, ...] = ()
-    """Demands that cannot be counted, in words: kube-scheduler decides them."""
+    """Demands that are not counted, in words: kube-scheduler decides them."""
     told: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands for people: each kind once, and nothing that only helps to count."""
+    """The demands for people: each kind once, without resources that only help to count."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
-        """Makes the key."""
-        if self:
-            parts = (
-                self.rows,
-                self.replaced,
-                self.beside,
-                [(shared.key, shared.rows) for shared in self.shared],
-                self.nodes,
-                self.problems,
-                self.unseen,
-            )
+        """Make the key."""
+        parts = (self.rows, self.replaced, self.beside, self.shared, self.nodes, self.problems, self.unseen)
+        if any(parts):
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
     def __bool__(self) -> bool:
-        """True if there is anything."""
-        return bool(
-            self.rows or self.replaced or self.beside or self.shared or self.nodes or self.problems or self.unseen
-        )
+        """True if the pod needs anything."""
+        return bool(self.key)
 
     @property
     def restricts(self) -> bool:
-        """True if some nodes will not do, room aside."""
+        """True if some nodes will not do, whatever room they have."""
         return bool(self.beside or self.nodes or self.problems)
 
 
@@ -89,11 +79,7 @@ class Sums:
         self._told: Counter[str] = Counter()
 
     def needs(self) -> Needs:
-        """The sum."""
-        if not (
-            self._rows or self._beside or self._shared or self.replaced or self.nodes or self.problems or self._unseen
-        ):
-            return NO_NEEDS
+        """Return the sum."""
         return Needs(
             tuple(sorted((name, amount) for name, amount in self._rows.items() if amount)),
             tuple(self.replaced),
@@ -106,13 +92,13 @@ class Sums:
         )
 
     def add(self, demand: Demand, what: str) -> None:
-        """Adds the demand of a claim that has no devices yet."""
+        """Add the demand of a claim that has no devices yet."""
         self._rows.update(self._asked(demand, what))
 
     def add_own(
         self, demand: Demand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Adds the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
+        """Add the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
         self._tell(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))
@@ -120,12 +106,12 @@ class Sums:
             self.nodes.append(nodes)
 
     def share(self, key: str, demand: Demand) -> None:
-        """A claim that others may use too, and that has no devices yet."""
+        """Add a claim that other pods may use too, and that has no devices yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows))
 
     def extend(self, resource: str, kind: Kind, amount: int) -> None:
-        """An extended resource that is devices of a class; its own resource is among the requests already."""
+        """Add an extended resource that stands for devices of a class; the requests have its own amount already."""
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)
             self._unseen.append(f"{resource}: {why}")

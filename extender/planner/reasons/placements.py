@@ -1,4 +1,4 @@
-"""How placements go on and end: in their status, in Events (PlacementAbandoned), and in conditions of the PodGroup."""
+"""Progress and end of placements, and evictions: in status, Events, and conditions of the PodGroup."""
 
 PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"

@@ -1,4 +1,4 @@
-"""What a queue refuses, and in which order its gangs start."""
+"""Refusals by queues and quotas, the order in which gangs of a queue start, and reservations for the first of them."""
 
 from collections.abc import Sequence
 
@@ -32,14 +32,14 @@ _REFUSALS = {
 
 
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """Why a queue does not let a gang have so much more; amounts in milli-CPU or base units."""
+    """The queue refuses these amounts, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_words(resource, amount)} {resource}" for name, amount in amounts.items()}
     return _REFUSALS[reason].format(queue=queue, **words)
 
 
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """Why no nodes are asked for: the queue could not use them."""
+    """No nodes are asked for, as the queue could not use them."""
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
@@ -59,12 +59,12 @@ OVER = "nothing is reserved any more: it is not the head of its queue, or its no
 
 
 def expected(at: float | None) -> str:
-    """When a reservation is expected to begin."""
+    """The time at which a gang is expected to start on reserved nodes."""
     return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
 
 
 def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float) -> str:
-    """Nodes that are reserved for a gang, and why."""
+    """Nodes are reserved for a gang."""
     what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
@@ -74,6 +74,6 @@ def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], pati
 
 
 def in_the_way(reservations: Sequence[tuple[str, Sequence[str], float | None]]) -> str:
-    """Why a gang does not start on nodes that have room for it; of each reservation its gang, nodes and time."""
+    """Reservations (gang, nodes and time of each) keep a gang from nodes that have room for it."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}" if parts else ""
