@@ -1,8 +1,4 @@
-"""Pods as the planner keeps them: a small record each, found by UID and by gang.
-
-A whole pod is some 15 KiB and there may be 50,000, so that only what decides is kept of it
-(`planner.state.pods`).
-"""
+"""Records of pods, found by UID and by gang; of a pod of some 15 KiB only the fields that decide are kept."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -25,7 +21,10 @@ from muster.resources.topology import PodTopology, of_pods
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """What the planner keeps of a pod. It is in no cycle, so no garbage collection has to look at it."""
+    """The fields of a pod that decide; not in the pod is only the slot of a member that does not name its own.
+
+    A record is made again when its pod changes. It is in no reference cycle, so that it needs no garbage collection.
+    """
 
     uid: str
     namespace: str
@@ -34,26 +33,26 @@ class PodRecord(Struct, eq=False, gc=False):
     labels: dict[str, str]
     """The pod's own; not a copy."""
     node: str
-    """Where it is bound (or being bound by us); empty if it is not."""
+    """The node that it is bound to (or that Muster binds it to); empty if there is none."""
     phase: str
     scheduler_name: str
     ours: bool
-    """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
+    """kube-scheduler asks Muster about it: by its scheduler's name, or by the markers that it carries."""
     system: bool
-    """The cluster needs it: it is in kube-system, or of a priority class system-*-critical."""
+    """It is in kube-system, or of a priority class system-*-critical."""
     created: str
     resource_version: str
     since: float | None
-    """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
+    """Start time (kubelet accepted it), in seconds since the epoch."""
     bound_at: float | None
-    """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
+    """Time of its binding by its condition, in seconds since the epoch."""
     gang: str | None
     """Key (`namespace/name`) of its PodGroup."""
     slot: Slot | None
-    """None until the state has given one to a pod that does not say which is its own."""
+    """None until the state has given one to a pod that does not name its own."""
     terminating: bool
     gone_by: str
-    """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
+    """End of the grace period of a pod that is being deleted (RFC 3339)."""
     gated: bool
     other_gates: tuple[str, ...]
     """Scheduling gates that are not Muster's."""
@@ -62,41 +61,41 @@ class PodRecord(Struct, eq=False, gc=False):
     refused: bool
     """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
     asks: bool
-    """Muster wrote that reason while the pod waits behind its gate, so that autoscalers see it."""
+    """Muster wrote that reason on a gated pod, so that autoscalers see it."""
     says: str
-    """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
+    """The message that Muster wrote in that condition, without its first word; empty if none."""
     evictable: str
-    """What the pod tells cluster-autoscaler about its eviction; empty if nothing."""
+    """Its annotation for cluster-autoscaler about eviction; empty if none."""
     evictable_by_us: bool
-    """Muster wrote that, as the pod's queue says."""
+    """Muster wrote that annotation, as the pod's queue demands."""
     queue: str
-    """The queue that it names; that of its gang counts before it."""
+    """The queue that it names; that of its gang counts first."""
     preemptable: bool
-    """It does not forbid that it is evicted to make room for others."""
+    """It does not forbid its eviction for other gangs."""
     runtime: Runtime
-    """How long it is expected to run, as far as it says so itself."""
+    """Expected runtime that it declares."""
     claims: tuple[ClaimRef, ...]
     """Its claims to devices."""
     extended_claim: str
     """The claim that kube-scheduler made for its extended resources; empty if there is none."""
     topology: PodTopology | None
-    """How near it is to be to others of its gang, as far as it says so itself."""
+    """Nearness to other members that it asks for."""
     devices: tuple[int, ...]
-    """The GPUs of its node that it shares, by number; empty if it shares none, or nobody says which."""
+    """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
 
     waiting: bool = False
     """It exists, wants to run, and has no node."""
     pinned: bool = False
-    """It waits, and only one node is good for it: its pin cannot be changed any more."""
+    """It waits and has a pin to one node, which cannot be changed any more."""
     taken: bool = False
-    """Its slot counts for the gang: bound and alive, or done."""
+    """Its slot is taken: it is bound and alive, or has succeeded."""
     alive: bool = False
     """It is on a node, has not ended, and is not being deleted."""
     uses_node: bool = False
-    """It is on a node and has not ended, so that what it asks for is not free there."""
+    """It is on a node and has not ended, so that its room is not free."""
 
     def __post_init__(self) -> None:
-        """Finds once what is asked of each pod whenever its gang is looked at: a record does not change."""
+        """Set the flags once, as every look at a gang reads them."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
         self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
@@ -105,19 +104,16 @@ class PodRecord(Struct, eq=False, gc=False):
 
     @property
     def shares_claims(self) -> bool:
-        """Whether it uses a claim to devices that others may use too.
+        """True if it uses a claim to devices that other pods may use too.
 
-        kube-scheduler refuses it for as long as another pod's binding is giving the claim its devices, and tries it
-        again when they are there: such a refusal means nothing.
+        kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards: such a
+        refusal means nothing.
         """
         return any(not ref.template for ref in self.claims)
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """The record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells.
-
-    Words that many pods have are kept once.
-    """
+    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
     gang, scheduled = gang_of(meta), status.condition("PodScheduled")
@@ -162,12 +158,12 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
 
 
 def preemptable(meta: ObjectMeta) -> bool:
-    """True unless a pod or PodGroup forbids that it is evicted to make room for others."""
+    """Return True unless a pod or PodGroup forbids its eviction for other gangs."""
     return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
 
 
 def of_the_system(namespace: str, priority_class: str) -> bool:
-    """True if the cluster needs such a pod: one in kube-system, or of a priority class of Kubernetes' own."""
+    """Return True for a pod in kube-system, or of a priority class of Kubernetes' own."""
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
@@ -176,13 +172,13 @@ _GOES_ON = frozenset({"", "Pending", "Running"})
 
 
 def goes_on(before: PodRecord, after: PodRecord) -> bool:
-    """Whether a pod that was bound still is, to that node, and has not ended: its kubelet may have told of it."""
+    """Return True if a pod that was bound still is, to that node, and has not ended."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
 
 
 def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
-    """Whether a pod that goes on uses what it used, so that nothing has to be counted anew."""
+    """Return True if a pod that goes on has the same ledger entry."""
     return goes_on(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
@@ -198,19 +194,13 @@ class PodTable:
         self.records: dict[str, PodRecord] = {}
         """By UID."""
         self.taken: Counter[str] = Counter()
-        """Key of a gang → pods of it that are bound or have succeeded; gangs without any are left out.
-
-        Never less than the gang's slots that are taken, and known without a look at its pods.
-        """
+        """Key of a gang → pods that are bound or have succeeded, at least its taken slots; no zeros."""
         self.slots: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → slots that are taken, each once; of pods that were given none yet nothing is told.
-
-        Never more than what a look at its pods finds.
-        """
+        """Key of a gang → pod set → taken slots, each once, without those of pods that were given none yet."""
         self.alive: Counter[str] = Counter()
-        """Key of a gang → pods of it that use a node; gangs without any are left out."""
+        """Key of a gang → pods that use a node; no zeros."""
         self.ending: dict[str, PodRecord] = {}
-        """Pods of no gang that are on a node and say how long they run, by UID."""
+        """Pods of no gang that are on a node and declare a runtime, by UID."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
@@ -219,15 +209,15 @@ class PodTable:
         self._sitting: Counter[tuple[str, Slot]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
-        """The pods of a gang, in the order in which they were first seen."""
+        """Return the pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
 
     def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
-        """Whether some pod has this slot of the gang and is bound or done."""
+        """Return True if a pod has taken this slot of the gang."""
         return (gang, slot) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
-        """Keeps a record; returns the one that it takes the place of."""
+        """Put a record; return the one that it replaces."""
         known = self.records.get(record.uid)
         self._count(known, -1)
         self._count(record, 1)
@@ -247,7 +237,7 @@ class PodTable:
         return known
 
     def remove(self, uid: str) -> PodRecord | None:
-        """Forgets a pod that is gone; returns its record."""
+        """Remove a pod that is gone; return its record."""
         self.ending.pop(uid, None)
         self.leaving.pop(uid, None)
         record = self.records.pop(uid, None)
@@ -258,7 +248,7 @@ class PodTable:
         return record
 
     def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """The record of a pod as it is once it is bound to this node; None if it is gone, or bound already."""
+        """Return the record of a pod as bound to this node; None if it is gone, or bound already."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None
