@@ -6,11 +6,10 @@ from muster.api.kubernetes.storage import READ_WRITE_ONCE_POD, PersistentVolume,
 
 
 class Volumes:
-    """What pods' claims lead to. `generation` grows with every change that can decide something.
+    """Claims, volumes and storage classes; `generation` grows with every change that matters to scheduling.
 
-    A snapshot gets its maps, and the first change after that goes on with copies of them (see `share`).
-
-    Every `on_*` takes in one object that changed (None: gone), and says whether that matters to scheduling.
+    A snapshot gets its maps, and the first change after that goes on with copies of them (see `share`). Every `on_*`
+    takes one object that changed (None: gone), and returns True if that matters to scheduling.
     """
 
     def __init__(self) -> None:
@@ -24,7 +23,7 @@ class Volumes:
         self._shared = False
 
     def share(self) -> "Volumes":
-        """The volumes as they are now; they are not changed afterwards and may not be changed."""
+        """Return the volumes as they are now; they are not changed afterwards and may not be changed."""
         self._shared = True
         return copy(self)
 
@@ -34,7 +33,7 @@ class Volumes:
             self.exclusive, self._shared = set(self.exclusive), False
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Takes in a claim: how it may be used, and where its volume is or will be."""
+        """Take a claim: its access modes, and its volume."""
         self._own()
         if new is None:
             key = old.metadata.key if old else ""
@@ -47,7 +46,7 @@ class Volumes:
         return self._changed(known is None or _decisive(known) != _decisive(new))
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Takes in a volume: its node affinity and labels say where it can be used."""
+        """Take a volume, whose node affinity and labels decide where it can be used."""
         self._own()
         if new is None:
             return self._changed(self.volumes.pop(old.metadata.name if old else "", None) is not None)
@@ -57,7 +56,7 @@ class Volumes:
         return self._changed(not same)
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Takes in a storage class: it says whether a claim waits for its first pod before it is bound."""
+        """Take a storage class, whose binding mode decides if a claim waits for its first pod before it is bound."""
         self._own()
         if new is None:
             return self._changed(self.classes.pop(old.metadata.name if old else "", None) is not None)
