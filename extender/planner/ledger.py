@@ -33,7 +33,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.state.amounts import clipped
+from extender.planner.state.amounts import clipped, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass
 from extender.planner.state.pods import PodRecord
@@ -54,13 +54,8 @@ class Use:
 
     def add(self, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
         """Add (with sign -1: take off) the requests of one pod."""
-        target = self.leaving if leaving else self.staying
         for resource, amount in requests.items():
-            total = target.get(resource, 0) + sign * clipped(amount)
-            if total:
-                target[resource] = total
-            else:
-                target.pop(resource, None)
+            tally(self.leaving if leaving else self.staying, resource, sign * clipped(amount))
 
     def copy(self) -> "Use":
         """Return a copy."""
@@ -115,7 +110,6 @@ class Entry(Struct, frozen=True, gc=False):
     queue: str = ""
     """The queue that the pod names, while its gang's queue is not known; empty: it counts for no queue."""
     devices: tuple[int, ...] = ()
-    """Numbers of the GPUs that it shares."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -213,9 +207,9 @@ class Ledger:
     def _count(self, entry: Entry, sign: int) -> None:
         self._add(entry, sign)
         if entry.kind is Kind.PLACED and entry.gang and entry.node:
-            _tally(self.placed, entry.gang, sign)
+            tally(self.placed, entry.gang, sign)
         for claim in entry.cls.claims:
-            _tally(self.claim_users, claim.key, sign)
+            tally(self.claim_users, claim.key, sign)
         for shared in entry.cls.needs.shared:
             self._count_shared(shared, entry.node, sign)
 
@@ -231,7 +225,7 @@ class Ledger:
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
         """Count one more user (or one less) of a claim without devices; the first opens its entry."""
         users = self.shared_users.setdefault(shared.key, Counter())
-        _tally(users, node, sign)
+        tally(users, node, sign)
         holder = ("claim", shared.key)
         if not users:
             del self.shared_users[shared.key]
@@ -280,9 +274,3 @@ def _unindex(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> Non
     holders.discard(holder)
     if not holders:
         del table[key]
-
-
-def _tally(counter: Counter[str], key: str, change: int) -> None:
-    counter[key] += change
-    if not counter[key]:
-        del counter[key]

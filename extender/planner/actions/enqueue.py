@@ -90,7 +90,7 @@ class Enqueue:
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
         """A gang that must be in one domain, and that no domain would hold even if nothing else ran."""
         request = request_of(gang)
-        if request is None or not request.hard:
+        if request is None or not request.required:
             return None
         shape = shape_of(session, gang)
         if shape not in self._hopeless:

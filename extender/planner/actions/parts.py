@@ -11,7 +11,7 @@ from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
-from extender.planner.topology.parts import Part
+from extender.planner.topology.requests import Part
 
 FAILURES = 64
 """Sets that may turn out wrong for one gang: what amounts promise holds nearly always."""

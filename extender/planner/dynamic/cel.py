@@ -14,7 +14,7 @@ from typing import Any
 
 from extender.planner import reasons
 from extender.planner.dynamic.functions import quantity_value, semver_value
-from muster.api.kubernetes.devices import Device, DeviceAttribute
+from muster.api.kubernetes.devices import Device
 
 MOST_CHARS = 10 * 1024
 """Length of an expression, as in the API."""
@@ -58,7 +58,7 @@ class Selector:
 
     def matches(self, driver: str, device: Device) -> bool:
         """Return True if it is true for the device; an error (such as a missing attribute) counts as False."""
-        values = tuple(_value_of(driver, device, mention) for mention in self.mentions)
+        values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
         key = driver, device.allow_multiple_allocations, values  # all that the answer depends on
         answer = self._answers.get(key)
         if answer is None:
@@ -126,21 +126,19 @@ def environment_of(driver: str, device: Device) -> dict[str, Any]:
     }
 
 
-def _value_of(driver: str, device: Device, mention: Mention) -> Hashable:
+def value_of(driver: str, values: Mapping[str, Any], name: str) -> str:
+    """Return an attribute or capacity, named with its domain, as comparable text; empty if the device lacks it."""
+    domain, _, short = name.rpartition("/")
+    value = values.get(name) or (values.get(short) if domain == driver else None)
+    return "" if value is None else repr(value)
+
+
+def _values_of(driver: str, device: Device, mention: Mention) -> Hashable:
     what, domain, name = mention
     values: Mapping[str, Any] = device.attributes if what == "attributes" else device.capacity
     if domain is None or name is None:
-        return tuple(sorted((key, _plain(value)) for key, value in values.items()))
-    value = values.get(f"{domain}/{name}")
-    if value is None and domain == driver:
-        value = values.get(name)
-    return None if value is None else _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, DeviceAttribute):
-        return repr((value.text, value.number, value.flag, value.version))
-    return str(value.value)
+        return tuple(sorted((key, repr(value)) for key, value in values.items()))
+    return value_of(driver, values, f"{domain}/{name}")
 
 
 def _unquoted(text: str | None) -> str | None:

@@ -32,7 +32,6 @@ def environment() -> cel.Env:
 
 
 def _declarations() -> list[cel.FunctionDecl]:
-    """Return the functions with their overloads."""
     of_text: list[tuple[str, Any, Callable[..., Any]]] = [
         ("quantity", _VALUE, quantity_value),
         ("isQuantity", cel.Type.BOOL, lambda text: readable(quantity_value, text)),

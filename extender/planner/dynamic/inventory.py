@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.dynamic.cel import UnsupportedError
-from extender.planner.dynamic.kinds import Kind, attribute_of, kind_of_class
+from extender.planner.dynamic.cel import UnsupportedError, value_of
+from extender.planner.dynamic.claims import Kind, kind_of_class
 from extender.planner.dynamic.rows import Pattern, Rows, rows_of
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, ResourceSlice
 from muster.api.limits import DEVICE_KINDS
@@ -201,12 +201,12 @@ class Inventory:
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
-            values: dict[str, str | None] = {}
+            values: dict[str, str] = {}
             known = self._uniform[attribute, kinds] = all(
                 values.setdefault(entry.node, value) == value
                 for entry in self._devices()
                 if entry.pattern & mask
-                for value in (attribute_of(entry.driver, entry.device, attribute),)
+                for value in (value_of(entry.driver, entry.device.attributes, attribute),)
             )
         return known
 
@@ -253,7 +253,6 @@ class Inventory:
                 del self._of_node[entry.node]
 
     def _mark(self, kind: Kind) -> None:
-        """Find the devices of a kind, for the first time or again."""
         self._stale = True
         self._unmark(kind)
         if len(self._bits) >= DEVICE_KINDS.value:

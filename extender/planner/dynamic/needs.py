@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from extender.planner import reasons
-from extender.planner.dynamic.claims import Demand
+from extender.planner.dynamic.claims import Demand, Kind
 from extender.planner.dynamic.inventory import DeviceId, Inventory
-from extender.planner.dynamic.kinds import Kind
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.resources.vector import unit
 

@@ -14,7 +14,7 @@ and each user of one of them takes 1, so that there is `WHOLE` only where none i
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from extender.planner.dynamic.kinds import Kind
+from extender.planner.dynamic.claims import Kind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20

@@ -30,7 +30,6 @@ class Allocations:
     fixed: Amounts
     """The part of `allocated` of gangs that are not preemptable."""
     request: Amounts
-    """Allocated and waited for."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
     """By queue, grows with every change of its amounts."""
@@ -161,7 +160,6 @@ class Accounts:
         return self._tree
 
     def _follow(self, snapshot: Snapshot) -> None:
-        """Add up again what the gangs wait for that changed."""
         before, self._waiting = self._waiting, {}
         for gang in snapshot.gangs:
             known = before.pop(gang.key, None)

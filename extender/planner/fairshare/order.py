@@ -40,7 +40,6 @@ class Standing:
     """Deserved; `inf` for resources that no queue has a quota of."""
     limit: Row
     total: Row
-    """Of the cluster."""
     priority: int = 0
     born: tuple[str, str] = ("", "")
 

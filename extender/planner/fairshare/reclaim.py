@@ -123,7 +123,6 @@ class ReclaimRules:
 
 
 def _lack(allocated: float, deserved: float) -> float:
-    """Return the part of its deserved amount that a queue lacks."""
     return max(0.0, 1.0 - float(allocated) / float(deserved)) if deserved > 0 else 0.0
 
 

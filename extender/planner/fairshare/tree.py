@@ -48,7 +48,6 @@ class QueueTree:
     """Creation time and name."""
 
     guaranteed: bool
-    """Some queue has a guarantee."""
     bounded: tuple[bool, ...]
     """The queue, or one above it, has a limit."""
 

@@ -24,7 +24,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.parts import Part
+from extender.planner.topology.requests import Part
 from extender.planner.topology.tree import Tree
 
 F = TypeVar("F", bound=Callable[..., Any])

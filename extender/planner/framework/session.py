@@ -23,7 +23,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.topology.hypernodes import HyperNodes
-from extender.planner.topology.parts import Part
+from extender.planner.topology.requests import Part
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE

@@ -13,8 +13,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import held
 from extender.planner.topology.forest import Forest, Unknown
-from extender.planner.topology.parts import Part
-from extender.planner.topology.requests import part_of, request_of
+from extender.planner.topology.requests import Part, part_of, request_of
 from extender.planner.topology.tree import Geometry, Tree
 
 GeometryOf = Callable[[Session, Tree], Geometry]
@@ -31,7 +30,7 @@ def closest_domain(
 ) -> ClosestDomain | None:
     """The domain that came closest for the first part that finds none; of `ever`, were the cluster empty."""
     request = request_of(gang)
-    if request is None or not request.hard:
+    if request is None or not request.required:
         return None
     there = {
         pod_set.name: {

@@ -12,7 +12,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted
 from extender.planner.topology.forest import Forest, Reach
-from extender.planner.topology.parts import Part
+from extender.planner.topology.requests import Part
 from extender.planner.topology.tree import Geometry, Mask
 from muster.resources.topology import Slices
 

@@ -41,7 +41,6 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     """The missing room, in terms of the scarcest resource."""
 
     pods: int
-    """Pods without a node."""
     resource: str
     """The scarcest resource; empty if room is not the question."""
     amount: int
@@ -64,7 +63,6 @@ class Shortage(Struct, frozen=True, rename="camel"):
     roomy: int
     """Nodes that have room for at least one more pod of this shape."""
     causes: tuple[Cause, ...]
-    """Most nodes first."""
     miss: NearestMiss | None
     unseen: tuple[str, ...] = ()
     """Demands of its claims to devices that are not counted, in words: kube-scheduler decides them."""

@@ -56,7 +56,6 @@ class Closest(Struct, frozen=True, rename="camel"):
     wanted: int
     """Pods that must be in one domain."""
     domains: int
-    """Domains of that level."""
     why: str = ""
     """Why there is no such topology or level."""
 

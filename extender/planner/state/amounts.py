@@ -5,12 +5,16 @@ clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node. 
 does not let through, count as 0.
 """
 
+from collections.abc import Hashable
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
+K = TypeVar("K", bound=Hashable)
 CLIP = 2**50
 MAX_SUM = 2**60
 """Clip of sums over many pods or queues: two of them still fit into 64 bits."""
@@ -29,6 +33,13 @@ def times(row: Amounts, count: int) -> Amounts:
         return row * count
     product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
     return product
+
+
+def tally(counts: dict[K, int], key: K, change: int) -> None:
+    """Add to a count, which is left out while it is 0."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]
 
 
 def clipped(amount: int) -> int:

@@ -136,7 +136,6 @@ _NONE: frozenset[str] = frozenset()
 
 
 def _claims_of(record: PodRecord | None) -> frozenset[str]:
-    """Return the claims and claim templates that a pod names."""
     if record is None or not (record.claims or record.extended_claim):
         return _NONE
     keys = {key for ref in record.claims for key in (ref.key, ref.template) if key}

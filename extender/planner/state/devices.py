@@ -41,7 +41,6 @@ class Devices:
     counted: Amounts = field(default_factory=_none)
     """Amounts of shares in the row of GPUs, in thousandths."""
     pods: Amounts = field(default_factory=_none)
-    """Pods that share."""
 
     def grow(self, size: int) -> None:
         """Grow to this many columns."""

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from extender.planner import reasons
-from extender.planner.dynamic.claims import Demand, demand_of
+from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
 from extender.planner.dynamic.inventory import DeviceId, Inventory
-from extender.planner.dynamic.kinds import kind_of_class
 from extender.planner.dynamic.needs import Needs, Sums
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
@@ -32,7 +31,6 @@ from muster.api.kubernetes.devices import (
 from muster.resources.vector import Vector
 
 MOST_DEMANDS = 4096
-"""Different claims whose demands are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,6 @@ class Claim:
     """Devices that no other claim may have."""
     nodes: NodeSelector | None
     users: frozenset[str]
-    """UIDs of the pods that may use it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,6 @@ class PodClaims:
     """Empty for a template of pods."""
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
-    """The claim of its extended resources."""
     on_node: bool = False
     """It uses a node, so that devices of its own claims count with it."""
 
@@ -104,7 +100,6 @@ class DeviceTable:
         self.inventory = Inventory()
         self.claims: dict[str, Claim] = {}
         self.objects: dict[str, dict[str, Any]] = {"slices": {}, "classes": {}, "templates": {}, "claims": {}}
-        """As they came, by key."""
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()

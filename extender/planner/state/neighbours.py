@@ -17,11 +17,7 @@ from extender.planner.state.queries import (
     Requirements,
     requirements,
 )
-from muster.api.kubernetes.constraints import (
-    PodAffinity,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-)
+from muster.api.kubernetes.constraints import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from muster.api.kubernetes.core import PodSpec
 
 

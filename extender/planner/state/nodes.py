@@ -37,7 +37,6 @@ class NodeTable:
         self.axis: dict[str, int] = {}
         """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
         self.index: dict[str, int] = {}
-        """Name of a node → column."""
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
         self.used: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -52,7 +51,6 @@ class NodeTable:
         self._offered: Counter[str] = Counter()
         """Resource → nodes that offer it; each has a row."""
         self._offers: dict[str, tuple[str, ...]] = {}
-        """Node → resources that it offers."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()

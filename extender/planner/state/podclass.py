@@ -45,7 +45,6 @@ class PodClass:
     neighbours: Neighbours = NONE
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
-    """Its share of GPUs."""
     matched: frozenset[Mark] = frozenset()
     """Marks of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()

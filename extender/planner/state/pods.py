@@ -1,13 +1,12 @@
 """Records of pods, found by UID and by gang; of a pod of some 15 KiB only the fields that decide are kept."""
 
 from collections import Counter
-from collections.abc import Hashable
 from sys import intern
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from extender.planner.state.amounts import tally
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ours, pin_of
@@ -31,7 +30,6 @@ class PodRecord(Struct, eq=False, gc=False):
     name: str
     cls: PodClass
     labels: dict[str, str]
-    """The pod's own; not a copy."""
     node: str
     """The node that it is bound to (or that Muster binds it to); empty if there is none."""
     phase: str
@@ -71,15 +69,11 @@ class PodRecord(Struct, eq=False, gc=False):
     queue: str
     """The queue that it names; that of its gang counts first."""
     preemptable: bool
-    """It does not forbid its eviction for other gangs."""
     runtime: Runtime
-    """Expected runtime that it declares."""
     claims: tuple[ClaimRef, ...]
-    """Its claims to devices."""
     extended_claim: str
     """The claim that kube-scheduler made for its extended resources; empty if there is none."""
     topology: PodTopology | None
-    """Nearness to other members that it asks for."""
     devices: tuple[int, ...]
     """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
 
@@ -167,7 +161,6 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
-K = TypeVar("K", bound=Hashable)
 _GOES_ON = frozenset({"", "Pending", "Running"})
 
 
@@ -263,27 +256,21 @@ class PodTable:
     def _sit(self, uid: str, record: PodRecord | None) -> None:
         left = self._slot_of.pop(uid, None)
         if left is not None:
-            _add(self._sitting, left, -1)
+            tally(self._sitting, left, -1)
             if left not in self._sitting:
                 gang, slot = left
-                _add(self.slots[gang], slot.pod_set, -1)
+                tally(self.slots[gang], slot.pod_set, -1)
                 if not self.slots[gang]:
                     del self.slots[gang]
         if record is not None and record.gang and record.slot is not None and record.taken:
             place = self._slot_of[uid] = (record.gang, record.slot)
             self._sitting[place] += 1
             if self._sitting[place] == 1:
-                _add(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
+                tally(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
 
     def _count(self, record: PodRecord | None, change: int) -> None:
         if record is None or not record.gang:
             return
         for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
             if counts:
-                _add(counter, record.gang, change)
-
-
-def _add(counter: Counter[K], key: K, change: int) -> None:
-    counter[key] += change
-    if not counter[key]:
-        del counter[key]
+                tally(counter, record.gang, change)

@@ -60,7 +60,6 @@ class PodSetView:
     unit: int = 1
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
-    """Expected runtime that its pods or their template declare."""
     topology: PodTopology | None = None
     """Nearness that the template asks for; see `planner.topology.requests`."""
     mixed: bool = False

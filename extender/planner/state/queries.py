@@ -111,7 +111,6 @@ class QueryTable:
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Labels] = {}
-        """Labels of each namespace."""
         self.fresh: list[Query] = []
         """New queries, with which known pods have not been compared."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()

@@ -32,9 +32,7 @@ class Template:
     claims: tuple[ClaimRef, ...] = ()
     """Claims to devices; those that are made for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
-    """Expected runtime that it declares."""
     topology: PodTopology | None = None
-    """Nearness of its pods that it asks for."""
 
 
 class Templates:
@@ -58,26 +56,31 @@ class Templates:
 
     def match_again(self, meant: Callable[[str, dict[str, str]], bool]) -> list[str]:
         """Match templates that are meant, by namespace and labels, again; return the UIDs of jobs that changed."""
-        changed = []
-        for uid, templates in self._known.items():
-            for template in templates:
-                if meant(template.namespace, template.labels):
-                    cls = self._classes.matched_again(template.cls, template.namespace, template.labels)
-                    if cls is not template.cls:
-                        template.cls = cls
-                        changed.append(uid)
-        return changed
+
+        def matched(template: Template) -> PodClass:
+            if not meant(template.namespace, template.labels):
+                return template.cls
+            return self._classes.matched_again(template.cls, template.namespace, template.labels)
+
+        return self._reclass(matched)
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
         """Update the needs of templates with these claims or claim templates (None: all); return UIDs of their jobs."""
+
+        def equipped(template: Template) -> PodClass:
+            concerned = keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims)
+            return self._equipped(template.cls, template.claims) if concerned else template.cls
+
+        return self._reclass(equipped)
+
+    def _reclass(self, class_of: Callable[[Template], PodClass]) -> list[str]:
         changed = []
         for uid, templates in self._known.items():
             for template in templates:
-                if keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims):
-                    cls = self._equipped(template.cls, template.claims)
-                    if cls is not template.cls:
-                        template.cls = cls
-                        changed.append(uid)
+                cls = class_of(template)
+                if cls is not template.cls:
+                    template.cls = cls
+                    changed.append(uid)
         return changed
 
     def _equipped(self, cls: PodClass, claims: tuple[ClaimRef, ...]) -> PodClass:

@@ -109,18 +109,15 @@ class Filling:
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Return columns in order and their pods; `columns` are the nodes of a domain of `level` that have room."""
-        chosen: list[Amounts] = []
-        numbers: list[Counts] = []
-        self._fill(level, columns, pods, chosen, numbers)
-        if not chosen:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return np.concatenate(chosen), np.concatenate(numbers)
+        nothing = np.zeros(0, dtype=np.int64)
+        filled = [(nothing, nothing), *self._fill(level, columns, pods)]
+        return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
-    def _fill(self, level: int, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
+    def _fill(self, level: int, columns: Amounts, pods: int) -> Iterator[tuple[Amounts, Counts]]:
         """Give so many pods to the nodes of a domain: full children first, then the last one."""
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
-            self._nodes(columns, pods, chosen, numbers)
+            yield self._nodes(columns, pods)
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
@@ -129,15 +126,13 @@ class Filling:
         full = np.zeros(len(counts) + 1, dtype=np.bool_)
         full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
         whole_ones = columns[full[of]]
-        if len(whole_ones):
-            chosen.append(whole_ones)
-            numbers.append(self.wanted.room[whole_ones])
+        yield whole_ones, self.wanted.room[whole_ones]
         for child, share in zip(used.tolist(), shares.tolist(), strict=True):
             if not full[child]:
-                self._fill(inner, columns[of == child], share, chosen, numbers)
+                yield from self._fill(inner, columns[of == child], share)
         left = pods - int(shares.sum())
         if left and len(loose):
-            self._nodes(loose, left, chosen, numbers)
+            yield self._nodes(loose, left)
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
         """Return the pods per child among these columns, and the columns in no child, which can hold no slices."""
@@ -146,7 +141,7 @@ class Filling:
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
-    def _nodes(self, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
+    def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Give so many pods to the nodes of an innermost domain."""
         room = self.wanted.room[columns]
         places = self.wanted.geometry.places[columns]
@@ -158,8 +153,7 @@ class Filling:
         before = np.cumsum(room) - room
         given = np.clip(pods - before, 0, room)
         kept = given > 0
-        chosen.append(columns[kept])
-        numbers.append(given[kept])
+        return columns[kept], given[kept]
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:

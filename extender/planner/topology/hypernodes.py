@@ -25,35 +25,22 @@ ERRORS = 3
 """Errors of one HyperNode that its problem names."""
 
 
-class Seen(Protocol):
-    """HyperNodes and nodes, as a snapshot has them."""
+class _Seen(Protocol):
+    """HyperNodes and nodes, as a snapshot has them (`planner.framework.snapshot`)."""
 
     @property
-    def hyper_nodes(self) -> Mapping[str, HyperNode]:
-        """By name."""
-
+    def hyper_nodes(self) -> Mapping[str, HyperNode]: ...
     @property
-    def hyper_nodes_version(self) -> int:
-        """Equal versions mean equal specs."""
-
+    def hyper_nodes_version(self) -> int: ...
     @property
-    def nodes(self) -> Sequence[Node | None]:
-        """By column."""
-
+    def nodes(self) -> Sequence[Node | None]: ...
     @property
-    def index(self) -> Mapping[str, int]:
-        """Name of a node → column."""
-
+    def index(self) -> Mapping[str, int]: ...
     @property
-    def changed(self) -> Amounts:
-        """Generation in which each node last changed, int64 of shape (nodes,)."""
-
+    def changed(self) -> Amounts: ...
     @property
-    def generation(self) -> int:
-        """Grows with every change of a node."""
-
-    def name(self, column: int) -> str:
-        """Return the name of the node in a column; empty if there is none."""
+    def generation(self) -> int: ...
+    def name(self, column: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +86,7 @@ class HyperNodeTree:
         """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
         self._left_out: dict[str, Problem] = {}
 
-    def of(self, seen: Seen) -> HyperNodes:
+    def of(self, seen: _Seen) -> HyperNodes:
         """Return the tree and its problems; the same object while nothing changed that matters."""
         if self._known is not None and (self._version, self._generation, self._size) == (
             seen.hyper_nodes_version,
@@ -160,7 +147,7 @@ class HyperNodeTree:
                 patterns = with_its
             yield Described(name, spec.tier, spec.tier_name, each.members)
 
-    def _moved(self, seen: Seen) -> list[int]:
+    def _moved(self, seen: _Seen) -> list[int]:
         """Return the columns whose nodes are others than before, or have other labels."""
         self._seen += [None] * (len(seen.nodes) - len(self._seen))
         moved = []
@@ -171,7 +158,7 @@ class HyperNodeTree:
                 moved.append(column)
         return moved
 
-    def _find(self, seen: Seen, read: set[int], moved: list[int]) -> None:
+    def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
         """Find members again: among all nodes for HyperNodes that changed, in all HyperNodes for nodes that did."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
@@ -191,7 +178,7 @@ class HyperNodeTree:
             found.append(matcher.pairs(seen.nodes, seen.index, moved))
         self._members = (np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found]))
 
-    def _made(self, seen: Seen) -> HyperNodes:
+    def _made(self, seen: _Seen) -> HyperNodes:
         problems = Problems()
         for name, problem in self._left_out.items():
             problems.add(name, problem.reason, problem.message)

@@ -83,7 +83,6 @@ class Geometry:
     def __init__(self, tree: Tree, order: Amounts) -> None:
         self.tree = tree
         self.places = along(tree, order)
-        """See `along`."""
         self._numbers: dict[int, Amounts] = {}
         self._first: dict[int, Amounts] = {}
 
