@@ -141,8 +141,6 @@ class Ledger:
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
 
-    # -- entries ----------------------------------------------------------------------------------------------------
-
     def open(self, holder: Hashable, entry: Entry) -> None:
         """Open the holder's entry, in place of its former one."""
         known = self.entries.get(holder)
@@ -235,8 +233,6 @@ class Ledger:
             at = known.node if known is not None and known.node in users else node
             self.open(holder, Entry(Kind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
-    # -- pods -------------------------------------------------------------------------------------------------------
-
     def follow(self, pod: PodRecord) -> None:
         """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""
         if pod.uses_node:
@@ -252,8 +248,6 @@ class Ledger:
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:
             self.reserved.changed(*part)
-
-    # -- writes that are under way ----------------------------------------------------------------------------------
 
     def assume(self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = ()) -> None:
         """Count a write as done until it is answered; `holder` is the UID of a pod, or the key of a gang."""

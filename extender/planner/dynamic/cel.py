@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from extender.planner import reasons
-from extender.planner.dynamic.functions import quantity_value, semver_value
+from extender.planner.dynamic.functions import environment, quantity_value, semver_value
 from muster.api.kubernetes.devices import Device
 
 MOST_CHARS = 10 * 1024
@@ -49,8 +49,6 @@ class Selector:
             raise UnsupportedError(reasons.devices.TOO_LONG)
         self.mentions = mentions(expression)
         self._answers: dict[Hashable, bool] = {}
-        from extender.planner.dynamic.interpreter import environment  # noqa: PLC0415 - 10 MiB that most clusters never need
-
         try:
             self._program = environment().compile(expression)
         except Exception as error:

@@ -68,12 +68,12 @@ class Wanted:
         selectors = (each.cel.expression for each in device_class.spec.selectors if each.cel is not None)
         return (
             all(selector(expression).matches(driver, device) for expression in (*selectors, *self.selectors))
-            and all(self._tolerates(taint) for taint in device.taints)
+            and all(
+                taint.effect not in NO_SCHEDULE or any(each.covers(taint) for each in self.tolerations)
+                for taint in device.taints
+            )
             and all(value_of(driver, device.attributes, name) for name in self.attributes)
         )
-
-    def _tolerates(self, taint: DeviceTaint) -> bool:
-        return taint.effect not in NO_SCHEDULE or any(each.covers(taint) for each in self.tolerations)
 
     def __str__(self) -> str:
         more = " && ".join((*self.selectors, *(f"has {name}" for name in self.attributes)))
@@ -105,12 +105,6 @@ class Kind:
     def classes(self) -> tuple[str, ...]:
         """Names of its device classes."""
         return tuple(wanted.device_class for wanted in self.alternatives)
-
-    @property
-    def bare_class(self) -> str:
-        """The name of the class, if any device of it will do; else empty."""
-        first = self.alternatives[0]
-        return first.device_class if self.alternatives == (Wanted(first.device_class),) else ""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Kubernetes' functions in expressions: quantities and semantic versions.
+"""The environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
 Both are maps of one text in the language, equal for equal values. The functions are those of the API server's quantity
 and semver libraries that selectors use; an expression with another one does not compile.
@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from muster.resources.quantity import exact
 
@@ -91,3 +92,52 @@ def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], 
     release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts
+
+
+@lru_cache(maxsize=1)
+def environment() -> Any:
+    """Make the environment of expressions, once: a device, and the functions on quantities and versions."""
+    from cel_expr_python import cel  # noqa: PLC0415 - 10 MiB that most clusters never need
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 - as above
+
+    kind = cel.Type
+    value = kind.Map(kind.STRING, kind.STRING)
+    of_text: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("quantity", value, quantity_value),
+        ("isQuantity", kind.BOOL, lambda text: readable(quantity_value, text)),
+        ("semver", value, semver_value),
+        ("isSemver", kind.BOOL, lambda text: readable(parse_semver, text)),
+    ]
+    of_two: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("compareTo", kind.INT, compare),
+        ("isGreaterThan", kind.BOOL, lambda left, right: compare(left, right) > 0),
+        ("isLessThan", kind.BOOL, lambda left, right: compare(left, right) < 0),
+    ]
+    of_one: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("sign", kind.INT, lambda value: (amount := amount_of(value)) and (1 if amount > 0 else -1)),
+        ("isInteger", kind.BOOL, lambda value: amount_of(value).denominator == 1),
+        ("asInteger", kind.INT, lambda value: integer(amount_of(value))),
+        ("asApproximateFloat", kind.DOUBLE, lambda value: float(amount_of(value))),
+        ("major", kind.INT, lambda value: release_of(value)[0]),
+        ("minor", kind.INT, lambda value: release_of(value)[1]),
+        ("patch", kind.INT, lambda value: release_of(value)[2]),
+    ]
+
+    def declared(functions: list[tuple[str, Any, Callable[..., Any]]], given: list[Any], *, member: bool) -> list[Any]:
+        return [
+            cel.FunctionDecl(
+                name,
+                [cel.Overload(f"muster_{name}", return_type=result, parameters=given, is_member=member, impl=function)],
+            )
+            for name, result, function in functions
+        ]
+
+    return cel.NewEnv(
+        variables={"device": kind.Map(kind.STRING, kind.DYN)},
+        extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
+        functions=[
+            *declared(of_text, [kind.STRING], member=False),
+            *declared(of_two, [value, value], member=True),
+            *declared(of_one, [value], member=True),
+        ],
+    )

@@ -216,10 +216,10 @@ class Inventory:
         return self._of_node.keys()
 
     def _resource(self, kind: Kind) -> str:
-        bare = kind.bare_class
-        known = self.classes.get(bare) if bare else None
+        first = kind.classes[0]
+        known = self.classes.get(first) if kind == kind_of_class(first) else None
         name = known.spec.extended_resource_name if known else None
-        return name if name and self.extended.get(name) == bare else kind.name
+        return name if name and self.extended.get(name) == first else kind.name
 
     def _read_pool(self, pool: PoolId) -> set[str]:
         before = self._entries.pop(pool, {})

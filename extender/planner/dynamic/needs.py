@@ -54,11 +54,6 @@ class Needs:
         """True if the pod needs anything."""
         return bool(self.key)
 
-    @property
-    def restricts(self) -> bool:
-        """True if some nodes will not do, whatever room they have."""
-        return bool(self.beside or self.nodes or self.problems)
-
 
 NO_NEEDS = Needs()
 

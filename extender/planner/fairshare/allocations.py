@@ -15,7 +15,6 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import Node
-from muster.api.volcano.scheduling import Queue
 
 
 @dataclass(slots=True)
@@ -46,12 +45,6 @@ class Allocations:
             if above >= 0:
                 self.committed[above] += self.committed[row]
                 direct[above] -= self.used[row]
-
-    @classmethod
-    def empty(cls, tree: QueueTree, total: Amounts) -> "Allocations":
-        """Return allocations of which no queue has any."""
-        zeros = [np.zeros((len(tree.names), len(total)), dtype=np.int64) for _ in range(4)]
-        return cls(tree, total, *zeros)
 
     def place(self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False) -> None:
         """Add these amounts to a queue and all above it (with sign -1: take them off)."""
@@ -120,7 +113,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
-        self._specs: dict[str, object] = {}
+        self._specs: Mapping[str, object] = {}
         self._axis: Mapping[str, int] | None = None
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
@@ -133,7 +126,10 @@ class Accounts:
         if self._axis is None or self._axis != snapshot.axis or any(len(s) != resources for s in self._sums.values()):
             self._axis, self._tree, self._usable = snapshot.axis, None, None
             self._waiting, self._sums = {}, {}
-        tree = self._tree_of(snapshot.queues, snapshot.axis, resources)
+        specs = {name: (queue.metadata.creation_timestamp, queue.spec) for name, queue in snapshot.queues.items()}
+        if self._tree is None or specs != self._specs:
+            self._tree, self._specs = tree_of(snapshot.queues, snapshot.axis, resources), specs
+        tree = self._tree
         tables = [np.zeros((len(tree.names), resources), dtype=np.int64) for _ in range(4)]
         used, allocated, fixed, request = tables
         for name, use in snapshot.queue_use.items():
@@ -152,12 +148,6 @@ class Accounts:
         of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
         return Allocations(tree, total, used, allocated, fixed, request)
-
-    def _tree_of(self, queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
-        specs = {name: (queue.metadata.creation_timestamp, queue.spec) for name, queue in queues.items()}
-        if self._tree is None or specs != self._specs:
-            self._tree, self._specs = tree_of(queues, axis, resources), dict(specs)
-        return self._tree
 
     def _follow(self, snapshot: Snapshot) -> None:
         before, self._waiting = self._waiting, {}

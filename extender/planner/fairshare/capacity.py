@@ -12,6 +12,7 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.turns import upwards
 from extender.planner.ledger import Use
@@ -30,7 +31,8 @@ def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, a
     for each in tree.chains[row]:
         over = asked[allocations.used[each, asked] + amounts[asked] > tree.limit[each, asked]]
         if len(over):
-            return _refusal(allocations, axis, OVER_CAPABILITY, each, int(over[0]), amounts)
+            column, used = int(over[0]), allocations.used[each]
+            return _refusal(OVER_CAPABILITY, tree.names[each], axis, column, amounts, used, tree.limit[each])
     if not tree.guaranteed:
         return None
     for each, delta in allocations.growth(row, amounts):
@@ -39,7 +41,7 @@ def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, a
         binds = committed > allocations.used[each]  # else room alone decides
         over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
-            return _refusal(allocations, axis, GUARANTEED, each, int(over[0]), amounts)
+            return _refusal(GUARANTEED, tree.names[each], axis, int(over[0]), amounts, committed, limit)
     return None
 
 
@@ -50,26 +52,17 @@ def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amou
     for each in allocations.tree.chains[row][:-1]:
         over = asked[allocations.fixed[each, asked] + amounts[asked] > quota[each, asked]]
         if len(over):
-            return _refusal(allocations, axis, OVER_DESERVED, each, int(over[0]), amounts)
+            name, used = allocations.tree.names[each], allocations.fixed[each]
+            return _refusal(OVER_DESERVED, name, axis, int(over[0]), amounts, used, quota[each])
     return None
 
 
 def _refusal(
-    allocations: Allocations, axis: Mapping[str, int], reason: str, row: int, column: int, amounts: Amounts
+    reason: str, queue: str, axis: Mapping[str, int], column: int, amounts: Amounts, use: Amounts, bounds: Shares
 ) -> QueueRefusal:
-    tree = allocations.tree
-    queue = tree.names[row]
     resource = next((name for name, at in axis.items() if at == column), "")
-    used = {
-        OVER_CAPABILITY: allocations.used[row, column],
-        GUARANTEED: allocations.committed[row, column],
-        OVER_DESERVED: allocations.fixed[row, column],
-    }[reason]
-    bound = tree.quota[row, column] if reason == OVER_DESERVED else tree.limit[row, column]
-    if reason == GUARANTEED and row == 0:
-        bound = min(bound, float(allocations.total[column]))
-    limit = int(bound) if isfinite(bound) else -1
-    requested, used = int(amounts[column]), int(used)
+    limit = int(bounds[column]) if isfinite(bounds[column]) else -1
+    requested, used = int(amounts[column]), int(use[column])
     message = reasons.queues.refusal(reason, queue, resource, limit=limit, used=used, asked=requested)
     return QueueRefusal(reason, queue, resource, requested, used, limit, message)
 

@@ -78,9 +78,6 @@ def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float)
     return pulls
 
 
-# -- as KAI-Scheduler does it ---------------------------------------------------------------------------------------
-
-
 def _kai(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
     fair = [_quota(total, claim) for claim in claims]
     left = total - sum(fair)
@@ -126,9 +123,6 @@ def _kai_round(
         fair[index] += given
         left -= given
     return left, again
-
-
-# -- as it should be ------------------------------------------------------------------------------------------------
 
 
 def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:

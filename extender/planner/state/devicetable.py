@@ -107,8 +107,6 @@ class DeviceTable:
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
-    # -- objects that change ----------------------------------------------------------------------------------------
-
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
         """Take a slice; return the nodes whose devices changed."""
         meta = (new or old or ResourceSlice()).metadata
@@ -190,8 +188,6 @@ class DeviceTable:
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
-
-    # -- needs ------------------------------------------------------------------------------------------------------
 
     def owner(self, key: str) -> str:
         """Return the UID of the pod that the claim was made for; empty if there is none."""

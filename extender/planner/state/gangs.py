@@ -79,7 +79,15 @@ class GangView:
     """Pod set → open slots that must be filled for it to start: kept by `planner.framework.demand`."""
 
     def __post_init__(self) -> None:
-        self.phase = self._find_phase()
+        active = self.placement is not None and self.placement.status.phase in ACTIVE
+        counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
+        alive = any(pod_set.alive for pod_set in self.pod_sets)
+        if (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts)):
+            self.phase = GangPhase.GROWING if active else GangPhase.WHOLE
+        elif alive:
+            self.phase = GangPhase.ARRIVING if active else GangPhase.STRANDED
+        else:
+            self.phase = GangPhase.STARTING if active else GangPhase.WAITING
 
     @property
     def uid(self) -> str:
@@ -261,23 +269,12 @@ class GangView:
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
 
-    def _find_phase(self) -> GangPhase:
-        active = self.placement is not None and self.placement.status.phase in ACTIVE
-        counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
-        alive = any(pod_set.alive for pod_set in self.pod_sets)
-        if (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts)):
-            return GangPhase.GROWING if active else GangPhase.WHOLE
-        if alive:
-            return GangPhase.ARRIVING if active else GangPhase.STRANDED
-        return GangPhase.STARTING if active else GangPhase.WAITING
-
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
     """Return gang key → nodes that refused a member of it lately; `now` is seconds since the epoch."""
     result: dict[str, set[str]] = {}
     for gang in gangs:
-        if gang.placement is not None and gang.placement.status.avoided:
-            nodes = {each.node for each in gang.placement.status.avoided if (readable_time(each.until) or 0.0) > now}
-            if nodes:
-                result[gang.key] = nodes
+        for each in gang.placement.status.avoided if gang.placement else ():
+            if (readable_time(each.until) or 0.0) > now:
+                result.setdefault(gang.key, set()).add(each.node)
     return result

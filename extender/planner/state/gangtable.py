@@ -142,8 +142,6 @@ class GangTable:
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
-    # -- objects that change ----------------------------------------------------------------------------------------
-
     def on_group(self, old: PodGroup | None, new: PodGroup | None) -> str | None:
         """Take a PodGroup that changed; return the key of the gang, None if nothing follows from it."""
         key = _take_in(self.groups, old, new)
@@ -196,8 +194,6 @@ class GangTable:
         else:
             self.placements[key] = chosen
 
-    # -- how they belong together -----------------------------------------------------------------------------------
-
     def placement_of(self, key: str) -> Placement | None:
         """Return the placement of a gang; not one that was made for another PodGroup of its name."""
         placement, group = self.placements.get(key), self.groups.get(key)
@@ -219,8 +215,6 @@ class GangTable:
         slots = pods.slots.get(key, Counter[str]())
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
         return True if enough and known is not None and not known.set_aside else None
-
-    # -- views ------------------------------------------------------------------------------------------------------
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and make its view; return True if other slots may be placed.

@@ -97,11 +97,6 @@ class Query:
             return False
         return all(part.matches(namespace, labels, namespace_labels) for part in self.parts)
 
-    @property
-    def follows_namespaces(self) -> bool:
-        """True if the labels of namespaces matter."""
-        return any(part.namespace_labels for part in self.parts)
-
     def __str__(self) -> str:
         return " and ".join(", ".join(map(str, part.labels)) or "any" for part in self.parts)
 
@@ -126,7 +121,7 @@ class QueryTable:
             return False
         else:
             self.namespaces[name] = labels
-        return any(query.follows_namespaces for query in self.alive())
+        return any(part.namespace_labels for query in self.alive() for part in query.parts)
 
     def intern(self, parts: Iterable[Part], *, staying: bool = False) -> Query:
         """Return the query with these parts; `staying` leaves out pods that are being deleted."""

@@ -88,8 +88,6 @@ class State:
         self.aside = Aside()
         """Nodes and pods that cannot be evaluated, and the gangs of these pods."""
 
-    # -- objects that change ----------------------------------------------------------------------------------------
-
     def on_node(self, old: Node | None, new: Node | None) -> bool:
         """Take a node; return True if the change matters to scheduling, which a heartbeat does not.
 
@@ -256,8 +254,6 @@ class State:
         self.nodes.version += matters  # pods that did not fit may fit now
         return matters
 
-    # -- gangs ------------------------------------------------------------------------------------------------------
-
     def refresh(self) -> None:
         """Give every member its slot, and make the views of the gangs that changed."""
         looks: Counter[str] = Counter()
@@ -320,8 +316,6 @@ class State:
             self.refresh_gang(key)
         self._placed_slots.follow(key, self.gang(key) if active else None)
 
-    # -- demands on other pods --------------------------------------------------------------------------------------
-
     def _meet_queries(self) -> None:
         """Compare pods and templates with the queries that are new."""
         queries = self.classes.queries
@@ -340,8 +334,6 @@ class State:
                     self._keep_pod(replace(record, cls=cls))
         for uid in self._templates.match_again(meant):
             self._job_changed(uid)
-
-    # -- pods -----------------------------------------------------------------------------------------------------
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)

@@ -132,7 +132,8 @@ class HyperNodeTree:
         rest = {name: each for name, each in self._read.items() if not each.wrong}
         lowest = sorted({each.hyper_node.spec.tier for each in rest.values()})[: TIERS.value]
         patterns: set[str] = set()
-        for name, each in sorted(rest.items(), key=_age):
+        by_age = sorted(rest.items(), key=lambda item: (item[1].hyper_node.metadata.creation_timestamp or "", item[0]))
+        for name, each in by_age:
             spec = each.hyper_node.spec
             if spec.tier > lowest[-1]:
                 why = reasons.topology.too_many_tiers(most=TIERS.value, limit=TIERS.name, last=lowest[-1])
@@ -154,7 +155,8 @@ class HyperNodeTree:
         for column in np.flatnonzero(seen.changed > self._generation).tolist():
             node, known = seen.nodes[column], self._seen[column]
             self._seen[column] = node
-            if not _alike(known, node):
+            before, after = (each and (each.metadata.name, each.metadata.labels) for each in (known, node))
+            if before != after:
                 moved.append(column)
         return moved
 
@@ -200,16 +202,3 @@ def _reading(hyper_node: HyperNode) -> _Read:
         return _Read(hyper_node, Members() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
         return _Read(hyper_node, Members(), reasons.aside.error_words(error))
-
-
-def _age(item: tuple[str, _Read]) -> tuple[str, str]:
-    """Sort key: the oldest first, then by name."""
-    name, read = item
-    return read.hyper_node.metadata.creation_timestamp or "", name
-
-
-def _alike(known: Node | None, node: Node | None) -> bool:
-    """Return True if both are in the same HyperNodes for certain."""
-    if known is None or node is None:
-        return known is node
-    return known.metadata.name == node.metadata.name and known.metadata.labels == node.metadata.labels

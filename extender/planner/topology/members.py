@@ -5,7 +5,6 @@ whatever the number of HyperNodes: names are looked up, patterns are compared in
 fixed amount of memory each), and label selectors are found by a label that they ask for.
 """
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -132,7 +131,8 @@ class Matcher:
 
         Of a node that is in more than `PLACES` HyperNodes, `PLACES` + 1 pairs are returned.
         """
-        numbers, found_in = array("i"), array("i")
+        numbers: list[int] = []
+        found_in: list[int] = []
         if columns is None and not self._looks:  # names only: what they cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
@@ -142,7 +142,7 @@ class Matcher:
             found = self._of(node)
             numbers.extend(found)
             found_in.extend([column] * len(found))
-        return _array(numbers), _array(found_in)
+        return np.array(numbers, dtype=np.int32), np.array(found_in, dtype=np.int32)
 
     def _of(self, node: Node) -> list[int]:
         name, labels = node.metadata.name, node.metadata.labels
@@ -177,7 +177,3 @@ class Matcher:
             self._by_label.setdefault(exists[0].key, {}).setdefault(None, []).append((number, selector))
         else:
             self._other_selectors.append((number, selector))
-
-
-def _array(numbers: "array[int]") -> Numbers:
-    return np.frombuffer(numbers, dtype=np.int32) if numbers else np.zeros(0, dtype=np.int32)

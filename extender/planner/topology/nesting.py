@@ -106,15 +106,12 @@ EXAMPLES = 3
 TOLD = 16
 """Parents that a problem of a HyperNode is noted at."""
 
-NodeName = Callable[[int], str]
-"""Column → name of the node."""
-
 
 def nest(
     described: Mapping[int, Described],
     members: tuple[Numbers, Numbers],
     size: int,
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> Tree:
     """Make the tree over `size` columns; `members` are pairs of numbers of HyperNodes and columns of direct nodes."""
@@ -224,7 +221,7 @@ def _tell_nodes(
     tier: int,
     numbers: Numbers,
     columns: Numbers,
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> None:
     """Note the nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
@@ -246,7 +243,7 @@ def _tell_crowded(
     numbers: Numbers,
     columns: Numbers,
     crowded: NDArray[np.bool_],
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> None:
     inside = crowded[columns]
