@@ -90,7 +90,7 @@ def _add(uses: dict[str, Use], name: str, requests: Mapping[str, int], sign: int
 
 
 class Kind(StrEnum):
-    """Why the room of an entry is not free."""
+    """The kind of an entry, by its holder."""
 
     BOUND = "bound"
     LEAVING = "leaving"

@@ -91,10 +91,7 @@ class Kind:
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Drop the answers of its expressions, before all devices are matched.
-
-        Raises UnsupportedError if one is not understood, also where there is no device to try it on.
-        """
+        """Drop the answers of its expressions, before all devices are matched. May raise UnsupportedError."""
         for wanted in self.alternatives:
             known = classes.get(wanted.device_class)
             given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()

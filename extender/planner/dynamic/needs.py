@@ -37,7 +37,7 @@ class Needs:
     nodes: tuple[NodeSelector, ...] = ()
     """Nodes of the devices that it has already."""
     problems: tuple[str, ...] = ()
-    """Why no node will do, in words."""
+    """Problems by which no node will do, in words."""
     unseen: tuple[str, ...] = ()
     """Demands that are not counted, in words: kube-scheduler decides them."""
     told: tuple[tuple[str, int], ...] = field(default=(), compare=False)

@@ -97,7 +97,7 @@ _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachab
 
 @dataclass(slots=True)
 class _Waiting:
-    """What one gang waited for in the last snapshot."""
+    """The waiting amounts of one gang in the last snapshot."""
 
     view: GangView
     queue: str
@@ -106,10 +106,7 @@ class _Waiting:
 
 
 class Accounts:
-    """Makes the allocations of snapshots, at the cost of what changed since the last one.
-
-    A gang whose view is the same object waits for the same amounts.
-    """
+    """Makes the allocations of snapshots, at the cost of gangs with other views than in the last one."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None

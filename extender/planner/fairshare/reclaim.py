@@ -73,10 +73,7 @@ class ReclaimRules:
         return self._lowered(row, touched, after, involved)
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Return True if the losing queue has more than its share, or the gaining one less than it deserves.
-
-        Both are those right below the common ancestor.
-        """
+        """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved room."""
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False

@@ -56,10 +56,7 @@ class QueueTree:
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the queues right below the lowest common ancestor, on the ways to these two.
-
-        Where one of the two is above the other, it stands for itself.
-        """
+        """Return the queues right below the lowest common ancestor of these two; if that is one of them, itself."""
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
         while i > 0 and j > 0 and lefts[i] == rights[j]:

@@ -1,4 +1,4 @@
-"""Why an object cannot be evaluated: it is set aside alone, and its owner reads this."""
+"""Reasons for setting an object aside that cannot be evaluated, for its owner."""
 
 from muster.api.limits import LimitError
 

@@ -57,7 +57,7 @@ class Closest(Struct, frozen=True, rename="camel"):
     """Pods that must be in one domain."""
     domains: int
     why: str = ""
-    """Why there is no such topology or level."""
+    """The reason, if there is no such topology or level."""
 
     @property
     def message(self) -> str:

@@ -66,7 +66,7 @@ class GangView:
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
     set_aside: str = ""
-    """Why the gang cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
+    """The reason why it cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
     preempts: bool = True
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
     phase: GangPhase = field(init=False)
@@ -208,10 +208,7 @@ class GangView:
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if so many members per pod set are enough to go on, now that the gang has started.
-
-        A minimum that was raised since then is a wish: running members are not evicted for it.
-        """
+        """Return True if so many members per pod set are enough to go on; a minimum raised after the start is a wish."""
         kept = self._kept
         return self.satisfied(counts) if kept is None else enough(counts, kept.min_member, kept.min_task_member)
 
@@ -256,10 +253,7 @@ class GangView:
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return when it may be placed again, RFC 3339, after its pods did not come in time; empty: now.
-
-        `now` is seconds since the epoch. The wait is over as soon as the pods exist.
-        """
+        """Return when it may be placed again, RFC 3339, unless its pods come before; empty: `now`, in seconds."""
         until = self.placement.status.not_before if self.placement else ""
         over = (parse_time(until) or 0.0) <= now
         return "" if over or self.started or self.has_pods else until

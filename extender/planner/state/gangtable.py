@@ -35,10 +35,7 @@ def version(text: str) -> int:
 
 
 def _give_slots(pods: list[PodRecord]) -> None:
-    """Give members without a slot the first free ranks, the oldest first.
-
-    A member with a slot keeps it: one that joins later may be an older pod.
-    """
+    """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
     without = [pod for pod in pods if pod.slot is None]
     occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
     rank = 0

@@ -178,7 +178,7 @@ class NodeTable:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: tuple[str, ...]) -> None:
-        """Set the resources that a node offers; new ones get a row, those that no node offers any more lose theirs."""
+        """Set the resources that a node offers; new ones get a row, those that no node offers any more lose it."""
         before = self._offers.pop(name, ())
         if resources:
             self._offers[name] = resources

@@ -20,10 +20,7 @@ from muster.resources.topology import PodTopology, of_pods
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that decide; not in the pod is only the slot of a member that does not name its own.
-
-    A record is made again when its pod changes. It is in no reference cycle, so that it needs no garbage collection.
-    """
+    """The fields of a pod that decide, made again when it changes; in no reference cycle, it needs no collection."""
 
     uid: str
     namespace: str

@@ -190,10 +190,7 @@ class _Tally:
 
 
 class PodCounts:
-    """Pods per mark on every node, int32 of shape (nodes,); only marks that some pod on a node has are kept.
-
-    A snapshot shares the arrays, and the first change after it copies the array that changes.
-    """
+    """Pods per mark on every node, int32 of shape (nodes,); arrays that a snapshot shares are copied on write."""
 
     def __init__(self) -> None:
         self._size = 0

@@ -89,10 +89,7 @@ class State:
         """Nodes and pods that cannot be evaluated, and the gangs of these pods."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """Take a node; return True if the change matters to scheduling, which a heartbeat does not.
-
-        One that cannot be evaluated counts as missing.
-        """
+        """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""
         name = (new or old or Node()).metadata.name
         self.aside.nodes.pop(name, "")
         if new is not None:

@@ -12,8 +12,7 @@ T = TypeVar("T")
 class Volumes:
     """Claims, volumes and storage classes; `generation` grows with every change that matters to scheduling.
 
-    A snapshot gets its maps, and the first change after that goes on with copies of them (see `share`). Every `on_*`
-    takes one object that changed (None: gone), and returns True if that matters to scheduling.
+    Every `on_*` takes one object that changed (None: gone), and returns True if that matters to scheduling.
     """
 
     def __init__(self) -> None:

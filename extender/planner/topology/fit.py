@@ -63,10 +63,7 @@ def whole(wanted: Wanted) -> int:
 
 
 def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, the tightest first; `fits` leaves some out.
-
-    `spare` orders by room alone, whether or not all pods fit.
-    """
+    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some, `spare` goes by room."""
     counts = held(wanted, level)
     enough = counts >= wanted.least
     if fits is not None:

@@ -19,7 +19,7 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""With more than `SPARSE` times as many domains as have nodes, and `FEW` more, domains are numbered anew."""
+"""With more than `SPARSE` times as many domains as have nodes, and `FEW` more, domains are numbered again."""
 
 
 class LabelTree:
@@ -35,10 +35,7 @@ class LabelTree:
         self._names: list[list[str]] = [[] for _ in self._levels]
 
     def of(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
-        """Return the tree over these columns; `changed` is the generation in which each last changed.
-
-        Costs the nodes that changed since the last call, and a copy of the array.
-        """
+        """Return the tree over these columns; `changed`, the generation in which each last changed, saves work."""
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
             self._generation = generation

@@ -127,10 +127,7 @@ class Matcher:
     def pairs(
         self, nodes: Sequence[Node | None], index: Mapping[str, int], columns: Sequence[int] | None = None
     ) -> tuple[Numbers, Numbers]:
-        """Return pairs of HyperNodes and columns of their nodes, each once; of these columns, or of all.
-
-        Of a node that is in more than `PLACES` HyperNodes, `PLACES` + 1 pairs are returned.
-        """
+        """Return pairs of HyperNodes and columns of their nodes, each once, at most `PLACES` + 1 of a node."""
         numbers: list[int] = []
         found_in: list[int] = []
         if columns is None and not self._looks:  # names only: what they cost does not depend on the nodes

@@ -87,10 +87,7 @@ def parents_of(described: Mapping[int, Described], problems: Problems) -> dict[i
 
 
 def ancestors(described: Mapping[int, Described], parents: Mapping[int, int], tiers: tuple[int, ...]) -> Domains:
-    """Return the HyperNode of exactly each tier that each HyperNode is in or is, int32 of shape (tiers, numbers).
-
-    -1: none. `tiers` fall.
-    """
+    """Return the ancestor of each HyperNode, or itself, of exactly each tier, int32 of shape (tiers, numbers)."""
     found: Domains = np.full((len(tiers), max(described, default=-1) + 1), -1, dtype=np.int32)
     level_of = {tier: level for level, tier in enumerate(tiers)}
     for number in sorted(described, key=lambda each: -described[each].tier):  # parents first
