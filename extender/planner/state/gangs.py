@@ -208,7 +208,7 @@ class GangView:
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if so many members per pod set are enough to go on; a minimum raised after the start is a wish."""
+        """Return True if so many members per pod set are enough to go on, whatever minimums were raised since."""
         kept = self._kept
         return self.satisfied(counts) if kept is None else enough(counts, kept.min_member, kept.min_task_member)
 
