@@ -17,7 +17,7 @@ import msgspec
 from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
 from extender.planner.dynamic.inventory import DeviceId, Inventory
-from extender.planner.dynamic.needs import Needs, Sums
+from extender.planner.dynamic.needs import NO_NEEDS, Needs, Sums
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -203,13 +203,10 @@ class DeviceTable:
         used = self.inventory.used(claim.devices)
         return (first.node, used) if first is not None and first.node and used else None
 
-    def concerns(self, refs: tuple[ClaimRef, ...], asked: Mapping[str, int]) -> bool:
-        """Return True if a pod with these claims and requests can have needs; asked of every pod."""
-        inventory = self.inventory
-        return bool(refs) or (bool(inventory.classes) and any(inventory.class_of(name) for name in asked))
-
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> Needs:
         """Return the needs of a pod by its claims, and the extended resources among the requests of its containers."""
+        if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
+            return NO_NEEDS  # as for nearly every pod
         sums = Sums(self.inventory)
         for ref in pod.refs:
             self._add(sums, pod, ref)

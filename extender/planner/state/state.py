@@ -59,9 +59,7 @@ class State:
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
-        """By key (`namespace/name`)."""
         self.hyper_nodes: dict[str, HyperNode] = {}
-        """By name."""
         self.hyper_nodes_version = 0
         """Grows with every HyperNode that is added or removed, and every change of a spec."""
         self.topologies: dict[str, Topology] = {}
@@ -84,9 +82,7 @@ class State:
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             keep=self._keep_pod, job_changed=self._job_changed,
         )  # fmt: skip
-        """Told of slices, classes, claims and templates of devices."""
         self.aside = Aside()
-        """Nodes and pods that cannot be evaluated, and the gangs of these pods."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
         """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""

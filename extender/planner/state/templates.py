@@ -28,7 +28,6 @@ class Template:
     """Those of the template, and those that every pod of a task gets."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
-    """Scheduling gates that are not Muster's."""
     claims: tuple[ClaimRef, ...] = ()
     """Claims to devices; those that are made for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
@@ -84,8 +83,6 @@ class Templates:
         return changed
 
     def _equipped(self, cls: PodClass, claims: tuple[ClaimRef, ...]) -> PodClass:
-        if not (cls.needs or self._devices.concerns(claims, cls.asked)):
-            return cls
         return self._classes.equipped(cls, self._devices.needs(PodClaims(refs=claims), cls.asked))
 
     def _template(self, job: Job, task: TaskSpec) -> Template:

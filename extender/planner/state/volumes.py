@@ -17,7 +17,6 @@ class Volumes:
 
     def __init__(self) -> None:
         self.claims: dict[str, PersistentVolumeClaim] = {}
-        """By namespace/name."""
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.exclusive: set[str] = set()

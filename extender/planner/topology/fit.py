@@ -139,7 +139,6 @@ class Filling:
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
     def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Give so many pods to the nodes of an innermost domain."""
         room = self.wanted.room[columns]
         places = self.wanted.geometry.places[columns]
         if self.scores is None:

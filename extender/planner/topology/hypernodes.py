@@ -48,7 +48,6 @@ class HyperNodes:
     """The tree of HyperNodes, with their problems and members."""
 
     tree: Tree
-    """Without levels if there are no HyperNodes."""
     problems: Mapping[str, tuple[Problem, ...]]
     """By name of the HyperNode; those without any are left out."""
     node_counts: Mapping[str, int]
@@ -80,7 +79,6 @@ class HyperNodeTree:
         self._matcher: Matcher | None = None
         """Of all HyperNodes; made when a node changes."""
         self._seen: list[Node | None] = []
-        """Each node as of the last call."""
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
         """Numbers of HyperNodes and columns of their direct nodes, pairwise."""

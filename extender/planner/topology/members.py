@@ -23,7 +23,6 @@ MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
 """Steps of the patterns of one set; RE2's state for so many takes a few hundred KB, and it keeps many."""
 _MEMORY_BYTES: Final = 64 << 20
-"""Limit for one set; usual patterns take far less."""
 _CANARY: Final = "\x00canary"
 """A name that no node has. A set that does not find it has too little memory, and would find nothing else either."""
 

@@ -21,7 +21,6 @@ from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
 from muster.api.limits import PLACES
 
 MOST: Final = 8
-"""Problems that are kept of one HyperNode."""
 
 
 @dataclass(frozen=True, slots=True)
