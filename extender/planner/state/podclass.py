@@ -136,10 +136,6 @@ class ClassTable:
                 (gpu.portion, gpu.memory, gpu.devices, gpu.by_resource) if gpu else None,
             )
         )
-        matched = self.queries.matching(namespace, labels or {})
-        known = self._classes.get(_key(shape, matched))
-        if known is not None:
-            return known
         bare = PodClass(
             shape,
             requests,
@@ -155,16 +151,13 @@ class ClassTable:
             asked=requests,
             plain=shape,
         )
-        return self.marked(bare, matched)
+        return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
     def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
         """Return the class of the same pods with these needs."""
         if cls.needs.key == needs.key:
             return cls
         shape = cls.plain + b"\0" + needs.key if needs else cls.plain
-        known = self._classes.get(_key(shape, cls.matched))
-        if known is not None:
-            return known
         requests = {name: amount for name, amount in cls.asked.items() if name not in needs.replaced}
         bare = replace(cls, shape=shape, needs=needs, requests=add(requests, dict(needs.rows)))
         return self.marked(bare, cls.matched)
@@ -184,7 +177,7 @@ class ClassTable:
 
     def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:
         """Return the class like this one that meets exactly these demands of other pods."""
-        key = _key(cls.shape, matched)
+        key = cls.shape + msgspec.msgpack.encode(sorted(matched)) if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
@@ -192,7 +185,3 @@ class ClassTable:
             marks = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known
-
-
-def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
-    return shape + msgspec.msgpack.encode(sorted(matched)) if matched else shape
