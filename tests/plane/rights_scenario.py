@@ -154,7 +154,9 @@ def objects_of_a_job(s: Scenario) -> None:
     objects = (("services", ""), ("configmaps", ""), ("secrets", ""), ("networkpolicies", "networking.k8s.io"))
     for resource, group in objects:
         s.until(lambda r=resource, g=group: s.used("controller", "delete", r, g), f"its {resource} to be deleted")
-    s.client.delete(JOBS, "all", s.namespace)
+    s.end("all")
+    s.client.create(COMMANDS, command("AbortJob", made), s.namespace)
+    s.until(lambda: s.used("controller", "get", "jobs", JOBS.group), "the Job of the late Command to be looked for")
 
 
 def a_job_whose_time_is_over(s: Scenario) -> None:

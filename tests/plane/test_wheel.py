@@ -107,12 +107,14 @@ def test_it_runs_a_plane(muster: Callable[..., str], installed: Path, tmp_path: 
         pid = int((folder / "run" / f"{process}.pid").read_text())
         program, *_ = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
         assert Path(program).parent == installed
-    (tmp_path / "gang.yaml").write_text(yaml.safe_dump(job("gang", "default", replicas=2, run_s=1)), encoding="utf-8")
+    (tmp_path / "gang.yaml").write_text(yaml.safe_dump(job("gang", "default", replicas=2, run_s=10)), encoding="utf-8")
     assert "gang" in muster("job", "run", "--name", "wheel", "-f", "gang.yaml")
-    completed = "--for=jsonpath={.status.state.phase}=Completed"
-    muster("kubectl", "--name", "wheel", "wait", completed, "--timeout=60s", "vcjob/gang")
-    placement = "jsonpath={.items[*].status.phase}"
-    assert muster("kubectl", "--name", "wheel", "get", "placements", "--output", placement) == "Bound"
+    for phase in ("Running", "Completed"):
+        state = f"--for=jsonpath={{.status.state.phase}}={phase}"
+        muster("kubectl", "--name", "wheel", "wait", state, "--timeout=60s", "vcjob/gang")
+        if phase == "Running":  # later the Placement goes with the PodGroup
+            placement = "jsonpath={.items[*].status.phase}"
+            assert muster("kubectl", "--name", "wheel", "get", "placements", "--output", placement) == "Bound"
     assert muster("down", "--name", "wheel") == "plane wheel is down\n"
     assert not folder.exists()
 
