@@ -97,3 +97,15 @@ def test_links_lead_somewhere() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         for target in re.findall(r"\]\(([\w./-]+)(?:#[\w-]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize(("page", "name"), [("local.md", "up"), ("why.md", "simulate")])
+def test_a_page_names_every_option_of_its_command(page: str, name: str) -> None:
+    """In one of its spellings, but for those of many commands: which cluster, which namespace, which form."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    shared = {"--help", "--namespace", "--output"}
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    missing = [option.opts for option in options if not any(spelling in text for spelling in option.opts)]
+    assert [spellings for spellings in missing if not shared & {*spellings}] == []

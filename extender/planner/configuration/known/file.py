@@ -99,7 +99,7 @@ SWITCHES: dict[str, Switch] = {
 """A switch that is not at its default takes its hooks from the plugin, or is in the report."""
 
 SECTIONS: dict[str, Name] = {
-    "configurations": Name(differs="the arguments of actions, see below"),
+    "configurations": Name(differs="the arguments of actions: docs/scheduler-configuration.md lists them"),
     "metrics": Name(without="no plugin of Muster reads the load of nodes"),
     "queueDepthPerAction": Name(of=KAI, without="every waiting gang is tried in every cycle"),
     "usageDBConfig": Name(

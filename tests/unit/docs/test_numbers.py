@@ -1,0 +1,204 @@
+"""Numbers in sentences of the documentation are those of the code: the sentence stands on the page with that number.
+
+Numbers in tables and lists are facts (`musterctl.facts`), which are written into the pages. A sentence is better held
+here: its unit and its grammar follow the number.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from certs.authority import BACKDATE
+from controller import worker
+from controller.certificates.options import TRUST_WAIT_S
+from controller.gangs import podgroups
+from controller.job import writer
+from controller.job.rules import backoff
+from controller.queues.controller import COUNT_EVERY_S
+from controller.settings import ControllerSettings
+from extender import placements, placementstatus, queuestatus
+from extender.app import MAX_BODY_BYTES
+from extender.barrier import LONGEST_S, MEMBER_S
+from extender.configfile import INTERVAL_S
+from extender.explain.relief import MAX_SINGLES
+from extender.planner.actions import consolidate, makeroom, progress, slotlimit
+from extender.planner.actions.reserve import book, ends
+from extender.planner.dynamic import cel
+from extender.planner.framework.reserved import ReservationRules
+from extender.planner.scaleup import action, requests, voices, wishes
+from extender.planner.scaleup import evictions as safe_to_evict
+from extender.planner.victims.domains import DOMAINS
+from extender.settings import ExtenderSettings
+from muster.api.kubernetes.devices import MOST_PODS
+from muster.process import bounds, serve, wsgi
+from muster.runtime.plugins.simple import TF_PORT
+from muster.runtime.plugins.torch_settings import PORT
+from muster.volcano.manifests import MAX_VARIABLE_BYTES
+from muster.volcano.tasks import DEFAULT_MAX_RETRY
+from musterctl.chart.values import schema
+from musterctl.plane.build import NEWEST, OLDER
+from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
+from musterctl.plane.state import Options
+from webhook.main import THREADS
+from webhook.review import MAX_BODY_BYTES as REVIEW_BYTES
+
+ROOT = Path(__file__).parents[3]
+MIB = 1 << 20
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
+DURATIONS = {
+    0.5: "half second",
+    1: "a second",
+    30: "half a minute",
+    60: "a minute",
+    3600: "an hour",
+    172_800: "two days",
+}
+EXTENDER, CONTROLLER, PLANE, RULES = ExtenderSettings(), ControllerSettings(), Options(), ReservationRules()
+PARTS = {part: schema()["properties"][part]["properties"] for part in ("webhook", "extender", "controller")}
+ASKS = {part: each["resources"]["default"]["requests"] for part, each in PARTS.items()}
+
+
+def n(number: float) -> str:
+    """A number as a page has it, with commas and without a fraction that is zero."""
+    return f"{number:,g}"
+
+
+SENTENCES: Mapping[str, tuple[str, ...]] = {
+    "concepts.md": (
+        f"when the gang has run for {DURATIONS[EXTENDER.growth_delay_s]} (`growthDelay`",
+        f"that node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
+        f"placement's deadline, {n(placements.DEADLINE_S)} s and {n(placements.DEADLINE_PER_SLOT_S)} s for each",
+        (
+            f"then it has none for {n(placementstatus.BACK_OFF_S)} s, the next time "
+            f"{n(placementstatus.back_off_s(2))} s, … at most {n(placementstatus.MAX_BACK_OFF_S / 60)} minutes"
+        ),
+        (
+            f"beyond {slotlimit.LIMIT} the next gangs wait (InFlightLimit); a gang counts for {slotlimit.GANG_SHARE} "
+            f"at most, its queue for {slotlimit.QUEUE_SHARE}, its namespace in that queue for "
+            f"{slotlimit.NAMESPACE_SHARE}. "
+            f"{slotlimit.RESERVE} more are left to gangs of {slotlimit.SMALL} slots or fewer"
+        ),
+        f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s more per member of its minimum",
+        f"is not completed in {DURATIONS[EXTENDER.staleness_grace_s]} |",
+    ),
+    "why.md": (
+        f"Of running gangs up to {COUNTS[MAX_SINGLES]} that are enough",
+        f"left out of this gang's placements for {DURATIONS[progress.AVOID_S]} |",
+    ),
+    "predicates.md": (f"that node is not used for that gang for {DURATIONS[progress.AVOID_S]},",),
+    "preemption.md": (
+        f"at most {consolidate.MOST_MOVED} pods for one gang |",
+        (
+            f"nobody is evicted for the gang for {n(placementstatus.BACK_OFF_S)} seconds, then "
+            f"{n(placementstatus.back_off_s(2))}, up to {n(placementstatus.MAX_BACK_OFF_S / 60)} minutes"
+        ),
+        f"victims are still there {DURATIONS[makeroom.LATE_S]} after their grace period",
+    ),
+    "reservations.md": (
+        f"and {n(RULES.start_s)} s are allowed for its start",
+        f"({DURATIONS[ends.LEAST_PATIENCE_S]} longer at least)",
+        f"One gang for each queue, {RULES.heads} at once (`heads`)",
+        f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, heads: {RULES.heads}}}",
+        f"repeated after {n(book.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
+    ),
+    "autoscaling.md": (
+        f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",
+        f"a turn lasts at least {n(action.KEPT_S)} s.",
+        f"(at most {requests.MAX_POD_SETS})",
+        (
+            f"another request after {n(requests.BACK_OFF_S)} s, then {n(2 * requests.BACK_OFF_S)} s, … at most "
+            f"{n(requests.MAX_BACK_OFF_S / 60)} min |"
+        ),
+        (
+            f"must have waited for {n(voices.SETTLE_S)} s, the sentence of one gang is written every "
+            f"{n(voices.SENTENCE_EVERY_S)} s at most"
+        ),
+        f"{n(voices.SENTENCES_PER_S)} sentences a second ({n(voices.ASKS_PER_S)} conditions a second",
+        f"({n(safe_to_evict.PER_S)} pods a second)",
+    ),
+    "queues.md": (
+        f"written once {DURATIONS[queuestatus.USAGE_EVERY_S]}",
+        f"are written every {COUNTS[int(queuestatus.SHARES_EVERY_S)]} seconds where they changed",
+    ),
+    "topology.md": (f"one domain at a time, {COUNTS[DOMAINS]} at most",),
+    "dynamic-resources.md": (
+        f"at most {MOST_PODS} pods, as in the API",
+        f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
+        f"more than {cel.MOST_ANSWERS} devices apart",
+    ),
+    "scheduler-configuration.md": (f"It is looked at every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
+    "operations.md": (
+        (
+            f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last, and {n(bounds.ANSWER_S)} s to "
+            f"take the answer (over TLS the {serve.IDLE_S} s for which connections may be idle)"
+        ),
+        f"A header has at most {bounds.HEADER_BYTES >> 10} KiB in {bounds.HEADER_FIELDS} fields.",
+        f"older than {DURATIONS[bounds.AGE_S]} ends with its next answer. Beyond {bounds.CONNECTIONS:,} connections",
+        f"takes one of its {COUNTS[THREADS]} threads",
+        (
+            f"Bodies have at most {REVIEW_BYTES // MIB} MiB, and of those above {wsgi.LARGE_BYTES >> 10} KiB it reads "
+            f"{wsgi.LARGE_AT_ONCE} at once"
+        ),
+        f"Bodies have at most {MAX_BODY_BYTES // MIB} MiB.",
+        (
+            f"The chart asks for {ASKS['extender']['memory']} for the extender, {ASKS['controller']['memory']} for the "
+            f"controller and {ASKS['webhook']['memory']} for each webhook"
+        ),
+        (
+            f"(extender `{ASKS['extender']['cpu']}`, controller `{ASKS['controller']['cpu']}`, webhook "
+            f"`{ASKS['webhook']['cpu']}`)"
+        ),
+    ),
+    "quickstart.md": (
+        (
+            f"a Kubernetes {NEWEST} control plane with {COUNTS[PLANE.nodes]} simulated nodes of {PLANE.cpu} CPUs, "
+            f"{PLANE.memory.replace('Gi', ' Gi')} and {PLANE.gpus} GPUs in {COUNTS[PLANE.racks]} racks"
+        ),
+    ),
+    "local.md": (
+        f"# {PLANE.nodes} nodes of {PLANE.cpu} CPUs, {PLANE.memory} and {PLANE.gpus} GPUs in {PLANE.racks} racks",
+        f"| {PLANE.nodes}, {PLANE.cpu}, {PLANE.memory}, {PLANE.gpus} |",
+        f"| `--racks` `--blocks` | {PLANE.racks}, {PLANE.blocks} |",
+        f"listens on port {DEFAULT_EXTENDER_PORT} unless",
+    ),
+    "upgrade.md": (
+        f"`muster up --kubernetes {min(OLDER)}` (or `{max(OLDER)}`",
+        f"within one lease ({n(CONTROLLER.lease_duration_s)} s)",
+    ),
+    "troubleshooting.md": (f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",),
+    "certificates.md": (
+        f"begin {DURATIONS[BACKDATE.total_seconds()]} before they are made",
+        f"in every caBundle for {DURATIONS[TRUST_WAIT_S]},",
+    ),
+    "frameworks.md": (f"open container port {PORT}, TensorFlow {TF_PORT}:", f"in rank order with port {TF_PORT};"),
+    "plugins.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
+    "volcano-differences.md": (
+        (
+            f"come {n(backoff.FIRST_S)} s later, then {n(2 * backoff.FIRST_S)} s, … up to "
+            f"{n(backoff.MAX_S / 60)} minutes"
+        ),
+        f"longer and longer intervals up to {n(worker._MAX_DELAY_S)} s;",
+        f"`maxRetry: 0` becomes {DEFAULT_MAX_RETRY},",
+        (
+            f"({n(writer.REST_S)} s, and {n(writer.REST_PER_POD_S * 1000)} ms more per pod; other words for the same "
+            f"reason {n(writer.WORDS_S)} s), else every ten seconds"
+        ),
+        f"at most every {DURATIONS[COUNT_EVERY_S]} |",
+        f"is tried again every {COUNTS[int(podgroups.REFUSED_S)]} seconds",
+    ),
+    "migrate-coscheduling.md": (
+        (
+            f"a bind waits {n(EXTENDER.barrier_timeout_s)} s for the other members, and {n(MEMBER_S * 1000)} ms more "
+            f"for each that has come, {n(LONGEST_S)} s at most"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("page", SENTENCES)
+def test_sentences_have_the_numbers_of_the_code(page: str) -> None:
+    """However the lines of the page are broken."""
+    text = re.sub(r"\s+", " ", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert [sentence for sentence in SENTENCES[page] if sentence not in text] == []
