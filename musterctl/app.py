@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from muster.kube.errors import APIError, ConfigurationError
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 COMMANDS: Final = {
     "up": "musterctl.commands.up:up",

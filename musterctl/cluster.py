@@ -22,7 +22,7 @@ from muster.kube.errors import Forbidden, NotFound
 from musterctl.kind import cluster as kind
 from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from muster.workloads.table import KINDS
 from musterctl import metricspage, settings
 from musterctl.chart.files import RUNTIMES
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
-from musterctl.plane.build import CONTROL_PLANE
+from musterctl.plane.binaries import CONTROL_PLANE
 from webhook.config import UNTOUCHED_NAMESPACES
 
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)

@@ -10,7 +10,7 @@ import yaml
 from muster.api.names import SYSTEM_NAMESPACE
 from musterctl.chart.files import CHART
 from musterctl.plane import binaries
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 RELEASE: Final = "muster"
 RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}

@@ -17,8 +17,8 @@ from musterctl.kind.cluster import KindCluster
 from musterctl.kind.configuration import Wish
 from musterctl.options import admission_config_option, name_option
 from musterctl.plane import binaries, components, state
-from musterctl.plane.errors import LocalError
 from musterctl.plane.health import supervise
+from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
 from musterctl.plane.state import Options

@@ -23,7 +23,7 @@ from musterctl.kind import image as images
 from musterctl.kind.configuration import Wish, configuration
 from musterctl.kind.engine import Engine, required, run
 from musterctl.plane import binaries, state
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 WHERE_KIND_IS: Final = (
     "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from musterctl.plane.errors import LocalError
-from musterctl.plane.nodes import BLOCK, RACK, run_of
+from musterctl.plane.install import BLOCK, RACK, run_of
+from musterctl.plane.machine import LocalError
 
 _FULL_VERSION: Final = 3
 """Numbers in a whole version: 1.34.2."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 ENGINES: Final = ("docker", "podman")
 PROVIDER_VARIABLE: Final = "KIND_EXPERIMENTAL_PROVIDER"

@@ -16,7 +16,7 @@ import click
 
 from musterctl.kind import engine as engines
 from musterctl.kind.engine import Engine
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"

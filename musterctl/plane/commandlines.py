@@ -14,7 +14,6 @@ from extender.settings import ExtenderSettings
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.plane import scheduler_config
-from musterctl.plane.accounts import CLUSTER_LEASE
 from musterctl.plane.components import (
     API_SERVER,
     CONTROLLER,
@@ -31,6 +30,7 @@ from musterctl.plane.components import (
 )
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from musterctl.plane.rights import CLUSTER_LEASE
 from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import APIError
-from musterctl.plane.errors import PartError
+from musterctl.plane.machine import LocalError
 from musterctl.plane.process import Part
 
 _POLL_S: Final = 0.05
@@ -22,7 +22,7 @@ _RENEW_S: Final = 1800.0
 
 
 def wait_until(part: Part, trouble: Callable[[], str], timeout_s: float) -> None:
-    """Returns when there is no trouble that the part has to end; raises PartError if it dies or is late."""
+    """Returns when there is no trouble that the part has to end; raises LocalError if it dies or is late."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:
@@ -31,7 +31,7 @@ def wait_until(part: Part, trouble: Callable[[], str], timeout_s: float) -> None
         if not text:
             return
         if time.monotonic() > deadline:
-            raise PartError(
+            raise LocalError(
                 f"{part.name} is not ready after {timeout_s:.0f} s ({text}). The end of {part.log_file}:\n"
                 f"{part.log_tail()}"
             )

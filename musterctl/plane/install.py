@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address
 from typing import Any, Final
 
 from muster.api.base import Resource
@@ -15,15 +16,20 @@ from muster.api.kubernetes.certificates import WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import NAMESPACES, NODES
 from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.kubernetes.meta import Object
-from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE, WEBHOOKS
+from muster.api.names import DEFAULT_QUEUE, DOMAIN, HOSTNAME, SYSTEM_NAMESPACE, WEBHOOKS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document, manifests, policies
-from musterctl.plane import accounts
-from musterctl.plane.errors import LocalError
+from musterctl.plane import rights
+from musterctl.plane.machine import LocalError
+from musterctl.plane.state import Options
 
 TRAINER_NAMESPACE: Final = "kubeflow-system"
+RACK: Final = f"{DOMAIN}/rack"
+BLOCK: Final = f"{DOMAIN}/block"
+GPU: Final = "nvidia.com/gpu"
+_FIRST_ADDRESS: Final = IPv4Address("10.64.0.1")
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 16
@@ -36,7 +42,7 @@ def namespace(client: Client) -> None:
 
 def roles(client: Client, *, shared: bool) -> None:
     """Applies accounts, roles and admission policies."""
-    apply(client, [*accounts.roles(shared=shared), *policies()])
+    apply(client, [*rights.roles(shared=shared), *policies()])
 
 
 def remove_webhooks(client: Client) -> None:
@@ -87,10 +93,10 @@ def trainer_version(client: Client) -> None:
         _create(client, each)
 
 
-def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:
-    """Creates those of the nodes that do not exist."""
+def nodes(client: Client, options: Options) -> None:
+    """Create those of the plane's nodes that do not exist."""
     existing = {node.metadata.name for node in client.list(NODES)}
-    missing = [node for node in objects if node["metadata"]["name"] not in existing]
+    missing = [node for node in node_objects(options) if node["metadata"]["name"] not in existing]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda node: _create(client, node), missing))
 
@@ -140,3 +146,45 @@ def _resource(manifest: dict[str, Any]) -> Resource[Object]:
     kind = manifest["kind"]
     plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
     return Resource(group, version, plural, kind, Object, namespaced="namespace" in manifest["metadata"])
+
+
+def node_objects(options: Options) -> list[dict[str, Any]]:
+    """Return the simulated nodes of a plane; consecutive nodes share a rack, consecutive racks a block."""
+    return [_node(index, options) for index in range(options.nodes)]
+
+
+def name_of(index: int) -> str:
+    """Return the name of a node by its number: `node-0007`, so that they sort as they count."""
+    return f"node-{index:04}"
+
+
+def run_of(index: int, count: int, runs: int) -> int:
+    """Return the number of the run of an index, of `runs` consecutive ones that are equal to within one."""
+    return index * runs // count
+
+
+def _node(index: int, options: Options) -> dict[str, Any]:
+    """One node without taints; kwok makes it Ready."""
+    name = name_of(index)
+    amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
+    if options.gpus:
+        amounts[GPU] = str(options.gpus)
+    labels = {
+        HOSTNAME: name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        RACK: f"rack-{run_of(index, options.nodes, options.racks)}",
+        BLOCK: f"block-{run_of(index, options.nodes, options.blocks)}",
+    }
+    addresses = {"Hostname": name, "InternalIP": str(_FIRST_ADDRESS + index)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "addresses": [{"type": kind, "address": address} for kind, address in addresses.items()],
+            "nodeInfo": {"kubeletVersion": "kwok"},
+        },
+    }

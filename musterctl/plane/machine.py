@@ -18,6 +18,10 @@ _RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _PORTS: Final = range(10_000, 65_536)
 
 
+class LocalError(Exception):
+    """Something about the local control plane failed; the message is written for people."""
+
+
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
     """That many different ports on which no process listens now, none of them in `taken`."""
     first, last = map(int, _RANGE_FILE.read_text().split())

@@ -12,13 +12,12 @@ from typing import Final, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import accounts, binaries, components, guard, install, nodes, rights, state
+from musterctl.plane import binaries, components, install, rights, state
 from musterctl.plane.commandlines import CommandLines
-from musterctl.plane.errors import LocalError
 from musterctl.plane.health import trouble_at, wait_until
-from musterctl.plane.machine import locked
+from musterctl.plane.machine import LocalError, locked
 from musterctl.plane.pki import ADMIN, Pki
-from musterctl.plane.process import Part, kill_leftovers
+from musterctl.plane.process import Part, kill_leftovers, start_guard
 from musterctl.plane.state import Options
 from webhook import config, registration
 
@@ -122,7 +121,7 @@ class Plane:
         """
         with locked(self.root / "lock"):
             if self._bound and self._guard is None:
-                self._guard = guard.start(self.root)
+                self._guard = start_guard(self.root)
             self._pki.ensure(extender_tls=self.state.options.extender_tls)
             with closing(self.client()) as client:
                 if self.attached:
@@ -172,7 +171,7 @@ class Plane:
         shutil.rmtree(self.root)
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Returns when the part is ready; raises PartError if it died or is late."""
+        """Returns when the part is ready; raises LocalError if it died or is late."""
         url = self.commandlines.ready_url(name)
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
@@ -204,7 +203,7 @@ class Plane:
         install.crds(client)
         if components.KWOK in self.parts:
             report("nodes")
-            install.nodes(client, nodes.nodes(self.state.options))
+            install.nodes(client, self.state.options)
 
     def _remove_webhooks(self, report: Report) -> None:
         """Takes the webhook configurations out of a cluster that goes on, if that still answers."""
@@ -227,7 +226,7 @@ class Plane:
             report(f"the tokens of Muster's processes are not renewed: {error}")
 
     def _write_tokens(self, client: Client) -> None:
-        accounts.renew_tokens(client, self._tokens, shared=self.state.options.shared)
+        rights.renew_tokens(client, self._tokens, shared=self.state.options.shared)
 
     @property
     def _tokens(self) -> Path:
@@ -235,10 +234,10 @@ class Plane:
 
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""
-        account = accounts.accounts(shared=self.state.options.shared).get(user)
+        account = rights.accounts(shared=self.state.options.shared).get(user)
         if account is not None:
             target = self.root / f"{user}.kubeconfig"
-            return accounts.kubeconfig(self.kubeconfig, account.name, self._tokens, target)
+            return rights.kubeconfig(self.kubeconfig, account.name, self._tokens, target)
         if self.attached:
             return Path(self.state.options.kubeconfig)
         return self._pki.kubeconfig(user, self.commandlines.url(components.API_SERVER, scheme="https"))

@@ -10,12 +10,13 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from musterctl.plane.errors import PartError
+from musterctl.plane.machine import LocalError
 
 PLANE_VARIABLE: Final = "MUSTER_PART_OF"
 """Environment variable of every part and all its descendants: the folder of the plane."""
@@ -127,11 +128,11 @@ class Part:
             log.seek(max(0, self.log_file.stat().st_size - 400 * lines))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
 
-    def death(self) -> PartError:
+    def death(self) -> LocalError:
         """The error that tells of its death, with the tail of its log."""
         code = self._child.poll() if self._child else None
         how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
-        return PartError(f"{self.name} ended{how}. The end of {self.log_file}:\n{self.log_tail()}")
+        return LocalError(f"{self.name} ended{how}. The end of {self.log_file}:\n{self.log_tail()}")
 
     def _opened(self) -> contextlib.AbstractContextManager[int | None]:
         return _opened(self.pid, _markers(self._folder, self.name))
@@ -143,7 +144,7 @@ def kill_leftovers(folder: Path, part: str = "") -> None:
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     while pids := [int(each.name) for each in Path("/proc").glob("[0-9]*") if _belongs(int(each.name), markers)]:
         if time.monotonic() > deadline:
-            raise PartError(f"processes {pids} of {part or folder} do not end, not even by SIGKILL")
+            raise LocalError(f"processes {pids} of {part or folder} do not end, not even by SIGKILL")
         for pid in pids:
             with _opened(pid, markers) as descriptor:
                 if descriptor is not None:
@@ -186,3 +187,29 @@ def _wait_end(descriptor: int, timeout_s: float) -> None:
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     poller.poll(timeout_s * 1000)
+
+
+def start_guard(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a process that ends the plane when its standard input closes, which its owner holds.
+
+    However the owner (a test run, `muster up --foreground`) ends, even by SIGKILL, that pipe closes.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "musterctl.plane.process", str(folder)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _guard(folder: Path) -> None:
+    """Wait for the end of the owner, then end the parts, those first that were started last."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    pid_files = sorted((folder / "run").glob("*.pid"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in pid_files:
+        Part(path.stem, folder, list).stop()
+    kill_leftovers(folder)
+
+
+if __name__ == "__main__":
+    _guard(Path(sys.argv[1]))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from musterctl.plane.errors import LocalError
-from musterctl.plane.machine import free_ports, write_private
+from musterctl.plane.machine import LocalError, free_ports, write_private
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")

@@ -20,7 +20,7 @@ from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.volcano.podgroup import group_name, pod_group
-from musterctl.plane import accounts
+from musterctl.plane import rights
 from musterctl.plane.plane import Plane
 from tests.bench.throughput import cpu_s, manifest
 
@@ -101,7 +101,7 @@ def writes(plane: Plane) -> Iterator[tuple[str, Write]]:
 def _client(plane: Plane, account: str) -> Client:
     """A client with the token of a process of ours."""
     target = plane.root / f"bench-{account}.kubeconfig"
-    return Client.load(accounts.kubeconfig(plane.kubeconfig, account, plane.root / "tokens", target))
+    return Client.load(rights.kubeconfig(plane.kubeconfig, account, plane.root / "tokens", target))
 
 
 def _name(number: int) -> str:

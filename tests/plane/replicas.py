@@ -29,7 +29,7 @@ from muster.api.kubernetes.core import LEASES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import accounts
+from musterctl.plane import rights
 from musterctl.plane.components import CONTROLLER, EXTENDER, MUSTER_SCHEDULER, WEBHOOK
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
@@ -104,13 +104,13 @@ class Second:
         }
 
     def _kubeconfig(self) -> Path:
-        account = accounts.accounts(shared=False)[EXTENDER].name
+        account = rights.accounts(shared=False)[EXTENDER].name
         with_client = self._plane.client()
-        token = accounts.new_token(with_client, account)
+        token = rights.new_token(with_client, account)
         payload = token.split(".")[1]
         self.credential = f"JTI={json.loads(base64.urlsafe_b64decode(payload + '=' * (-len(payload) % 4)))['jti']}"
-        accounts.token_file(self._folder, account).write_text(token)
-        return accounts.kubeconfig(self._plane.kubeconfig, account, self._folder, self._folder / "kubeconfig")
+        rights.token_file(self._folder, account).write_text(token)
+        return rights.kubeconfig(self._plane.kubeconfig, account, self._folder, self._folder / "kubeconfig")
 
 
 class Replicas:

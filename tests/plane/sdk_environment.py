@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from musterctl.plane.build import user_cache
+from musterctl.plane.binaries import user_cache
 from musterctl.plane.machine import locked
 
 LOCK = Path(__file__).parent / "sdk" / "requirements.txt"

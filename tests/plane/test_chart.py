@@ -16,8 +16,8 @@ from musterctl import main, settings
 from musterctl.chart import roles
 from musterctl.chart.files import CHART, policies
 from musterctl.chart.render import RESTRICTED, helm, objects
-from musterctl.plane.accounts import CLUSTER_LEASE
 from musterctl.plane.plane import Plane
+from musterctl.plane.rights import CLUSTER_LEASE
 from webhook.config import parse
 from webhook.registration import configurations
 

@@ -15,7 +15,7 @@ from muster.api.volcano.topology import HYPER_NODES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.app import main
-from musterctl.plane.nodes import name_of
+from musterctl.plane.install import name_of
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -12,7 +12,7 @@ import yaml
 from gangs import job
 
 from musterctl.kind import engine
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 pytestmark = pytest.mark.plane
 NAME = "kind-test"

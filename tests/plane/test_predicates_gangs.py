@@ -11,7 +11,7 @@ from gangs import job
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from musterctl.plane.nodes import RACK
+from musterctl.plane.install import RACK
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -15,7 +15,7 @@ from muster.api.names import JOB_NAME, SCHEDULER_LEASE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from musterctl.plane.nodes import nodes
+from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -42,7 +42,7 @@ def client(plane: Plane) -> Iterator[Client]:
         there.add(node.metadata.name)
         if node.spec.unschedulable or node.spec.taints:
             client.merge_patch(NODES, node.metadata.name, {"spec": {"unschedulable": None, "taints": None}})
-    for manifest in nodes(plane.state.options):
+    for manifest in node_objects(plane.state.options):
         if manifest["metadata"]["name"] not in there:
             client.create(NODES, manifest)
 

@@ -19,7 +19,7 @@ from muster.api.muster.placement import PLACEMENTS, node_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from musterctl.plane.nodes import nodes
+from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -95,7 +95,7 @@ class Storm:
     def nodes_come(self) -> None:
         """What was lost is there again, empty."""
         there = {node.metadata.name for node in self.client.list(NODES)}
-        for manifest in nodes(self.plane.state.options):
+        for manifest in node_objects(self.plane.state.options):
             if manifest["metadata"]["name"] not in there:
                 attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
 

@@ -13,7 +13,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.api.volcano.topology import HYPER_NODES
 from muster.kube.client import Client
-from musterctl.plane.nodes import BLOCK, RACK, nodes
+from musterctl.plane.install import BLOCK, RACK, node_objects
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -47,7 +47,7 @@ def client(plane: Plane) -> Iterator[Client]:
     client = plane.client()
     yield client
     there = {node.metadata.name for node in client.list(NODES)}
-    for manifest in nodes(plane.state.options):
+    for manifest in node_objects(plane.state.options):
         name, labels = manifest["metadata"]["name"], manifest["metadata"]["labels"]
         if name not in there:
             client.create(NODES, manifest)

@@ -11,7 +11,7 @@ from pathlib import Path
 from certs.authority import Authority
 from muster.api.kubernetes.core import NODES, PODS
 from musterctl.plane import components
-from musterctl.plane.errors import PartError
+from musterctl.plane.machine import LocalError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import Part
@@ -124,7 +124,7 @@ class Cluster:
                 raise dead.death()
             if time.monotonic() > deadline:
                 tails = "\n".join(f"{part.name}: {part.log_tail()}" for part in self.parts)
-                raise PartError(f"{what}: not within {_START_TIMEOUT_S:.0f} s.\n{tails}")
+                raise LocalError(f"{what}: not within {_START_TIMEOUT_S:.0f} s.\n{tails}")
             time.sleep(_POLL_S)
 
 

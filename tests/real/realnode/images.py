@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from musterctl.plane.build import user_cache
+from musterctl.plane.binaries import user_cache
 from musterctl.plane.machine import locked
 from realnode import debian, oci
 

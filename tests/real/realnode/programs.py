@@ -2,18 +2,22 @@
 
 from pathlib import Path
 
-from musterctl.plane import build
+from musterctl.plane import binaries
 
-_KUBELET = build.Recipe("kubelet", build.CONTROL_PLANE.module, {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, minutes=10)
+_KUBELET = binaries.Recipe(
+    "kubelet", binaries.CONTROL_PLANE.module, {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, minutes=10
+)
 """Of the same version as the control plane."""
-_COREDNS = build.Recipe("coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4)
+_COREDNS = binaries.Recipe(
+    "coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4
+)
 
 
 def kubelet() -> Path:
     """The kubelet."""
-    return build.cached(_KUBELET) / "kubelet"
+    return binaries.cached(_KUBELET) / "kubelet"
 
 
 def coredns() -> Path:
     """A CoreDNS that knows the cluster's names and no others."""
-    return build.cached(_COREDNS) / "coredns"
+    return binaries.cached(_COREDNS) / "coredns"

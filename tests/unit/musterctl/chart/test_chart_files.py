@@ -12,7 +12,7 @@ import yaml
 from extender.planner.state.feed import FEED
 from musterctl.chart import roles, values
 from musterctl.chart.files import CHART, FILES, document, policies
-from musterctl.plane import accounts, rights
+from musterctl.plane import rights
 
 ROOT = Path(__file__).parents[4]
 PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.SCHEDULER, roles.CONTROLLER)
@@ -125,7 +125,7 @@ def test_installing_needs_what_is_granted() -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_each_process_of_a_plane_has_one_account(*, shared: bool) -> None:
     """Two accounts of one process would fight for its binding."""
-    used = {account.name: account for account in accounts.accounts(shared=shared).values()}
+    used = {account.name: account for account in rights.accounts(shared=shared).values()}
     found = roles.objects("ns", list(used.values()))
     names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
     assert len(names) == len(set(names))

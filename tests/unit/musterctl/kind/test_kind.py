@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from musterctl.app import main
 from musterctl.kind.cluster import KindCluster, image_values
 from musterctl.kind.configuration import Wish, configuration
-from musterctl.plane.errors import LocalError
+from musterctl.plane.machine import LocalError
 
 CLUSTER_FIELDS = {"kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig"}
 NODE_FIELDS = {"role", "image", "labels", "extraMounts", "extraPortMappings", "kubeadmConfigPatches"}

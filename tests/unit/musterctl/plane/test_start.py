@@ -12,7 +12,7 @@ from loopback_server import serving
 
 from musterctl.app import main
 from musterctl.plane import rights, state
-from musterctl.plane.errors import PartError
+from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 
 
@@ -91,7 +91,7 @@ def test_a_start_says_what_it_waits_for(server: Server, tmp_path: Path, monkeypa
     def start(plane: Plane, report: Any) -> None:
         report("webhook")
         if not (plane.root / "works").exists():
-            raise PartError("webhook ended with exit code 1. The end of its log:\nno such file")
+            raise LocalError("webhook ended with exit code 1. The end of its log:\nno such file")
 
     monkeypatch.setattr(Plane, "start", start)
     failed = up(tmp_path)
