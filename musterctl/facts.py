@@ -4,13 +4,14 @@ A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` write
 `make check-generated` fails if a page differs. A name that is not in the table is an error.
 """
 
+import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from inspect import getdoc, signature
 from pathlib import Path
-from typing import Final, get_args, get_origin, get_type_hints
+from typing import Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from controller.job.commands import KNOWN
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
@@ -28,7 +29,7 @@ from muster.api.limits import LIMITS
 from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
-from musterctl import metricspage, settings
+from musterctl import settings
 from musterctl.chart.files import RUNTIMES
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE
@@ -36,6 +37,10 @@ from webhook.config import UNTOUCHED_NAMESPACES
 
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
 _MINUTE_S: Final = 60
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGES: Final = ("webhook", "extender", "controller", "muster")
+"""Packages that have metrics; those of `muster` are in every process."""
+_METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram")
 
 
 class UnknownFactError(ValueError):
@@ -59,6 +64,37 @@ def pages(root: Path) -> dict[Path, str]:
     found = (*sorted((root / "docs").glob("*.md")), root / "README.md", root / "CONTRIBUTING.md")
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
+
+
+class Metric(NamedTuple):
+    """One declared metric."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def metrics(package: str) -> Iterator[Metric]:
+    """Yield the metrics of a package, by name."""
+    found: list[Metric] = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        found += filter(None, map(_metric, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    yield from sorted(found)
+
+
+def _metric(node: ast.AST) -> Metric | None:
+    """Return the metric of a declaration, whose arguments must be literals; None for other code."""
+    match node:
+        case ast.Call(func=ast.Name(id=kind), args=[ast.Constant(value=str(name)), *_]) if kind in _METRIC_KINDS:
+            pass
+        case _:
+            return None
+    _, text, *more = [ast.literal_eval(each) for each in node.args]
+    named: list[list[str]] = [ast.literal_eval(each.value) for each in node.keywords if each.arg == "labelnames"]
+    labels: list[str] = [*more, *named, []][0]
+    ending = "" if kind != "Counter" or name.endswith("_total") else "_total"
+    return Metric(f"{name}{ending}", kind.lower(), tuple(labels), text.rstrip("."))
 
 
 def _plain(number: float, unit: str) -> str:
@@ -119,7 +155,11 @@ def _settings(process: str) -> str:
 
 
 def _metrics(package: str) -> str:
-    return table(("metric", "kind", "labels", "meaning"), metricspage.rows(package))
+    rows = [
+        (f"`{each.name}`", each.kind, ", ".join(f"`{label}`" for label in each.labels), each.help)
+        for each in metrics(package)
+    ]
+    return table(("metric", "kind", "labels", "meaning"), rows)
 
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
@@ -150,6 +190,6 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
     **{f"limit-{each.name.replace(' ', '-')}": partial("{:,} {}".format, each.value, each.unit) for each in LIMITS},
     **{f"settings-{name}": partial(_settings, name) for name in settings.PROCESSES},
-    **{f"metrics-{name}": partial(_metrics, name) for name in metricspage.PACKAGES},
+    **{f"metrics-{name}": partial(_metrics, name) for name in PACKAGES},
     **{f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()},
 }

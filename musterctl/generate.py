@@ -19,7 +19,7 @@ from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_te
 from muster.crds.pages import reference
 from muster.kube.client import Client
 from musterctl import facts
-from musterctl.chart import page, values, webhooks
+from musterctl.chart import generated
 from musterctl.chart.files import document
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,10 +79,10 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
 def _chart() -> dict[Path, str]:
     """What of the chart is made from code, and what describes it."""
     return {
-        CHART / "files/webhooks.yaml": webhooks.webhooks_file(),
-        CHART / "values.yaml": values.values_file(),
-        VALUES_PAGE: values.page(),
-        RIGHTS_PAGE: page.page(),
+        CHART / "files/webhooks.yaml": generated.webhooks_file(),
+        CHART / "values.yaml": generated.values_file(),
+        VALUES_PAGE: generated.values_page(),
+        RIGHTS_PAGE: generated.rights_page(),
     }
 
 

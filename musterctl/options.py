@@ -106,3 +106,21 @@ def listing_options(command: F) -> F:
         click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),
         click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted."),
     )
+
+
+class WithCommand(click.Command):
+    """A command line whose arguments behind `--` are the command of pods."""
+
+    rest = "COMMAND"
+    """Name of these arguments in the help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments before the first `--`, and keep those behind it as `command`."""
+        place = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:place])
+        ctx.params["command"] = tuple(args[place + 1 :])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the parts of the usage line."""
+        return [*super().collect_usage_pieces(ctx), f"[-- {self.rest}...]"]

@@ -1,4 +1,4 @@
-"""`muster config …`: configuration of processes that users run themselves, and checks of it."""
+"""`muster config …`: configuration of processes that users run themselves; `muster render`: the chart without helm."""
 
 import sys
 from pathlib import Path
@@ -8,9 +8,10 @@ import yaml
 
 from extender.planner.configuration.tables import defaults
 from extender.planner.cycle import report_of
-from muster.api.names import EXTENDER_HOST
+from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.process.settings import SettingsError
 from musterctl import settings
+from musterctl.chart.files import render as rendered
 from musterctl.options import name_option
 from musterctl.plane import scheduler_config, state
 from musterctl.plane.pki import Pki
@@ -109,3 +110,28 @@ def print_defaults(process: str) -> None:
     plugins of the planner.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)
+
+
+@click.command()
+@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of Muster's pods.")
+@click.option(
+    "-f",
+    "--values",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of values, as docs/chart-values.md lists them; may be given several times.",
+)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value; may be given several times.")
+@click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="One value, from a file.")
+@click.option("--kubernetes-version", help="Version of the cluster, e.g. 1.34.2, which kube-scheduler's image follows.")
+def render(
+    namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], files: tuple[str, ...], kubernetes_version: str
+) -> None:
+    """Prints the manifests of the Helm chart.
+
+    Apply them with `kubectl apply --server-side -f -`.
+    """
+    arguments = [*(f"--set={each}" for each in settings), *(f"--set-file={each}" for each in files)]
+    if kubernetes_version:
+        arguments.append(f"--kube-version={kubernetes_version}")
+    click.echo(rendered(namespace=namespace, values=values, arguments=arguments), nl=False)

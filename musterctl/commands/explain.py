@@ -1,4 +1,4 @@
-"""`muster explain`: why a job, gang or pod is where it is; `muster snapshot`: the same data in a file."""
+"""`muster explain`: why a job, gang or pod is where it is; `muster topo`: domains; `muster snapshot`: their data."""
 
 import sys
 from collections.abc import Callable
@@ -8,13 +8,15 @@ import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain as explain_in
+from extender.explain.find import gang_named
 from extender.explain.report import UnknownNameError
 from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
+from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import format_time
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
-from musterctl.output.report import print_json, print_lines
+from musterctl.output.report import NONE_LINES, print_json, print_lines, topology_lines
 
 
 @click.command()
@@ -67,3 +69,40 @@ def snapshot(*, file: Path | None, read: Callable[[], ClusterDump]) -> None:
         raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
     counts = ", ".join(f"{len(items)} {kind}" for kind, items in dump.objects.items() if items)
     click.echo(f"{file}: {len(content)} bytes, {counts}")
+
+
+@click.command()
+@click.argument("topology_name", metavar="[NAME]", required=False)
+@click.option("--gang", default="", metavar="[NAMESPACE/]NAME", help="Show the ranks of this gang.")
+@click.option(
+    "--resource", "resources", multiple=True, help="Show this resource; may be repeated.  [default: GPUs, cpu]"
+)
+@click.option("--nodes", is_flag=True, help="Show nodes as well.")
+@report_options
+def topo(
+    *,
+    topology_name: str | None,
+    gang: str,
+    resources: tuple[str, ...],
+    nodes: bool,
+    output: str,
+    read: Callable[[], ClusterDump],
+) -> None:
+    """Draws topologies with the resources of each domain.
+
+    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue's; without it all
+    are drawn. Of each domain the free, used and fragmented resources are shown.
+    """
+    dump = read()
+    try:
+        what_if = WhatIf(dump)
+        namespace, _, gang_name = gang.rpartition("/")
+        view = gang_named(what_if, gang_name, namespace or "default") if gang else None
+        reports = topology_reports(what_if, name=topology_name, resources=resources, gang=view, nodes=nodes)
+    except (UnknownNameError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    if output == "json":
+        print_json(reports)
+        return
+    lines = [line for report in reports for line in ("", *topology_lines(report, gang))]
+    click.echo("\n".join(lines[1:] or NONE_LINES))

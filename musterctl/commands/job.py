@@ -1,6 +1,6 @@
 """`muster job`: Volcano Jobs from the command line."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import click
@@ -8,17 +8,27 @@ import click
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.cluster import Where
-from musterctl.commands.jobrun import WithCommand, from_files, from_options, refuse_with_files
 from musterctl.commands.jobview import view_lines
+from musterctl.manifests.documents import documents
 from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference, send
 from musterctl.options import (
+    WithCommand,
     all_namespaces_option,
     listing_options,
     namespace_option,
     object_output_option,
     where_options,
 )
-from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
+from musterctl.output.listing import (
+    Column,
+    Listing,
+    age,
+    amounts,
+    from_spec,
+    from_status,
+    show_object,
+    without_managers,
+)
 
 COLUMNS = (
     Column("STATUS", lambda job: job.get("status", {}).get("state", {}).get("phase", "")),
@@ -163,3 +173,74 @@ def _show(found: Sequence[JSON], namespace: str | None) -> None:
         if namespace and content["apiVersion"] == JOBS.api_version:
             content["metadata"] = {**(content.get("metadata") or {}), "namespace": namespace}
         show_object(content, "yaml")
+
+
+def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[JSON]:
+    """Return all objects of the files, their one Job renamed to `job_name`; UsageError if namespaces contradict."""
+    found = [(file, each) for file in files for each in documents(file)]
+    for file, each in found:
+        if not (isinstance(each.get("apiVersion"), str) and isinstance(each.get("kind"), str)):
+            raise click.ClickException(f"{file}: an object has no apiVersion or no kind: {each!r:.60}")
+        own = (each.get("metadata") or {}).get("namespace")
+        if namespace and own and own != namespace:
+            raise click.UsageError(
+                f"{file}: {_title(each)} is in namespace {own}, and --namespace says {namespace}: pass -n {own}"
+            )
+    jobs = [each for _, each in found if (each["apiVersion"], each["kind"]) == (JOBS.api_version, JOBS.kind)]
+    names = ", ".join(files)
+    if not jobs:
+        raise click.ClickException(f"{names}: there is no Job of {JOBS.api_version}")
+    if job_name and len(jobs) > 1:
+        raise click.UsageError(f"{names}: there are {len(jobs)} Jobs, and NAME can name only one: leave NAME out")
+    if job_name:
+        jobs[0]["metadata"] = {**(jobs[0].get("metadata") or {}), "name": job_name}
+    return [each for _, each in found]
+
+
+def refuse_with_files(ctx: click.Context, names: Collection[str]) -> None:
+    """Refuse options that have no effect on manifests."""
+    given = [
+        option.opts[-1]
+        for option in ctx.command.params
+        if option.name in names and ctx.get_parameter_source(option.name) is not click.core.ParameterSource.DEFAULT
+    ]
+    if ctx.params["command"]:
+        given.append("-- COMMAND")
+    if given:
+        raise click.UsageError(f"a manifest (-f) says it all: leave out {', '.join(given)}, or change the manifest")
+
+
+def from_options(
+    job_name: str | None,
+    command: tuple[str, ...],
+    *,
+    image: str | None,
+    replicas: int,
+    minimum: int | None,
+    queue: str,
+    requests: tuple[str, ...],
+    limits: tuple[str, ...],
+) -> JSON:
+    """Return a Job with one task `worker`, whose containers are not restarted."""
+    if not job_name or not image:
+        raise click.UsageError("give a NAME and --image, or a manifest with -f")
+    resources = {"requests": amounts(requests, "--requests"), "limits": amounts(limits, "--limits")}
+    container: JSON = {"name": "main", "image": image}
+    if command:
+        container["command"] = list(command)
+    if any(resources.values()):
+        container["resources"] = {name: given for name, given in resources.items() if given}
+    least = replicas if minimum is None else minimum
+    task = {
+        "name": "worker",
+        "replicas": replicas,
+        "minAvailable": min(least, replicas),
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+    }
+    spec: dict[str, Any] = {"queue": queue, "minAvailable": least, "tasks": [task]}
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": job_name}, "spec": spec}
+
+
+def _title(content: JSON) -> str:
+    metadata = content.get("metadata") or {}
+    return f"{content['kind']} {metadata.get('name') or metadata.get('generateName') or 'without a name'}"

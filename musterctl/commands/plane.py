@@ -15,7 +15,7 @@ from muster.kube.errors import APIError
 from musterctl.cluster import existing
 from musterctl.kind.cluster import KindCluster
 from musterctl.options import name_option
-from musterctl.plane import components, state
+from musterctl.plane import state
 from musterctl.plane.plane import Plane
 
 _STYLES = {"running": "green", "dead": "bold red", "stopped": "yellow"}
@@ -52,7 +52,7 @@ def show(plane: Plane, console: Console) -> None:
         table.add_row(part.name, *row)
     console.print(table)
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
-    if plane.attached or plane.part(components.API_SERVER).alive:
+    if plane.attached or plane.part(state.API_SERVER).alive:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -25,8 +25,7 @@ from musterctl.output.listing import (
     show_object,
     without_managers,
 )
-from musterctl.output.queues import queue_lines, top_lines
-from musterctl.output.report import print_json
+from musterctl.output.report import print_json, queue_lines, top_lines
 
 
 def _shown(quantities: JSON) -> str:

@@ -11,9 +11,7 @@ from rich.text import Text
 
 from muster.runtime import registry
 from musterctl.cluster import Where
-from musterctl.manifests import yamllines
-from musterctl.manifests.documents import documents
-from musterctl.manifests.yamllines import YAMLLine
+from musterctl.manifests.documents import YAMLLine, documents, yaml_lines
 from musterctl.options import admission_config_option, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
@@ -107,7 +105,7 @@ def _row(mark: str, text: str, why: Why | None) -> Text:
 
 def _marked(admitted: Admitted) -> Iterator[tuple[str, YAMLLine]]:
     """Yield the lines before and after admission with their marks: ` ` for both, `-` for before, `+` for after."""
-    before, after = list(yamllines.lines(admitted.before)), list(yamllines.lines(admitted.after))
+    before, after = list(yaml_lines(admitted.before)), list(yaml_lines(admitted.after))
     matcher = SequenceMatcher(None, [line.text for line in before], [line.text for line in after], autojunk=False)
     for operation, start, end, new_start, new_end in matcher.get_opcodes():
         if operation == "equal":

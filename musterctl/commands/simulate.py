@@ -14,8 +14,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSE
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
-from musterctl.output.queues import changed_shares
-from musterctl.output.report import print_json, print_lines, simulated_lines
+from musterctl.output.report import changed_shares, print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
 
 

@@ -13,10 +13,9 @@ from rich.console import Console
 
 from muster.resources import quantity
 from musterctl.commands.plane import show, show_kind
-from musterctl.kind.cluster import KindCluster
-from musterctl.kind.configuration import Wish
+from musterctl.kind.cluster import KindCluster, Wish
 from musterctl.options import admission_config_option, name_option
-from musterctl.plane import binaries, components, state
+from musterctl.plane import binaries, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
@@ -144,11 +143,11 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         plane.remove()
     options = Options(**chosen)
     _check(options, chosen)
-    wanted = set(components.COMPONENTS)
+    wanted = set(state.COMPONENTS)
     if options.kubeconfig:
-        wanted -= components.CLUSTER
+        wanted -= state.CLUSTER
     if options.shared or not options.scheduler:
-        wanted -= {components.MUSTER_SCHEDULER}
+        wanted -= {state.MUSTER_SCHEDULER}
     return Plane(folder, wanted, options, bound=bound)
 
 

@@ -17,13 +17,59 @@ import msgspec
 import yaml
 
 from muster.api.names import SYSTEM_NAMESPACE
-from musterctl.chart.render import render
-from musterctl.kind import engine as engines
+from musterctl.chart.files import render
 from musterctl.kind import image as images
-from musterctl.kind.configuration import Wish, configuration
-from musterctl.kind.engine import Engine, required, run
+from musterctl.kind.image import PROVIDER_VARIABLE, Engine, find, required, run
 from musterctl.plane import binaries, state
+from musterctl.plane.install import BLOCK, RACK, run_of
 from musterctl.plane.machine import LocalError
+
+_FULL_VERSION: Final = 3
+"""Numbers in a whole version: 1.34.2."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a kind cluster."""
+
+    nodes: int = 3
+    """Workers, beside the node of the control plane."""
+    racks: int = 1
+    blocks: int = 1
+    kubernetes: str = ""
+    """A whole version; empty means that of kind."""
+
+
+def configuration(wish: Wish) -> dict[str, Any]:
+    """The document for `kind create cluster --config`."""
+    image = {"image": node_image(wish.kubernetes)} if wish.kubernetes else {}
+    workers = [
+        {
+            "role": "worker",
+            **image,
+            "labels": {
+                RACK: f"rack-{run_of(index, wish.nodes, wish.racks)}",
+                BLOCK: f"block-{run_of(index, wish.nodes, wish.blocks)}",
+            },
+        }
+        for index in range(wish.nodes)
+    ]
+    return {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "nodes": [{"role": "control-plane", **image}, *workers],
+    }
+
+
+def node_image(version: str) -> str:
+    """The image of a node of that version, as kind publishes it."""
+    numbers = version.removeprefix("v").split(".")
+    if len(numbers) != _FULL_VERSION or not all(number.isdigit() for number in numbers):
+        raise LocalError(
+            f"--kubernetes {version}: kind's images of nodes have whole versions, like 1.34.0; "
+            "its release notes list those that there are"
+        )
+    return f"kindest/node:v{'.'.join(numbers)}"
+
 
 WHERE_KIND_IS: Final = (
     "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
@@ -87,7 +133,7 @@ class KindCluster:
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)
-        engine = engines.find()
+        engine = find()
         report("kubectl and helm")
         self.kubectl_program()
         binaries.helm()
@@ -121,7 +167,7 @@ class KindCluster:
         made = self.made()
         kind = required("kind", WHERE_KIND_IS)
         report(f"deleting the kind cluster {self.called}")
-        environment = {engines.PROVIDER_VARIABLE: made.engine} if made else {}
+        environment = {PROVIDER_VARIABLE: made.engine} if made else {}
         command = [str(kind), "delete", "cluster", f"--name={self.called}", f"--kubeconfig={self.kubeconfig}"]
         run(command, environment=environment)
         shutil.rmtree(self.root)

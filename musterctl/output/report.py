@@ -1,6 +1,6 @@
-"""Reports of `explain` and `simulate`: lines for users, in colour on a terminal, or JSON."""
+"""Reports of the planner as text, in colour on a terminal, or as JSON: explanations, simulations, queues, domains."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -9,8 +9,12 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from extender.explain.queues import QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
+from extender.explain.topology import DomainReport, TopologyReport
+from muster.resources.vector import PODS, Vector
+from muster.resources.words import amount_words
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15
@@ -54,3 +58,153 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
             yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
     for what in ignored:
         yield Line("left out", f"{what}: there is nothing to place")
+
+
+BAR = 20
+"""Characters of a whole bar."""
+
+
+def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
+    """Yield a line per queue: usage and share of one resource, by default its main one, and its waiting gangs."""
+    width = max([len("QUEUE"), *(2 * report.depth + len(report.queue) for report in reports)])
+    yield f"{'QUEUE':<{width}}  {'RESOURCE':<16} {'USED':>9} {'FAIR':>9} {'DESERVED':>9}  {'SHARE':<{BAR + 6}} WAITING"
+    for report in reports:
+        name = resource or _main(report)
+        used, fair, deserved = (
+            amount_words(name, amounts.get(name, 0))
+            for amounts in (report.allocated, report.fair_share, report.deserved)
+        )
+        title = "  " * report.depth + report.queue
+        yield (
+            f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
+            f"{bar(report.share(name)):<{BAR + 6}} {report.waiting}"
+        )
+
+
+def _main(report: QueueReport) -> str:
+    """Return the main resource of the queue: the one that it has most of, preferably one that it deserves."""
+    most = report.share(report.dominant)
+    alike = [name for name in report.deserved if report.allocated.get(name, 0) and report.share(name) >= most]
+    return min(alike, default=report.dominant)
+
+
+def bar(share: float) -> str:
+    """Return a share as a bar with its percentage."""
+    filled = min(BAR, round(share * BAR))
+    return f"{'#' * filled}{'.' * (BAR - filled)} {share:4.0%}"
+
+
+def queue_lines(report: QueueReport) -> Iterator[str]:
+    """Yield the lines of one queue: its amounts, and its waiting gangs with their reasons."""
+    yield f"Queue {report.queue}" + (f", below {report.parent}" if report.parent else "")
+    yield f"  weight {report.weight}, priority {report.priority}"
+    yield f"  {'':<24} {'used':>10} {'fair share':>10} {'deserved':>10} {'guarantee':>10} {'capability':>10}"
+    columns = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
+    for name in sorted({name for amounts in columns for name in amounts} - {PODS}):
+        cells = " ".join(f"{_cell(name, amounts):>10}" for amounts in columns)
+        yield f"  {name:<24} {cells}  {bar(report.share(name))}"
+    yield f"  {report.waiting} {'gang waits' if report.waiting == 1 else 'gangs wait'} in it"
+    for gang in report.first:
+        yield f"    {gang.gang}: {gang.message} ({gang.reason})"
+
+
+def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:
+    """Yield a line for each resource of a queue whose fair share changes."""
+    known = {report.queue: report.fair_share for report in before}
+    for report in after:
+        was = known.get(report.queue, {})
+        for name in sorted({*was, *report.fair_share} - {PODS}):
+            old, new = was.get(name, 0), report.fair_share.get(name, 0)
+            if old != new:
+                words = f"{amount_words(name, old)} -> {amount_words(name, new)} {name}"
+                yield f"queue {report.queue}: fair share {words}"
+
+
+def _cell(resource: str, amounts: Vector) -> str:
+    return amount_words(resource, amounts[resource]) if resource in amounts else "-"
+
+
+NAMED = 8
+"""The most names in one line."""
+RANKS = 6
+"""The most runs of ranks in one cell."""
+NONE_LINES = (
+    "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
+    "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
+)
+
+
+def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
+    """Yield the lines of one topology; `gang` names the gang whose ranks are shown, empty for none."""
+    levels = ", ".join(report.levels) or "no levels"
+    yield f"Topology {report.name}: {levels}; {report.nodes} nodes"
+    rows = list(_rows(report.domains, gang=bool(gang)))
+    if rows:
+        resources = list(report.domains[0].room)
+        heads = ["DOMAIN", "LEVEL", "NODES", "UNUSED", *(f"{each} FREE/ALL" for each in resources), "FRAGMENTED"]
+        yield from _aligned([[*heads, *([f"RANKS OF {gang}"] if gang else [])], *rows])
+    else:
+        yield "  no node is in a domain"
+    if report.outside:
+        yield f"in no domain: {_names(report.outside)}" + (_here(report.elsewhere, gang) if gang else "")
+    if report.empty:
+        yield f"without nodes: {_names(report.empty)}"
+    for name, members in report.missing.items():
+        yield f"HyperNode {name} names members that do not exist: {_names(members)}"
+    told: dict[str, list[str]] = {}
+    for name, messages in report.problems.items():
+        for message in messages:
+            told.setdefault(message, []).append(name)
+    for message, names in told.items():
+        yield f"! {_names(names)}: {message}"
+
+
+def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
+    """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
+    return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
+
+
+def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool) -> Iterator[list[str]]:
+    """Yield a row per domain, inner ones below it; `indent` is the text before their branches, None on top."""
+    for place, each in enumerate(domains):
+        last = place == len(domains) - 1
+        branch = "" if indent is None else indent + ("`-- " if last else "|-- ")
+        below = "" if indent is None else indent + ("    " if last else "|   ")
+        room = [f"{amount_words(name, one.free)}/{amount_words(name, one.all)}" for name, one in each.room.items()]
+        share = "-" if each.fragmented is None else f"{each.fragmented:.0%}"
+        cells = [branch + each.name, each.level, str(each.nodes), str(each.unused), *room, share]
+        yield [*cells, *([ranks_words(each.ranks)] if gang else [])]
+        yield from _rows(each.domains, below, gang=gang)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield aligned rows: names and levels to the left, numbers to the right, ranks unaligned."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    numbers = range(2, rows[0].index("FRAGMENTED") + 1)
+    for row in rows:
+        cells = [
+            f"{cell:>{width}}" if place in numbers else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _runs(ranks: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+    more = len(words) - RANKS
+    return ", ".join(words[:RANKS]) + (f" and {more} more runs" if more > 0 else "")
+
+
+def _here(ranks: Mapping[str, Sequence[int]], gang: str) -> str:
+    return f"; there of {gang}: {ranks_words(ranks)}" if ranks else ""
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -14,7 +14,10 @@ from extender.settings import ExtenderSettings
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.plane import scheduler_config
-from musterctl.plane.components import (
+from musterctl.plane.machine import LOOPBACK
+from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from musterctl.plane.rights import CLUSTER_LEASE
+from musterctl.plane.state import (
     API_SERVER,
     CONTROLLER,
     CONTROLLER_MANAGER,
@@ -26,12 +29,9 @@ from musterctl.plane.components import (
     READY,
     SCHEDULER,
     WEBHOOK,
+    Options,
     program_of,
 )
-from musterctl.plane.machine import LOOPBACK
-from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
-from musterctl.plane.rights import CLUSTER_LEASE
-from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
 
 _PLAYED_NODES_LAST: Final = "8760h"

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import binaries, components, install, rights, state
+from musterctl.plane import binaries, install, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.health import trouble_at, wait_until
 from musterctl.plane.machine import LocalError, locked
@@ -38,7 +38,7 @@ class Plane:
     def __init__(
         self,
         root: Path,
-        wanted: Collection[str] = components.COMPONENTS,
+        wanted: Collection[str] = state.COMPONENTS,
         options: Options | None = None,
         *,
         bound: bool = False,
@@ -47,7 +47,7 @@ class Plane:
     ) -> None:
         self.root = root.absolute()
         self._arguments = arguments or {}
-        names = tuple(name for name in components.COMPONENTS if name in wanted)
+        names = tuple(name for name in state.COMPONENTS if name in wanted)
         found = state.load(self.root)
         self.is_new = found is None
         self.state = found or state.create(self.root, options or Options(), names)
@@ -60,7 +60,7 @@ class Plane:
             binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
             settings={} if settings is None else settings,
-            played=components.KWOK in self.state.parts,
+            played=state.KWOK in self.state.parts,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
@@ -134,27 +134,27 @@ class Plane:
 
     def _start_all(self, client: Client, report: Report) -> None:
         """Starts the parts in their order; in between the cluster gets what the next ones need."""
-        self._start((components.ETCD, components.API_SERVER), report)
-        self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed
-        if self.attached or components.API_SERVER in self.parts:
+        self._start((state.ETCD, state.API_SERVER), report)
+        self._launch(state.CLUSTER)  # ready later: meanwhile the CRDs are installed
+        if self.attached or state.API_SERVER in self.parts:
             self._install(client, report)
-        self._start((components.WEBHOOK,), report)
-        if components.WEBHOOK in self.parts:
+        self._start((state.WEBHOOK,), report)
+        if state.WEBHOOK in self.parts:
             report("webhooks and runtimes")
             groups = config.parse(self.state.options.admission_config).resource_groups
             url, ca_bundle = self.commandlines.url("webhook", scheme="https"), self._pki.ca_file.read_bytes()
             install.apply(client, registration.configurations(url=url, ca_bundle=ca_bundle, groups=groups))
             install.runtimes(client)
             install.trainer_version(client)
-        self._start(components.COMPONENTS, report)
-        self._await(components.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
-        self._await(components.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
+        self._start(state.COMPONENTS, report)
+        self._await(state.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
+        self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
     def stop(self, report: Report = lambda _: None) -> None:
         """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
-        if self.attached and components.WEBHOOK in self.parts and self.parts[components.WEBHOOK].started:
+        if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:
             self._remove_webhooks(report)
-        for group in components.STOP_GROUPS:
+        for group in state.STOP_GROUPS:
             ending = [part for name, part in reversed(self.parts.items()) if name in group]
             for part in ending:
                 part.signal(signal.SIGTERM)
@@ -201,7 +201,7 @@ class Plane:
         install.roles(client, shared=self.state.options.shared)
         self._write_tokens(client)
         install.crds(client)
-        if components.KWOK in self.parts:
+        if state.KWOK in self.parts:
             report("nodes")
             install.nodes(client, self.state.options)
 
@@ -240,9 +240,9 @@ class Plane:
             return rights.kubeconfig(self.kubeconfig, account.name, self._tokens, target)
         if self.attached:
             return Path(self.state.options.kubeconfig)
-        return self._pki.kubeconfig(user, self.commandlines.url(components.API_SERVER, scheme="https"))
+        return self._pki.kubeconfig(user, self.commandlines.url(state.API_SERVER, scheme="https"))
 
     def _programs(self) -> tuple[str, ...]:
         """The binaries that this plane needs."""
-        used = {components.program_of(name) for name in self.parts if name not in components.OWN_PROCESSES}
+        used = {state.program_of(name) for name in self.parts if name not in state.OWN_PROCESSES}
         return tuple(sorted(used | ({"kubectl"} if not self.attached else set())))

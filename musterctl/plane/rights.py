@@ -16,7 +16,7 @@ from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from musterctl.chart import roles as chart
 from musterctl.chart.roles import Account
-from musterctl.plane import components
+from musterctl.plane import state
 from musterctl.plane.machine import LocalError, write_private
 from musterctl.plane.pki import write_kubeconfig
 
@@ -28,10 +28,10 @@ LIFETIME_S: Final = 365 * 24 * 3600
 
 def accounts(*, shared: bool) -> dict[str, Account]:
     """The account of each part that has one; `shared`: the cluster's own kube-scheduler asks the extender."""
-    own = {part: chart.ACCOUNTS[part] for part in (components.WEBHOOK, components.CONTROLLER)}
+    own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER)}
     if shared:
-        return own | {components.EXTENDER: chart.OWN_EXTENDER}
-    return own | dict.fromkeys((components.EXTENDER, components.MUSTER_SCHEDULER), chart.ACCOUNTS[chart.SCHEDULER])
+        return own | {state.EXTENDER: chart.OWN_EXTENDER}
+    return own | dict.fromkeys((state.EXTENDER, state.MUSTER_SCHEDULER), chart.ACCOUNTS[chart.SCHEDULER])
 
 
 def roles(*, shared: bool) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from muster.api.kubernetes.core import PODS
-from musterctl.plane.components import EXTENDER
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import EXTENDER
 from tests.bench.drain import pod, wait_filled
 from tests.bench.throughput import NODE_COUNT, cpu_s, make_nodes
 from tests.bench.usual import resident_mib

@@ -11,8 +11,8 @@ import yaml
 from muster.api.names import SYSTEM_NAMESPACE
 from musterctl.chart import roles
 from musterctl.chart.roles import Rule
-from musterctl.plane.components import API_SERVER
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER
 
 _LOG = "audit.log"
 _AGENTS = {

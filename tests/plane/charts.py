@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from musterctl.chart.render import objects, render
+from musterctl.chart.files import objects, render
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "muster-system"

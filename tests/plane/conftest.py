@@ -26,9 +26,8 @@ from planes import (
     wait_for,
 )
 
-from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import COMPONENTS, Options
 
 KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
 """The version on which these tests run, e.g. 1.32; empty for the newest."""

@@ -30,9 +30,9 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane import rights
-from musterctl.plane.components import CONTROLLER, EXTENDER, MUSTER_SCHEDULER, WEBHOOK
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import CONTROLLER, EXTENDER, MUSTER_SCHEDULER, WEBHOOK
 
 OTHER_HOST = "other"
 PARTS = {WEBHOOK: (WEBHOOK,), CONTROLLER: (CONTROLLER,), "scheduler": (EXTENDER, MUSTER_SCHEDULER)}

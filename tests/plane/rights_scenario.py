@@ -31,9 +31,9 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.volcano.podgroup import group_name
-from musterctl.plane.components import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import token_file
+from musterctl.plane.state import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
 from webhook.lookup import NamespaceLookup
 
 JSON = dict[str, Any]

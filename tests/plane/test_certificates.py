@@ -30,10 +30,9 @@ from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONF
 from muster.api.kubernetes.core import EVENTS, NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.process.settings import read, text_of
-from musterctl.plane.components import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, Options
 from webhook import registration
 
 pytestmark = pytest.mark.plane

@@ -14,8 +14,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from musterctl import main, settings
 from musterctl.chart import roles
-from musterctl.chart.files import CHART, policies
-from musterctl.chart.render import RESTRICTED, helm, objects
+from musterctl.chart.files import CHART, RESTRICTED, helm, objects, policies
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import CLUSTER_LEASE
 from webhook.config import parse

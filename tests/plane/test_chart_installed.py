@@ -32,12 +32,11 @@ from muster.api.kubernetes.core import LEASES, PODS, SECRETS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from musterctl.chart.files import CHART
-from musterctl.chart.render import helm
+from musterctl.chart.files import CHART, helm
 from musterctl.commands import demo
-from musterctl.plane.components import CLUSTER
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import CLUSTER
 
 pytestmark = [
     pytest.mark.plane,

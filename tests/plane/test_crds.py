@@ -16,8 +16,8 @@ from muster.crds.definitions import DEFINITIONS
 from muster.crds.openapi import OPENAPI_PATH, committed_core, reduced
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 

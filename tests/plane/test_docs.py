@@ -24,8 +24,8 @@ from planes import PLANES
 from extender.planner.configuration.tables import defaults
 from muster.kube.client import Client
 from musterctl.plane import binaries
-from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 _PATIENCE_S: Final = 60

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from gangs import job
 
-from musterctl.kind import engine
+from musterctl.kind import image
 from musterctl.plane.machine import LocalError
 
 pytestmark = pytest.mark.plane
@@ -22,7 +22,7 @@ NAME = "kind-test"
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A home of its own for the cluster, which is deleted afterwards; skips where no cluster can be made."""
     try:
-        engine.find()
+        image.find()
     except LocalError as error:
         pytest.skip(f"kind needs a container engine: {error}")
     if shutil.which("kind") is None:

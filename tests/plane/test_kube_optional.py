@@ -12,8 +12,8 @@ from muster.api.volcano.topology import TOPOLOGIES, Topology
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound, TooManyRequests
 from muster.kube.optional import OptionalReflector
-from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

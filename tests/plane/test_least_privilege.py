@@ -17,8 +17,8 @@ from told import told as told_by
 from extender.planner.configuration.tables import defaults
 from muster.api.kubernetes.core import NAMESPACES, SECRETS
 from musterctl.chart import roles
-from musterctl.plane.components import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 
 pytestmark = pytest.mark.plane
 OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER)

@@ -14,8 +14,8 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden
-from musterctl.plane.components import CONTROLLER, WEBHOOK
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import CONTROLLER, WEBHOOK
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -9,8 +9,8 @@ from gangs import metric
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.names import MARKERS
 from muster.api.volcano.batch import JOBS
-from musterctl.plane.components import COMPONENTS, MUSTER_SCHEDULER
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import COMPONENTS, MUSTER_SCHEDULER
 
 pytestmark = pytest.mark.plane
 

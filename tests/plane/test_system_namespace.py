@@ -11,8 +11,8 @@ from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import COMPONENTS
 
 pytestmark = pytest.mark.plane
 

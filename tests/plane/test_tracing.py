@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from muster.api.volcano.batch import JOBS
 from muster.process.tracing import ROOT, root_id, trace_id
-from musterctl.plane.components import CONTROLLER, EXTENDER, WEBHOOK
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import CONTROLLER, EXTENDER, WEBHOOK
 
 pytestmark = pytest.mark.plane
 WANTED = {

@@ -12,7 +12,7 @@ from muster.api.kubeflow.trainer import CONTROLLER, TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.plane.components import API_SERVER, ETCD
+from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 

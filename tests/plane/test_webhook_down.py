@@ -10,7 +10,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane.components import API_SERVER, ETCD
+from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from certs.authority import Authority
 from muster.api.kubernetes.core import NODES, PODS
-from musterctl.plane import components
+from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
@@ -37,15 +37,15 @@ class Cluster:
         pki = Pki(root)
         self.plane = Plane(
             root,
-            set(components.COMPONENTS) - {components.KWOK},
+            set(state.COMPONENTS) - {state.KWOK},
             bound=True,
             arguments={
-                components.API_SERVER: [
+                state.API_SERVER: [
                     f"--kubelet-client-certificate={pki.cert_file(_CLIENT)}",
                     f"--kubelet-client-key={pki.key_file(_CLIENT)}",
                     "--kubelet-preferred-address-types=InternalIP",
                 ],
-                components.CONTROLLER_MANAGER: [f"--node-monitor-grace-period={GRACE_S}s"],
+                state.CONTROLLER_MANAGER: [f"--node-monitor-grace-period={GRACE_S}s"],
             },
         )
         pki.ensure()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from musterctl import metricspage
-from musterctl.chart.values import leaves, schema
+from musterctl import facts
+from musterctl.chart.generated import leaves, schema
 
 ROOT = Path(__file__).parents[3]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -71,7 +71,7 @@ def source_words() -> frozenset[str]:
 @cache
 def known_metrics() -> dict[str, set[str]]:
     """Metric → its labels."""
-    return {each.name: set(each.labels) for package in metricspage.PACKAGES for each in metricspage.metrics(package)}
+    return {each.name: set(each.labels) for package in facts.PACKAGES for each in facts.metrics(package)}
 
 
 def metrics(text: str) -> Iterator[tuple[str, set[str]]]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from musterctl.metricspage import PACKAGES, ROOT, metrics
+from musterctl.facts import PACKAGES, ROOT, metrics
 
 EVERY = [metric for package in PACKAGES for metric in metrics(package)]
 TIMES = ("_seconds", "_timestamp_seconds")

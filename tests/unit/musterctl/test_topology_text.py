@@ -15,7 +15,7 @@ from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec
 from musterctl.app import main
-from musterctl.output.topology import NONE_LINES, ranks_words, topology_lines
+from musterctl.output.report import NONE_LINES, ranks_words, topology_lines
 
 ZONE = "topology.kubernetes.io/zone"
 WORKER = {"cpu": 1, "nvidia.com/gpu": 8}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from extender.planner.state.feed import FEED
-from musterctl.chart import roles, values
+from musterctl.chart import generated, roles
 from musterctl.chart.files import CHART, FILES, document, policies
 from musterctl.plane import rights
 
@@ -22,7 +22,7 @@ SUFFIXES = ("_bucket", "_count", "_sum", "_total")
 def test_values_are_what_the_schema_says() -> None:
     """Each has a description that is a sentence, and the default that users see."""
     written = yaml.safe_load((CHART / "values.yaml").read_text())
-    for path, node in values.leaves(values.schema()):
+    for path, node in generated.leaves(generated.schema()):
         found: Any = written
         for name in path.split("."):
             found = found[name]
@@ -41,7 +41,7 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def test_names_that_do_not_exist_are_refused() -> None:
     """Everywhere: a value with a slip of the pen would have no effect."""
-    assert all(node["additionalProperties"] is False for node in nodes(values.schema()))
+    assert all(node["additionalProperties"] is False for node in nodes(generated.schema()))
 
 
 def metrics() -> set[str]:

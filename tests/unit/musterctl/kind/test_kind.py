@@ -14,8 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from musterctl.app import main
-from musterctl.kind.cluster import KindCluster, image_values
-from musterctl.kind.configuration import Wish, configuration
+from musterctl.kind.cluster import KindCluster, Wish, configuration, image_values
 from musterctl.plane.machine import LocalError
 
 CLUSTER_FIELDS = {"kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig"}

@@ -14,7 +14,7 @@ from muster.api import names
 from muster.process.tls import Files, ServerTLS
 from musterctl.app import main
 from musterctl.commands.up import plane_of
-from musterctl.plane import components, install, machine, scheduler_config, state
+from musterctl.plane import install, machine, scheduler_config, state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import ExtenderAt
@@ -28,7 +28,7 @@ def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     folder = state.folder_of("one")
     assert state.load(folder) is None
-    created = state.create(folder, Options(nodes=3, webhook_port=12_345), components.COMPONENTS)
+    created = state.create(folder, Options(nodes=3, webhook_port=12_345), state.COMPONENTS)
     assert state.load(folder) == created
     assert created.ports["webhook"] == 12_345
     assert state.names() == ["one"]
