@@ -31,7 +31,7 @@ from muster.api.kubernetes.authorization import (
 from muster.api.kubernetes.core import PODS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
-from webhook import deadline
+from webhook import review
 
 _TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 _PODS_REMEMBERED_S = 20.0
@@ -81,7 +81,7 @@ class ServerDryRuns:
 
     @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
-        self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=deadline.within(_TIMEOUT_S))
+        self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
 
 
 class ServerRights:
@@ -103,4 +103,4 @@ class ServerRights:
     @cachedmethod(attrgetter("_known"), _spec_key, attrgetter("_lock"))
     def _review(self, spec: SubjectAccessReviewSpec) -> bool:
         asked = SubjectAccessReview(spec=spec)
-        return self._client.create(SUBJECT_ACCESS_REVIEWS, asked, timeout_s=deadline.within(_TIMEOUT_S)).status.allowed
+        return self._client.create(SUBJECT_ACCESS_REVIEWS, asked, timeout_s=review.time_left(_TIMEOUT_S)).status.allowed

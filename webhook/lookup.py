@@ -32,7 +32,7 @@ from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.workloads.table import CONTROLLERS
-from webhook import deadline
+from webhook import review
 from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights
 
 T = TypeVar("T", bound=Object)
@@ -119,7 +119,7 @@ class Cached(Generic[T]):
 
     def live(self, name: str, namespace: str = "") -> T | None:
         """Return the object as the API server has it now."""
-        timeout_s = deadline.within(_LIVE_TIMEOUT_S)
+        timeout_s = review.time_left(_LIVE_TIMEOUT_S)
         try:
             return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
         except NotFound:

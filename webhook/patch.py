@@ -1,10 +1,31 @@
-"""JSON patches (RFC 6902) built operation by operation: hundreds of times cheaper than comparing documents."""
+"""JSON whose shape was not checked yet: reading it, and patches of it (RFC 6902), built operation by operation.
 
-from collections.abc import Mapping
+That is hundreds of times cheaper than comparing documents. A value of another shape counts as missing: next, the API
+server refuses it with every wrong field.
+"""
+
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from webhook.objects.documents import find
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a JSON object as it is, anything else as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def find(document: Any, path: Collection[str | int]) -> Any:
+    """Return the value at a path of member names and list indexes; None if it is missing."""
+    value = document
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return value
+
 
 Operation = dict[str, Any]
 Part = str | int

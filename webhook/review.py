@@ -3,10 +3,17 @@
 A body that is not a review is a `BadReviewError`, to which the API server applies the failure policy (Fail). A handler
 that fails is answered with `allowed: false`: the webhook fails closed, and the reason stands in its log, not its
 answer.
+
+A review has the time that its URL gives it: a later answer is of no use, as the client has its error, and look-ups for
+it would take the time of the next review.
 """
 
+import re
+import time
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self, TypeVar
@@ -22,6 +29,7 @@ from muster.api.kubernetes.admission import (
     StatusCause,
     StatusDetails,
 )
+from muster.kube.errors import Unreachable
 from webhook.patch import Operation, Patch, Why
 
 T = TypeVar("T")
@@ -29,6 +37,12 @@ T = TypeVar("T")
 MAX_BODY_BYTES = 3 * 1024 * 1024
 CONTENT_TYPE = "application/json"
 API_VERSION = "admission.k8s.io/v1"
+DEFAULT_S = 10.0
+MARGIN_S = 0.5
+"""Kept back for the answer itself."""
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
+_end: ContextVar[float] = ContextVar("end of the review")
 
 _REVIEW = msgspec.json.Decoder(AdmissionReview)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
@@ -126,3 +140,24 @@ def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
 
 def _encode(response: AdmissionResponse) -> bytes:
     return msgspec.json.encode(AdmissionReview(response=response))
+
+
+@contextmanager
+def deadline(query: str) -> Iterator[None]:
+    """Set the end of a review while it lasts, from the query of its URL (`timeout=10s`)."""
+    match = _TIMEOUT.search(query)
+    given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
+    token = _end.set(time.monotonic() + min(given, DEFAULT_S))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def time_left(longest_s: float) -> float:
+    """Return the timeout of a look-up, at most `longest_s`; raises Unreachable when no time is left for one."""
+    end = _end.get(None)
+    left = longest_s if end is None else end - time.monotonic() - MARGIN_S
+    if left <= 0:
+        raise Unreachable("no time is left for a look-up", where="review")
+    return min(left, longest_s)

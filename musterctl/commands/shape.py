@@ -15,8 +15,7 @@ from musterctl.manifests.documents import YAMLLine, documents, yaml_lines
 from musterctl.options import admission_config_option, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
-from webhook.offline.admission import Admitted, OfflineAdmission
-from webhook.offline.consequences import admit_all
+from webhook.offline.admission import Admitted, OfflineAdmission, admit_all
 from webhook.offline.lookups import Documents
 from webhook.patch import Why
 

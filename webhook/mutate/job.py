@@ -18,8 +18,7 @@ from webhook.mutate.reapply import Reapply, keep_record, remember, restore
 from webhook.mutate.resourcegroup import assign_groups, group_of_template
 from webhook.mutate.scheduling import mark
 from webhook.objects.canonical import same
-from webhook.objects.documents import find
-from webhook.patch import Patch, Why
+from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 JSON = dict[str, Any]

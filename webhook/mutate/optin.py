@@ -24,8 +24,7 @@ from muster.api.muster.gang import gang_of
 from muster.api.volcano.batch import Job
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
-from webhook.objects.documents import find
-from webhook.patch import Patch, Why
+from webhook.patch import Patch, Why, find
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
 """Kinds each of whose pods belongs to one node, so that no place has to be found for it."""

@@ -17,14 +17,12 @@ from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces
 from webhook.mutate import optin
-from webhook.mutate.gpus import share_gpus
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
-from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler
+from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
-from webhook.objects.known_keys import unknown_keys
-from webhook.objects.names import unknown_queue
+from webhook.objects.names import unknown_keys, unknown_queue
 from webhook.review import Handler, Verdict, generic
 
 

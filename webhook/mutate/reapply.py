@@ -19,8 +19,7 @@ from muster.api import names
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import task_name
 from webhook.objects.canonical import canonical
-from webhook.objects.documents import find
-from webhook.patch import UNSAID, Part, Patch, Why
+from webhook.patch import UNSAID, Part, Patch, Why, find
 
 _ALWAYS = ("spec", "minAvailable")
 """A Job without it would be a gang that may start in part."""

@@ -6,12 +6,16 @@ Volcano's annotation. Muster lifts the gates when it pins the pod.
 *Markers* are resources: a scheduler that is shared with the cluster asks Muster only about pods that request them. Only
 a container's resources can carry them, so one container gets a limit of 1 for each, of which the API server makes a
 request. kube-scheduler is configured to ignore them when it looks for room.
+
+A pod that shares GPUs learns which from variables that refer to annotations, which Muster writes with the binding: that
+is before kubelet starts a container. Volcano's resource of GPU memory needs none: its device plugin sets them.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import names
+from muster.api.fields import FieldError
 from muster.api.muster.gang import gang_of
 from muster.workloads.worlds import group_name
 from webhook.mutate.optin import OptIn
@@ -87,3 +91,35 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
     if review.group and review.assigned_scheduler:
         why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"
     review.warnings.append(f"{what} has no effect, because {why}")
+
+
+GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
+"""Variable of the container → the annotation that holds its value."""
+
+
+def share_gpus(review: PodReview) -> None:
+    """Add the variables to the container that uses the GPUs: the one that an annotation names, else the first."""
+    annotations = review.meta.annotations
+    asked = next((key for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if key in annotations), "")
+    if not asked or review.scheduler not in names.SCHEDULERS:
+        return
+    wanted = annotations.get(names.GPU_CONTAINER)
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(review.spec.get(kind) or []):
+            if wanted in {None, container.get("name")}:
+                _add_variables(review, kind, index, container, asked)
+                return
+
+
+def _add_variables(review: PodReview, kind: str, index: int, container: dict[str, Any], asked: str) -> None:
+    given = {variable.get("name"): (number, variable) for number, variable in enumerate(container.get("env") or [])}
+    for name, annotation in GPU_VARIABLES.items():
+        source = {"fieldPath": f"metadata.annotations['{annotation}']"}
+        number, known = given.get(name, (0, None))
+        if known is None:
+            why = Why("the container learns which GPUs it shares", f"annotation {asked}")
+            value = {"name": name, "valueFrom": {"fieldRef": source}}
+            review.patch.append("spec", kind, index, "env", value=value, why=why)
+        elif ((known.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") != source["fieldPath"]:
+            message = f"must be left out: Muster sets it, as the annotation {asked} asks for a part of a GPU"
+            review.errors.append(FieldError(f"spec.{kind}[{index}].env[{number}].name", message, name))

@@ -13,8 +13,7 @@ from muster.workloads.kind import Path, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
-from webhook.objects.documents import find, mapping
-from webhook.patch import Patch, Why
+from webhook.patch import Patch, Why, find, mapping
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]

@@ -1,15 +1,28 @@
-"""Validation of pods of Muster's schedulers: disruption budget, topology, part of a GPU, resource names."""
+"""Validation of pods of Muster's schedulers, and the checks that pod templates of every kind share.
+
+They are about disruption budgets, parts of GPUs, topology, resource names and frameworks.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec.json import Decoder
 
+from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Pod
 from muster.api.limits import RESOURCES
+from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TOPOLOGY_GROUP
 from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names
 from muster.resources.topology import mistakes
+from muster.runtime.framework import Framework
+from muster.runtime.settings import from_annotations
+from muster.runtime.workload import describe, template_of
+from muster.workloads.adapter import Adapter
 from webhook.review import Verdict, decode
-from webhook.validate.podtemplate import check_budgets
 
 _POD = Decoder(Pod)
 
@@ -29,3 +42,75 @@ def review(request: AdmissionRequest) -> Verdict:
             *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),
         ]
     )
+
+
+_BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
+"""Annotations of each template, their path, and the number of its pods, None where it is unknown."""
+
+
+def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:
+    """Check Volcano's disruption budgets; a pod has `one` at most, while a Job may name both for its pods."""
+    for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE):
+        if key in annotations and not _BUDGET.fullmatch(annotations[key]):
+            yield FieldError(f"{path}[{key}]", _not_a_budget(key, annotations[key]), annotations[key])
+    if one and JDB_MIN_AVAILABLE in annotations and JDB_MAX_UNAVAILABLE in annotations:
+        both = f"<[{JDB_MIN_AVAILABLE} {JDB_MAX_UNAVAILABLE}]>"
+        message = f"not allow configure multiple annotations {both} at same time; keep one of them"
+        yield FieldError(f"{path}[{JDB_MAX_UNAVAILABLE}]", message, annotations[JDB_MAX_UNAVAILABLE])
+
+
+def _not_a_budget(key: str, value: str) -> str:
+    """Return Volcano's phrase, which tools look for, and the values that are allowed."""
+    shown = f"invalid value <{json.dumps(value)}> for {key}"
+    if _INTEGER.fullmatch(value):
+        return f"{shown}, it must be a positive integer, or a percentage from 1% to 99%"
+    return f"{shown}, it must be a valid percentage which between 1% ~ 99%, or a number of pods greater than 0"
+
+
+def check_gpus(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Check the parts of GPUs that the template at `path` asks for."""
+    spec, _, annotations = template_of(template)
+    yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
+
+
+def check_framework(
+    template: Mapping[str, Any], path: str, adapter: Adapter, annotations: Mapping[str, str], framework: Framework
+) -> Findings:
+    """Check settings and reserved variables of the labelled template at `path`; `annotations` are the workload's."""
+    findings = Findings()
+    spec, labels, own = template_of(template)
+    settings = from_annotations((f"{path}.metadata.annotations", own), ("metadata.annotations", annotations))
+    try:
+        info = describe(labels[FRAMEWORK], adapter, spec, path=f"{path}.spec", settings=settings)
+    except InvalidFieldError as error:
+        findings.errors.append(error.error)
+    else:
+        findings.add(framework.validate(info))
+    return findings
+
+
+def check_topology(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
+    """Check topology annotations of a workload and of all its templates."""
+    yield from mistakes(workload, "metadata.annotations")
+    for annotations, path, pods in templates:
+        yield from mistakes(annotations, path, pods)
+    for key in TOPOLOGY_GROUP:
+        yield from _incomplete_groups(key, templates)
+
+
+def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:
+    """Refuse topology groups other than a leader and its workers: two pod sets, one of them of one pod (Kueue)."""
+    groups: dict[str, list[tuple[str, int | None]]] = {}
+    for annotations, path, pods in templates:
+        if key in annotations:
+            groups.setdefault(annotations[key], []).append((f"{path}[{key}]", pods))
+    for name, found in groups.items():
+        counts = [pods for _, pods in found]
+        known = None not in counts
+        if len(found) != 2 or (known and 1 not in counts):  # noqa: PLR2004 - a leader and its workers
+            have = f"{len(found)} of them" + (f", of {', '.join(map(str, counts))} pods" if known else "")
+            message = f"must be on two pod templates, one of them of one pod: a leader and its workers; it is on {have}"
+            yield FieldError(found[0][0], message, name)

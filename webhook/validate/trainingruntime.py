@@ -27,7 +27,7 @@ from muster.runtime.plugins.jobset_fields import claim_names, mounted_names, unm
 from muster.runtime.plugins.pod_groups import together
 from muster.runtime.train_job import Target, describe
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.podtemplate import check_gpus
+from webhook.validate.pod import check_gpus
 from webhook.validate.trainjob import deprecation
 
 CONTAINERS: Mapping[str, str] = {

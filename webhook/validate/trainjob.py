@@ -27,8 +27,7 @@ from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job, pod_template
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, Runtime
-from webhook.objects.known_keys import unknown_keys
-from webhook.objects.names import MAX_LABEL, unusable_queue
+from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 

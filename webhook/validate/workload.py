@@ -23,11 +23,10 @@ from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_t
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.lookup import Queues
-from webhook.objects.documents import mapping
-from webhook.objects.known_keys import unknown_keys
-from webhook.objects.names import unknown_framework, unusable_queue
+from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
+from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.podtemplate import check_framework, check_gpus, check_topology
+from webhook.validate.pod import check_framework, check_gpus, check_topology
 
 JSON = dict[str, Any]
 

@@ -10,7 +10,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.authorization import ResourceAttributes, SubjectAccessReview
 from muster.kube.errors import Unreachable
-from webhook import deadline
+from webhook import review
 from webhook.apiserver import ServerRights
 from webhook.validate import command
 
@@ -129,8 +129,8 @@ def test_within_the_time_of_the_review() -> None:
     """It is not asked for longer than the review lasts, nor when no time is left: then the Command is refused."""
     api = Authorizer()
     rights = ServerRights(api)  # type: ignore[arg-type] # all that is needed of a client
-    with deadline.of("timeout=2s"):
+    with review.deadline("timeout=2s"):
         rights.allows(ANNE, MAY_QUEUE)
     assert api.timeouts_s == [pytest.approx(1.5, abs=0.2)]
-    with deadline.of("timeout=400ms"), pytest.raises(Unreachable):
+    with review.deadline("timeout=400ms"), pytest.raises(Unreachable):
         rights.allows(ANNE, MAY_JOB)

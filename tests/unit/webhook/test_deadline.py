@@ -3,13 +3,13 @@
 import pytest
 
 from muster.kube.errors import Unreachable
-from webhook import deadline
+from webhook import review
 
 
 def left(timeout: str, longest_s: float = 4.0) -> float:
     """How long a look-up may take in a review with this parameter."""
-    with deadline.of(f"dryRun=x&timeout={timeout}&a=b"):
-        return deadline.within(longest_s)
+    with review.deadline(f"dryRun=x&timeout={timeout}&a=b"):
+        return review.time_left(longest_s)
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [("10s", 4), ("3s", 2.5), ("900ms", 0.4), ("1m", 4), ("30s", 4)])
@@ -32,7 +32,7 @@ def test_no_time_left() -> None:
 
 def test_outside_of_a_review() -> None:
     """Before a review and after it there is no deadline."""
-    assert deadline.within(4.0) == 4.0
-    with deadline.of("timeout=1s"):
-        assert deadline.within(4.0) < 1.0
-    assert deadline.within(4.0) == 4.0
+    assert review.time_left(4.0) == 4.0
+    with review.deadline("timeout=1s"):
+        assert review.time_left(4.0) < 1.0
+    assert review.time_left(4.0) == 4.0

@@ -221,7 +221,7 @@ def client() -> Iterator[FlaskClient]:
     world = lookups(owners=owners, namespaces=namespaces, runtimes=RuntimeWorld(*SHIPPED))
     with pytest.MonkeyPatch.context() as patch:
         silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
-        patch.setattr("webhook.dispatch.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
+        patch.setattr("webhook.app.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
         yield create_app(routes(world, registry.framework(), marks=True, groups=GROUPS)).test_client()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.objects.known_keys import unknown_keys
+from webhook.objects.names import unknown_keys
 
 
 @pytest.mark.parametrize("text", ["30s", "1h30m", "0.5s"])

@@ -10,8 +10,7 @@ from muster.runtime import registry
 from muster.workloads.batch_job import job_pods
 from muster.workloads.sample import SamplePod
 from webhook.config import ResourceGroup
-from webhook.offline.admission import OfflineAdmission
-from webhook.offline.consequences import admit_all
+from webhook.offline.admission import OfflineAdmission, admit_all
 from webhook.offline.lookups import Documents
 
 FRAMEWORK = registry.framework()
@@ -113,7 +112,7 @@ def test_pods_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: JSON) -> Iterator[SamplePod]:
         raise ValueError("no such plugin")
 
-    monkeypatch.setattr("webhook.offline.consequences.sample_pods", broken)
+    monkeypatch.setattr("webhook.offline.admission.sample_pods", broken)
     job = indexed_job(labels=BOTH)
     fine, refused = admit_all(admission(job), [job])
     assert not fine.errors

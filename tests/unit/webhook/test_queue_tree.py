@@ -7,8 +7,7 @@ import pytest
 from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, apply, request
 
 from muster.api.volcano.scheduling import Queue
-from webhook.mutate import podgroup as mutate_podgroup
-from webhook.mutate import queue as mutate_queue
+from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
 HIERARCHY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
@@ -171,10 +170,10 @@ def test_what_the_root_has_is_fixed() -> None:
 )
 def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
     """Weight, reclaimable, and a path that begins at the root; a second time nothing changes."""
-    result = apply(given, mutate_queue.review(request(given)).patch)
+    result = apply(given, mutate_queues.review_queue(request(given)).patch)
     assert result["spec"] == spec
     assert result.get("metadata", {}).get("annotations", {}) == annotations
-    assert not mutate_queue.review(request(result)).patch
+    assert not mutate_queues.review_queue(request(result)).patch
 
 
 VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "train", "uid": "u"}
@@ -193,13 +192,13 @@ VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "trai
 )
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
     """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
-    verdict = mutate_podgroup.reviewer(NamespaceWorld())(request(group))
+    verdict = mutate_queues.reviewer(NamespaceWorld())(request(group))
     assert apply(group, verdict.patch)["spec"]["queue"] == expected
 
 
 def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
     """A controller makes most of them, and a gang in the default queue runs."""
-    assert mutate_podgroup.reviewer(DownWorld())(request({"spec": {"queue": "default"}})).outcome == "allowed"
+    assert mutate_queues.reviewer(DownWorld())(request({"spec": {"queue": "default"}})).outcome == "allowed"
 
 
 def test_amounts_of_a_pod_group() -> None:

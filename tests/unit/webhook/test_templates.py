@@ -13,7 +13,7 @@ from muster.api.kubernetes.authorization import ResourceAttributes
 from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
-from webhook import deadline
+from webhook import review
 from webhook.apiserver import ServerDryRuns
 from webhook.validate.volcano_job import job as validate_job
 from webhook.validate.volcano_job.templates import MAX_TRIED, check_templates, sample
@@ -35,7 +35,7 @@ class Verdicts:
     def attempt(self, pod: Mapping[str, Any], _namespace: str) -> APIError | None:
         """See webhook.apiserver.DryRuns."""
         self.asked.append(dict(pod))
-        self.left_s.append(deadline.within(100.0))
+        self.left_s.append(review.time_left(100.0))
         return self.verdicts.get(pod["metadata"]["generateName"].rstrip("-"))
 
 
@@ -131,7 +131,7 @@ def test_equal_templates_are_tried_once() -> None:
 def test_of_many_templates_the_first_are_tried() -> None:
     """Within the time of the review, which each of the threads knows; the others are warned of."""
     dry_runs = Verdicts(t3=Invalid("no"))
-    with deadline.of("timeout=3s"):
+    with review.deadline("timeout=3s"):
         found = check_templates(decoded(a_job(*map(template, map(str, range(400))))), "n", dry_runs)
     assert len(dry_runs.asked) == MAX_TRIED
     assert max(dry_runs.left_s) <= 2.5

@@ -7,7 +7,7 @@ from webhook_world import task, vcjob
 
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
-from webhook.validate.podtemplate import check_topology
+from webhook.validate.pod import check_topology
 from webhook.validate.volcano_job.tasks import check_pods_of_tasks
 
 KQ = "kueue.x-k8s.io/podset"

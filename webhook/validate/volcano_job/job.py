@@ -18,12 +18,10 @@ from muster.volcano.plugins import registry as plugins
 from webhook.apiserver import DryRuns, Rights
 from webhook.lookup import Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
-from webhook.objects.known_keys import unknown_keys
-from webhook.objects.names import unusable_queue
+from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
-from webhook.validate.podtemplate import check_budgets
-from webhook.validate.volcano_job.policies import check_policies
-from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_volumes
+from webhook.validate.pod import check_budgets
+from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_frameworks, check_pods_of_tasks, check_tasks
 from webhook.validate.volcano_job.templates import check_priority, check_templates
 

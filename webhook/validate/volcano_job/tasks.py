@@ -14,9 +14,9 @@ from muster.runtime.workload import template_of
 from muster.volcano.tasks import partition_minimum, total_replicas
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
+from webhook.validate.pod import check_budgets, check_framework, check_gpus, check_topology
 from webhook.validate.podgroup import check_network_topology
-from webhook.validate.podtemplate import check_budgets, check_framework, check_gpus, check_topology
-from webhook.validate.volcano_job.policies import check_policies
+from webhook.validate.volcano_job.spec import check_policies
 
 _MILLI = 1000
 _NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"

@@ -22,7 +22,7 @@ from muster.api.fields import FieldError, Findings, Reason
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.apiserver import DryRuns
-from webhook.objects.documents import mapping
+from webhook.patch import mapping
 
 log = structlog.get_logger()
 

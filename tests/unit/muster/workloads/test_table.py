@@ -21,7 +21,7 @@ from muster.workloads.kind import AskedPod, WorkloadKind, pod_templates
 from muster.workloads.kind import Path as TemplatePath
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, adapter_for, kind_of, source_of
-from webhook.offline.consequences import sample_pods
+from webhook.offline.admission import sample_pods
 from webhook.registration import configurations
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -1,16 +1,19 @@
-"""The queue of a namespace for its PodGroups that are in the default queue."""
+"""Defaults of a Queue, and of the queue of a PodGroup, written down so that all readers find the same values."""
 
 import msgspec
 
+from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
 from webhook.lookup import Namespaces
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
-from webhook.objects.documents import mapping
-from webhook.patch import Patch
+from webhook.patch import Patch, Why, mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
+
+_DEFAULT = Why("left out", "default")
+_ROOTED = Why("every path begins at the root", "default")
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
@@ -35,3 +38,22 @@ def reviewer(namespaces: Namespaces) -> Handler:
         return Verdict.of(patch)
 
     return review
+
+
+def review_queue(request: AdmissionRequest) -> Verdict:
+    """Fill in defaults on CREATE; an object without a Queue's shape is left to the API server's schema."""
+    try:
+        queue = generic(request.object)
+    except MalformedError:
+        return Verdict()
+    patch, spec = Patch(queue), mapping(queue.get("spec"))
+    annotations = mapping(mapping(queue.get("metadata")).get("annotations"))
+    if not spec.get("weight"):
+        patch.set("spec", "weight", value=1, why=_DEFAULT)
+    if spec.get("reclaimable") is None:
+        patch.set("spec", "reclaimable", value=True, why=_DEFAULT)
+    path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS, "")
+    if isinstance(path, str) and path and path.split("/")[0] != names.ROOT_QUEUE:
+        patch.set("metadata", "annotations", names.HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
+        patch.set("metadata", "annotations", names.HIERARCHY_WEIGHTS, value=f"1/{weights}", why=_ROOTED)
+    return Verdict.of(patch)
