@@ -9,7 +9,7 @@ from muster.kube.errors import APIError, ConfigurationError
 from musterctl.plane.machine import LocalError
 
 COMMANDS: Final = {
-    "up": "musterctl.commands.up:up",
+    "up": "musterctl.commands.plane:up",
     "status": "musterctl.commands.plane:status",
     "down": "musterctl.commands.plane:down",
     "kubectl": "musterctl.commands.plane:kubectl",

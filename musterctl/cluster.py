@@ -1,14 +1,20 @@
-"""The cluster or snapshot that a command looks at. `musterctl.options` has the options that choose it."""
+"""The cluster or snapshot that a command looks at, and its objects: named, read, created and sent Commands.
+
+`musterctl.options` has the options that choose a cluster. Names and messages follow kubectl's habits.
+"""
 
 import os
+import re
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
@@ -17,8 +23,11 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.extensions import DEFINITIONS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import Forbidden, NotFound
+from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
 from musterctl.kind import cluster as kind
 from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state
@@ -117,3 +126,138 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
         raise click.ClickException(
             f"the cluster at {client.server} does not know {plural}: is Muster installed there?"
         ) from error
+
+
+JSON = dict[str, Any]
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
+
+
+class Failed(click.ClickException):
+    """A command that failed for one object; it may succeed for others."""
+
+
+def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
+    """Return a client, and the namespace: the given one, else that of the kubeconfig's context."""
+    if namespace and not _NAME.fullmatch(namespace):
+        raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
+    client = where.client()
+    return client, namespace or client.namespace
+
+
+def whole(resource: Resource[Any]) -> Resource[JSON]:
+    """Return the same kind with objects as plain JSON."""
+    return replace(resource, type=dict[str, Any])
+
+
+def reference(resource: Resource[Any], name: str) -> str:
+    """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
+    return f"{resource.kind.lower()}.{resource.group}/{name}" if resource.group else f"{resource.kind.lower()}/{name}"
+
+
+def name_of(resource: Resource[Any], text: str) -> str:
+    """Return a name that is given alone, or as `-o name` prints it. UsageError for others: an empty one means all."""
+    name = text.removeprefix(reference(resource, ""))
+    if not _NAME.fullmatch(name):
+        raise click.UsageError(
+            f"{text!r} cannot be the name of a {resource.kind}: that is lower-case letters, digits, - and ."
+        )
+    return name
+
+
+def get(client: Client, resource: Resource[Any], name: str, namespace: str | None = None) -> JSON:
+    """Return one object as plain JSON; Failed if it does not exist."""
+    with failing_as("read", client, resource, name, namespace):
+        return client.get(whole(resource), name, namespace)
+
+
+def create(client: Client, resource: Resource[Any], content: JSON, namespace: str | None = None) -> JSON:
+    """Create an object, in which unknown fields are errors, and print its name."""
+    metadata = content.get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+    with failing_as("create", client, resource, name, namespace):
+        made = client.create(whole(resource), content, namespace, strict=True)
+    click.echo(f"{reference(resource, made['metadata']['name'])} created")
+    return made
+
+
+def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
+    """Act on each thing and show failures; the command ends with 1 after the last if there were any."""
+    failed = False
+    for thing in things:
+        try:
+            action(thing)
+        except Failed as error:
+            error.show()
+            failed = True
+    if failed:
+        sys.exit(1)
+
+
+@contextmanager
+def failing_as(
+    verb: str, client: Client, resource: Resource[Any], name: str = "", namespace: str | None = None
+) -> Iterator[None]:
+    """Turn an error into a message that names its object or kind: "cannot create job.batch.volcano.sh/train: ..."."""
+    try:
+        with known(client, resource):
+            yield
+    except (Unreachable, Unauthorized):
+        raise  # not about this object
+    except APIError as error:
+        target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
+        if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
+            raise Failed(f"there is no {target}{f' in namespace {namespace}' if namespace else ''}") from error
+        raise Failed(f"cannot {verb} {target}: {error.message}") from error
+
+
+class _Kind(msgspec.Struct):
+    """One kind in the API server's discovery."""
+
+    name: str
+    kind: str
+    namespaced: bool
+
+
+class _Kinds(msgspec.Struct):
+    resources: list[_Kind] = []
+
+
+def kind_of(client: Client, content: JSON) -> Resource[Any]:
+    """Return the kind of an object, from discovery for foreign kinds; Failed if the API server does not serve it."""
+    api_version, kind = str(content.get("apiVersion")), str(content.get("kind"))
+    if (api_version, kind) in _OURS:
+        return _OURS[api_version, kind]
+    group, slash, version = api_version.rpartition("/")
+    try:
+        answer = client.request("GET", f"/apis/{api_version}" if slash else f"/api/{api_version}")
+        there = msgspec.json.decode(answer, type=_Kinds).resources
+    except NotFound:
+        there = []
+    for each in there:
+        if each.kind == kind and "/" not in each.name:
+            return Resource(group, version, each.name, kind, dict[str, Any], namespaced=each.namespaced)
+    raise Failed(
+        f"the cluster at {client.server} does not know the kind {kind} of {api_version}: "
+        "is what serves it installed there?"
+    )
+
+
+def send(action: str, resource: Resource[Any], texts: Iterable[str], namespace: str | None, where: Where) -> None:
+    """Create a Command for each object, which must exist; one for an object in a namespace is deleted with it."""
+    wanted = [name_of(resource, text) for text in texts]
+    client, space = connect_in(namespace, where)
+
+    def ask(name: str) -> None:
+        uid = get(client, resource, name, space if resource.namespaced else None)["metadata"]["uid"]
+        target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
+        metadata: dict[str, Any] = {"generateName": f"{name}-{action.lower()}-"}
+        if resource.namespaced:
+            metadata["ownerReferences"] = [target]
+        command = {"metadata": metadata, "action": action, "target": target}
+        with failing_as(f"ask for {action} of", client, resource, name), known(client, COMMANDS):
+            client.create(COMMANDS, command, space, strict=True)
+        click.echo(f"{reference(resource, name)}: {action} asked for")
+
+    for_each(wanted, ask)

@@ -86,14 +86,8 @@ _SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
-    (
-        "is-for-any-node",
-        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})",
-    ),
-    (
-        "scheduler-is-open",
-        f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
-    ),
+    ("is-for-any-node", f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})"),
+    ("scheduler-is-open", f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}"),
 )
 
 OPTS_IN: Final = (("asks-for-muster", _LABELLED),)

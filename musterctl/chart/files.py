@@ -1,18 +1,21 @@
-"""The chart's files: where they are, the manifests in them that `muster up` installs too, and helm for the whole."""
+"""The chart's files: the manifests in them that `muster up` installs too, kube-scheduler's configurations, and helm.
+
+Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each
+connection, but the authorities of the extender's only when it starts.
+"""
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple
 
 import yaml
 
-from muster.api.names import SYSTEM_NAMESPACE
+from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.chart import CHART
 from musterctl.plane import binaries
 from musterctl.plane.machine import LocalError
 
-__all__ = ["CHART", "CRDS", "FILES", "RUNTIMES", "document", "manifests", "policies"]
 FILES: Final = CHART / "files"
 CRDS: Final = FILES / "crds"
 RUNTIMES: Final = CHART / "runtimes"
@@ -72,3 +75,51 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
     """Of the namespace: it may enforce `restricted` unless pods need the node's network."""
     return {"name": namespace} | ({} if "hostNetwork: true" in manifests else {"labels": RESTRICTED})
+
+
+DEFAULT_EXTENDER_PORT: Final = 8090
+DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
+"""The folder of `ExtenderAt` in the chart's kube-scheduler."""
+
+
+class ExtenderAt(NamedTuple):
+    """The address of the extender for kube-scheduler; with an https URL it needs the files and the name, too."""
+
+    url: str = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
+    """By default the port where the extender is when the plane runs no scheduler and nothing else was said."""
+    folder: str = DEFAULT_TLS_FOLDER
+    """Has kube-scheduler's client certificate (client.crt, client.key), and the extender's authorities (ca.crt)."""
+    server_name: str = EXTENDER_HOST
+    """A name in the extender's certificate."""
+
+
+_ON_LOOPBACK: Final = ExtenderAt()
+
+
+def kube_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK, shared: bool = False) -> dict[str, Any]:
+    """Return the configuration of Muster's kube-scheduler; an empty kubeconfig means in-cluster.
+
+    `shared`: that of a cluster's own scheduler, which asks Muster about marked pods, and about no others.
+    """
+    config: dict[str, Any] = document(FILES / f"kube-scheduler{'-shared' if shared else ''}.yaml")
+    config["clientConnection"]["kubeconfig"] = kubeconfig
+    for entry in config["extenders"]:
+        entry |= {"urlPrefix": extender.url.rstrip("/"), **_tls(extender)}
+    return config
+
+
+def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
+    """Return the configuration of a cluster's own kube-scheduler without Muster, alone on its machine."""
+    config = kube_scheduler(kubeconfig=kubeconfig, shared=True)
+    kept = {name: config[name] for name in ("apiVersion", "kind", "clientConnection")}
+    return {**kept, "leaderElection": {"leaderElect": False}}
+
+
+def _tls(extender: ExtenderAt) -> dict[str, Any]:
+    """The certificates of an entry, as files: kube-scheduler never reads data again that stands in the entry."""
+    if not extender.url.startswith("https://"):
+        return {}
+    folder = PurePosixPath(extender.folder)
+    files = {"certFile": "client.crt", "keyFile": "client.key", "caFile": "ca.crt"}
+    config = {name: str(folder / file) for name, file in files.items()}
+    return {"enableHTTPS": True, "tlsConfig": {"serverName": extender.server_name, **config}}

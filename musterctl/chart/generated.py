@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from musterctl.chart.files import CHART
+from muster.chart import CHART
 from musterctl.chart.roles import CONTROLLER, EXTENDER, LEVELS, SCHEDULER, WEBHOOK, Rule, tables, user_rules
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup

@@ -16,8 +16,7 @@ from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONF
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from musterctl.cluster import Where
-from musterctl.objects import Failed, failing_as
+from musterctl.cluster import Failed, Where, failing_as
 from musterctl.options import where_options
 from musterctl.output.report import print_json
 

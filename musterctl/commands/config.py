@@ -11,11 +11,12 @@ from extender.planner.cycle import report_of
 from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.process.settings import SettingsError
 from musterctl import settings
+from musterctl.chart import files
+from musterctl.chart.files import ExtenderAt
 from musterctl.chart.files import render as rendered
 from musterctl.options import name_option
-from musterctl.plane import scheduler_config, state
+from musterctl.plane import state
 from musterctl.plane.pki import Pki
-from musterctl.plane.scheduler_config import ExtenderAt
 
 
 @click.group()
@@ -28,7 +29,7 @@ def config() -> None:
 @click.option(
     "--extender-tls-folder",
     help="For an https URL: folder of client.crt, client.key and ca.crt for kube-scheduler."
-    f" [default: the plane's, else {scheduler_config.DEFAULT_TLS_FOLDER}]",
+    f" [default: the plane's, else {files.DEFAULT_TLS_FOLDER}]",
 )
 @click.option(
     "--extender-server-name",
@@ -61,8 +62,10 @@ def scheduler(
         at = at._replace(url=extender_url)
     if extender_tls_folder is not None:
         at = at._replace(folder=extender_tls_folder)
-    make = scheduler_config.shared_scheduler if shared else scheduler_config.muster_scheduler
-    click.echo(yaml.safe_dump(make(kubeconfig=kubeconfig, extender=at), sort_keys=False), nl=False)
+    click.echo(
+        yaml.safe_dump(files.kube_scheduler(kubeconfig=kubeconfig, extender=at, shared=shared), sort_keys=False),
+        nl=False,
+    )
 
 
 @config.command()

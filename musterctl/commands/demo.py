@@ -185,7 +185,7 @@ def _second_waits(rows: dict[str, Row]) -> str:
 @click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
 def demo(*, name: str, keep: bool) -> None:
     """Shows a gang from submission to completion on a local plane."""
-    from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
+    from musterctl.commands.plane import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
     console = Console()
     plane = plane_of(name)

@@ -26,13 +26,7 @@ from musterctl.output.report import NONE_LINES, print_json, print_lines, topolog
 @recovery_option
 @report_options
 def explain(
-    *,
-    kind: str,
-    object_name: str,
-    namespace: str,
-    recovery_s: float,
-    output: str,
-    read: Callable[[], ClusterDump],
+    *, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Callable[[], ClusterDump]
 ) -> None:
     """Explains why a job, gang or pod is where it is.
 

@@ -7,10 +7,21 @@ import click
 
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
-from musterctl.cluster import Where
+from musterctl.cluster import (
+    JSON,
+    Where,
+    connect_in,
+    create,
+    failing_as,
+    for_each,
+    get,
+    kind_of,
+    name_of,
+    reference,
+    send,
+)
 from musterctl.commands.jobview import view_lines
 from musterctl.manifests.documents import documents
-from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference, send
 from musterctl.options import (
     WithCommand,
     all_namespaces_option,

@@ -8,7 +8,7 @@ from muster.api.kubernetes.pod_problems import deletion_began, problem
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from musterctl.objects import JSON
+from musterctl.cluster import JSON
 from musterctl.output.listing import age, since
 
 _COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

@@ -11,9 +11,8 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl.cluster import Where, known
+from musterctl.cluster import JSON, Where, create, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
-from musterctl.objects import JSON, create, get, name_of, send
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
 from musterctl.output.listing import (
     Column,

@@ -19,9 +19,8 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound, Unreachable
 from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
-from musterctl.cluster import Where, known
+from musterctl.cluster import Where, connect_in, create, known, name_of
 from musterctl.commands import trainfile
-from musterctl.objects import connect_in, create, name_of
 from musterctl.options import WithCommand, namespace_option, where_options
 from musterctl.output.listing import show_object
 

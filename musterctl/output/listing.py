@@ -16,8 +16,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
+from musterctl.cluster import JSON, failing_as, reference, whole
 from musterctl.manifests.documents import as_yaml
-from musterctl.objects import JSON, failing_as, reference, whole
 
 _GAP = 3
 _INTERRUPTED = 130

@@ -13,7 +13,7 @@ from controller.settings import ControllerSettings
 from extender.settings import ExtenderSettings
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
-from musterctl.plane import scheduler_config
+from musterctl.chart import files
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
 from musterctl.plane.rights import CLUSTER_LEASE
@@ -71,9 +71,9 @@ class CommandLines:
         plain = part in {ETCD, KWOK, CONTROLLER} or (part == EXTENDER and not self.options.extender_tls)
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
-    def extender(self) -> scheduler_config.ExtenderAt:
+    def extender(self) -> files.ExtenderAt:
         """The address of the extender for a kube-scheduler of the plane."""
-        return scheduler_config.ExtenderAt(self.listens(EXTENDER), str(self.pki.extender_folder))
+        return files.ExtenderAt(self.listens(EXTENDER), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
@@ -149,14 +149,14 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
 def _scheduler(commandlines: CommandLines) -> list[str]:
     kubeconfig = str(commandlines.kubeconfig(SCHEDULER))
     if commandlines.options.shared:
-        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender=commandlines.extender())
+        config = files.kube_scheduler(shared=True, kubeconfig=kubeconfig, extender=commandlines.extender())
     else:
-        config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
+        config = files.default_scheduler(kubeconfig=kubeconfig)
     return _kube_scheduler(commandlines, SCHEDULER, config)
 
 
 def _muster_scheduler(commandlines: CommandLines) -> list[str]:
-    config = scheduler_config.muster_scheduler(
+    config = files.kube_scheduler(
         kubeconfig=str(commandlines.kubeconfig(MUSTER_SCHEDULER)), extender=commandlines.extender()
     )
     return _kube_scheduler(commandlines, MUSTER_SCHEDULER, config)

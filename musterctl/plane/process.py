@@ -195,9 +195,7 @@ def start_guard(folder: Path) -> subprocess.Popen[bytes]:
     However the owner (a test run, `muster up --foreground`) ends, even by SIGKILL, that pipe closes.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "musterctl.plane.process", str(folder)],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
+        [sys.executable, "-m", "musterctl.plane.process", str(folder)], stdin=subprocess.PIPE, start_new_session=True
     )
 
 

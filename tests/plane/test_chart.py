@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
+from muster.chart import CHART
 from musterctl import main, settings
 from musterctl.chart import roles
-from musterctl.chart.files import CHART, RESTRICTED, helm, objects, policies
+from musterctl.chart.files import RESTRICTED, helm, objects, policies
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import CLUSTER_LEASE
 from webhook.config import parse

@@ -31,8 +31,9 @@ from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONF
 from muster.api.kubernetes.core import LEASES, PODS, SECRETS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
+from muster.chart import CHART
 from muster.kube.client import Client
-from musterctl.chart.files import CHART, helm
+from musterctl.chart.files import helm
 from musterctl.commands import demo
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane

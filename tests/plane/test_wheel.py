@@ -14,7 +14,7 @@ import yaml
 from gangs import job
 
 from charts import text
-from musterctl.chart.files import CHART
+from muster.chart import CHART
 from musterctl.commands.demo import EXAMPLES
 
 pytestmark = pytest.mark.plane

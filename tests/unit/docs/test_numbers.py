@@ -37,9 +37,9 @@ from muster.runtime.plugins.simple import TF_PORT
 from muster.runtime.plugins.torch_settings import PORT
 from muster.volcano.manifests import MAX_VARIABLE_BYTES
 from muster.volcano.tasks import DEFAULT_MAX_RETRY
+from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.chart.generated import schema
 from musterctl.plane.binaries import NEWEST, OLDER
-from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
 from musterctl.plane.state import Options
 from webhook.main import THREADS
 from webhook.review import MAX_BODY_BYTES as REVIEW_BYTES

@@ -11,7 +11,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import PODS
 from muster.kube.config import Config
 from muster.kube.loopclient import LoopClient
-from musterctl.objects import whole
+from musterctl.cluster import whole
 
 T = TypeVar("T")
 

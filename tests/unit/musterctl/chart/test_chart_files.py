@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from extender.planner.state.feed import FEED
+from muster.chart import CHART
 from musterctl.chart import generated, roles
-from musterctl.chart.files import CHART, FILES, document, policies
+from musterctl.chart.files import FILES, document, policies
 from musterctl.plane import rights
 
 ROOT = Path(__file__).parents[4]

@@ -13,11 +13,12 @@ from extender.options import parse as parse_extender
 from muster.api import names
 from muster.process.tls import Files, ServerTLS
 from musterctl.app import main
-from musterctl.commands.up import plane_of
-from musterctl.plane import install, machine, scheduler_config, state
+from musterctl.chart import files
+from musterctl.chart.files import ExtenderAt
+from musterctl.commands.plane import plane_of
+from musterctl.plane import install, machine, state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
-from musterctl.plane.scheduler_config import ExtenderAt
 from musterctl.plane.state import Options
 from webhook.options import parse as parse_webhook
 from webhook.settings import WebhookSettings
@@ -70,14 +71,14 @@ def test_nodes_without_gpus_have_none() -> None:
 
 def extenders(at: ExtenderAt) -> list[dict[str, Any]]:
     """The entries of the extender in the configuration of Muster's kube-scheduler."""
-    entries: list[dict[str, Any]] = scheduler_config.muster_scheduler(kubeconfig="", extender=at)["extenders"]
+    entries: list[dict[str, Any]] = files.kube_scheduler(kubeconfig="", extender=at)["extenders"]
     return entries
 
 
 def test_names_in_the_configurations() -> None:
     """The files of the chart name profiles, the Lease and the marker resources as the code does."""
-    own = scheduler_config.muster_scheduler(kubeconfig="")
-    shared = scheduler_config.shared_scheduler(kubeconfig="/etc/kubernetes/scheduler.conf")
+    own = files.kube_scheduler(kubeconfig="")
+    shared = files.kube_scheduler(shared=True, kubeconfig="/etc/kubernetes/scheduler.conf")
     profiles = [names.SCHEDULER, names.VOLCANO_SCHEDULER]
     assert [each["schedulerName"] for each in own["profiles"]] == profiles
     assert [each["schedulerName"] for each in shared["profiles"]] == [names.CLUSTER_SCHEDULER, *profiles]
