@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHART = Path("charts/muster")
 CRDS = CHART / "files/crds"
 RELEASED = Path("charts/released")
-"""What the CRDs of the last release say."""
+"""The CRDs of the last release, as lines."""
 API_PAGE = Path("docs/api.md")
 VALUES_PAGE = Path("docs/chart-values.md")
 RIGHTS_PAGE = Path("docs/rights.md")
@@ -63,7 +63,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 
 
 def released_files() -> dict[Path, str]:
-    """What the CRDs say, in the form that later ones are held against."""
+    """Return the texts that later CRDs are held against, by path."""
     return {
         RELEASED / f"{path.stem}.txt": "\n".join(growth.as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
@@ -77,7 +77,7 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
 
 
 def _chart() -> dict[Path, str]:
-    """What of the chart is made from code, and what describes it."""
+    """Return the files of the chart that are made from code, and their pages."""
     return {
         CHART / "files/webhooks.yaml": generated.webhooks_file(),
         CHART / "values.yaml": generated.values_file(),

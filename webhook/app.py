@@ -47,11 +47,7 @@ def routes(
     groups: Sequence[ResourceGroup] = (),
     target: Target = "Job",
 ) -> dict[str, Handler]:
-    """What answers on each path: everything that the webhook does. To follow one kind of object, start here.
-
-    `marks`: pods that Muster places get marker resources; `groups` are the resource groups that pods are taken to.
-    `target` is what makes the pods of TrainJobs.
-    """
+    """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
     queues = lookups.queues
     return {
         "/mutate/job": mutate_job.reviewer(lookups.namespaces, marks=marks, groups=groups),
@@ -85,7 +81,7 @@ SECONDS = Histogram(
 
 
 class Answer(NamedTuple):
-    """What is sent back over HTTP: a review with its verdict, or a sentence about what was no review."""
+    """An answer over HTTP: a review with its verdict, or a sentence about a body that is no review."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -124,7 +120,7 @@ class Route:
 
 
 class _Head(msgspec.Struct):
-    """What of an object says to which workload it belongs."""
+    """The metadata of an object, by which it belongs to a workload."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 

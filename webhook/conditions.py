@@ -57,10 +57,7 @@ def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
 
 
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions of pods that are sent for their namespace, and for no other reason.
-
-    Pods that need no place must not depend on the webhook, whatever their namespace says.
-    """
+    """Return the conditions of pods sent for their namespace alone; those that need no place pass without it."""
     elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
     return (*_NEEDS_A_PLACE, _NO_GATE, *elsewhere)
 
@@ -127,10 +124,7 @@ _CHANGED: Final = (
 
 
 def validated(kind: WorkloadKind) -> Conditions:
-    """Return the conditions of workloads to check: one of Muster's labels, also in a template, and a relevant change.
-
-    Controllers write status and annotations all the time, which are not checked.
-    """
+    """Return the conditions of workloads to check: a label of Muster's, also in a template, and a relevant change."""
     asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])
     return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
 
@@ -177,10 +171,9 @@ _ENTERS_A_QUEUE: Final = (
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new or move, unlike each write of a status, which is no subresource.
+    """Return the conditions of PodGroups that are new or move.
 
-    New ones that Muster's controller, whose account is in this namespace, makes for a Volcano Job are left out: they
-    are computed from fields that were checked with the Job.
+    Those that Muster's controller, whose account is in this namespace, computes from a checked Job are left out.
     """
     controller = f"system:serviceaccount:{namespace}:{names.CONTROLLER_ACCOUNT}"
     made_by_us = f"request.operation == 'CREATE' && request.userInfo.username == {quoted(controller)} && ({_OF_A_JOB})"

@@ -67,10 +67,7 @@ class Namespaces(Protocol):
     """The namespaces of the cluster."""
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
-        """Return the metadata of a namespace, empty if it is gone; APIError if that is not known.
-
-        `with_queue`: the API server has seen the queue label there, so a cache without it is behind.
-        """
+        """Return a namespace's metadata, empty if it is gone; `with_queue`: a cache without that label is behind."""
 
 
 class Runtimes(Protocol):
@@ -147,10 +144,9 @@ class QueueLookup:
 
 
 class OwnerLookup:
-    """`Owners` from the API server; caches hold only owners with a framework label.
+    """`Owners` from the API server, and from caches of those with a framework label.
 
-    The pods of a Job whose label stands on its template only (as in a JobSet) come many at a time: such a Job is read
-    once for all pods of a second.
+    A Job whose label stands on its template only is read once for all pods of a second, as they come many at a time.
     """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:

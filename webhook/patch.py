@@ -52,10 +52,7 @@ def _step(part: Part) -> str:
 
 
 class Patch:
-    """Operations on one document, which is not changed. Missing parents are added; null counts as missing.
-
-    `reasons` holds one reason for each operation.
-    """
+    """Operations on one document, which is not changed, with a reason for each; missing parents are added."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.operations: list[Operation] = []

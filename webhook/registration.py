@@ -120,10 +120,7 @@ def _validating(namespace: str) -> list[_Entry]:
 
 
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
-    """Return the webhooks that change objects. No pod is in two of them.
-
-    The one by namespace comes last: its patch adds the label that the first one of pods selects.
-    """
+    """Return the webhooks that change objects, that by namespace last: it adds the label that the first selects."""
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Entry("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
     by_namespace = _Entry(
@@ -146,10 +143,9 @@ def configurations(
     ca_bundle: bytes,
     groups: Sequence[ResourceGroup] = (),
 ) -> list[dict[str, Any]]:
-    """Return both webhook configurations, ready to apply, for a webhook at `url` or behind `service` (namespace, name).
+    """Return both webhook configurations, for a webhook at `url` or behind `service` (namespace, name).
 
-    `ca_bundle` is the PEM of the authority that signed its certificate, `groups` are the resource groups that the
-    webhook is configured with. Muster's own accounts are in the namespace of the service.
+    `ca_bundle` is the PEM of its authority, `groups` its resource groups; Muster's accounts are in that namespace.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")

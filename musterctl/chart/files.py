@@ -22,15 +22,12 @@ RUNTIMES: Final = CHART / "runtimes"
 
 
 def document(path: Path) -> Any:
-    """The one YAML document of a file."""
+    """Return the one YAML document of a file."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The manifests of a file; `names` are filled in for the marks that stand in it, such as `<namespace>`.
-
-    `muster.manifests` in the chart's `_helpers.tpl` does the same for helm.
-    """
+    """Return the manifests of a file, with `names` in place of its marks (`<namespace>`), as in `_helpers.tpl`."""
     text = path.read_text(encoding="utf-8")
     for mark, name in (names or {}).items():
         text = text.replace(mark, name)
@@ -38,7 +35,7 @@ def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[s
 
 
 def policies() -> list[dict[str, Any]]:
-    """The admission policies, each with its binding: what RBAC cannot say."""
+    """Return the admission policies, each with its binding: what RBAC cannot say."""
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
 
 
@@ -48,16 +45,13 @@ RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs helm; the caller looks at the exit code."""
+    """Run helm; the caller looks at the exit code."""
     command = [str(binaries.helm()), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a list, and no shell
 
 
 def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), arguments: Sequence[str] = ()) -> str:
-    """The manifests that `helm install` would apply, without its tests; `arguments` are more of helm's (`--set a=b`).
-
-    Raises LocalError with helm's own words.
-    """
+    """Return the manifests of `helm install` without tests; `arguments` are helm's (`--set a=b`). Raises LocalError."""
     files = [f"--values={path}" for path in values]
     command = ["template", RELEASE, str(CHART), f"--namespace={namespace}", "--skip-tests", *files, *arguments]
     result = helm(*command)

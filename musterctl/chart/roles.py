@@ -78,10 +78,7 @@ def user_rules(level: str) -> tuple[Rule, ...]:
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """ServiceAccounts in the namespace, with the roles that their processes need, and the roles for users.
-
-    `lease` is the (namespace, name) that the extender follows where it is not Muster's own.
-    """
+    """Return ServiceAccounts with their roles, and roles for users; `lease` is a foreign one for the extender."""
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process has one account, and its binding one name")

@@ -131,10 +131,7 @@ def _waiting(console: Console, began_s: float, what: str) -> None:
 
 
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
-    """The plane of that name; a new one where there is none, or only the remains of an attached one.
-
-    `chosen` are the fields of Options that the user named; a plane that exists must have been made with them.
-    """
+    """Return the plane of that name, made with the Options in `chosen`, or a new one where there is none."""
     chosen = chosen or {}
     if KindCluster(name).made() is not None:
         raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")
@@ -178,10 +175,7 @@ def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
 
 
 def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
-    """Starts the plane and shows what is waited for: with `lines`, and where there is no terminal, line by line.
-
-    A new plane that does not start is removed; the error has the end of the log that tells why.
-    """
+    """Start the plane and show what is waited for, line by line with `lines`; a new one that fails is removed."""
     began_s = time.monotonic()
     try:
         if lines or not console.is_terminal:

@@ -27,10 +27,7 @@ _GPU = "nvidia.com/gpu"
 
 
 def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return name and content of the file to run, and its arguments; `place` is FILE, or FILE:FUNCTION.
-
-    Of a function only its own source is sent, with a call: it must import everything that it needs.
-    """
+    """Return name and content of FILE, or of FILE:FUNCTION as source with a call, and the arguments of the program."""
     file, _, function = place.partition(":")
     path = Path(file)
     try:
@@ -52,10 +49,7 @@ def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
 
 
 def command(framework: str, name: str, content: str, arguments: Sequence[str]) -> list[str]:
-    """Return a command that writes the file into a new folder and runs it with the starter of the framework.
-
-    Kubernetes expands `$(NAME)` in a command; `$$` stands for `$`.
-    """
+    """Return a command that writes the file into a new folder and runs it; `$$` keeps Kubernetes from expanding."""
     end = "MUSTER_END"
     while end in content:
         end += "_"

@@ -126,10 +126,7 @@ class KindCluster:
         return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
 
     def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
-        """Makes the cluster if there is none, and installs Muster in it: `image`, or one that is built now.
-
-        `chosen` are the fields of Wish that the user named.
-        """
+        """Make the cluster as `chosen` wishes if there is none, and install Muster: `image`, or one built now."""
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)

@@ -51,10 +51,7 @@ def trouble_at(url: str, ca_file: Path) -> str:
 
 
 def supervise(parts: Mapping[str, Part], report: Callable[[str], None], renew: Callable[[], None]) -> None:
-    """Reports what dies and starts it again, but not at once if it dies soon; runs until it is interrupted.
-
-    `renew` is called every half hour, for tokens whose life an API server may have cut short.
-    """
+    """Report what dies and start it again, soon deaths later, for ever; call `renew` for tokens every half hour."""
     renewed_s = time.monotonic()
     not_before_s = dict.fromkeys(parts, 0.0)
     while True:

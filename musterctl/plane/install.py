@@ -70,10 +70,7 @@ def crds(client: Client) -> None:
 
 
 def runtimes(client: Client) -> None:
-    """Applies the runtimes that Muster ships for TrainJobs; one that another manager has changed stays as it is.
-
-    They pass the webhook, which must be there.
-    """
+    """Apply the runtimes for TrainJobs through the webhook; one that another manager has changed stays as it is."""
     deadline = time.monotonic() + _TIMEOUT_S
     for path in sorted(RUNTIMES.glob("*.yaml")):
         while not _applied(client, document(path)):
@@ -83,10 +80,7 @@ def runtimes(client: Client) -> None:
 
 
 def trainer_version(client: Client) -> None:
-    """Creates the version of Kubeflow Trainer's API that its SDK looks for.
-
-    A version that is there already is that of a Trainer which is installed, and stays.
-    """
+    """Create the version of Trainer's API that its SDK looks for; that of an installed Trainer stays."""
     where = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TRAINER_NAMESPACE}}
     _create(client, where)
     for each in manifests(FILES / "trainer-version.yaml", {"<namespace>": TRAINER_NAMESPACE}):

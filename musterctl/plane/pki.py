@@ -72,11 +72,7 @@ class Pki:
         authority.issue("kube-scheduler", client=True).save(self.extender_folder, "client")
 
     def kubeconfig(self, name: str, server: str) -> Path:
-        """A kubeconfig with a certificate of that user, made once.
-
-        Parts of Kubernetes have the same users as in every cluster, and the roles that Kubernetes gives those; the
-        administrator, and kwok, which plays all kubelets, may do everything.
-        """
+        """Return a kubeconfig with a certificate of that user: Kubernetes' own users, or an administrator."""
         path = self.folder.parent / f"{name}.kubeconfig"
         if not path.exists():
             user, organizations = _USERS.get(name, (f"muster-local:{name}", (_MASTERS,)))

@@ -115,10 +115,7 @@ class Plane:
         return self.parts[name]
 
     def start(self, report: Report = lambda _: None) -> None:
-        """Starts what does not run yet, installs what Muster needs, and returns when everything is ready.
-
-        `report` is told what is waited for.
-        """
+        """Start what does not run yet, install what Muster needs, and wait for all; `report` is told for what."""
         with locked(self.root / "lock"):
             if self._bound and self._guard is None:
                 self._guard = start_guard(self.root)

@@ -27,10 +27,7 @@ _POLL_S: Final = 0.01
 
 
 class Part:
-    """One program of a plane, as `command()` says how to start it.
-
-    `folder` is the plane's folder; the pid file is `run/<name>.pid` and the log `log/<name>.log` in it.
-    """
+    """One program of a plane in `folder`, as `command()` says how to start it, with a pid file and a log there."""
 
     def __init__(self, name: str, folder: Path, command: Callable[[], list[str]], *, grace_s: float = 10.0) -> None:
         self.name = name

@@ -30,16 +30,10 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(
     namespaces: Namespaces | None = None, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
 ) -> Handler:
-    """Return the handler for Volcano Jobs: defaults, `groups`, with `marks` markers of the pods that Muster places.
+    """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, and the queue of the namespace.
 
-    A Job without a queue takes that of its namespace, if `namespaces` are known.
-
-    On CREATE everything that is missing is added. On UPDATE only that is added again which creation had added and the
-    update leaves out, since `kubectl apply` and `replace` send lists as the user wrote them: so a manifest can be
-    applied again.
-
-    An object without a Job's shape passes unchanged: next, the API server checks it against the CRD's schema and names
-    every wrong field.
+    An UPDATE gets back only what creation had added and `kubectl apply` or `replace` left out. An object without a
+    Job's shape passes unchanged: the API server's schema names every wrong field next.
     """
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -126,11 +120,9 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
 
 
 def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
-    """Return True if the Job's minimum is to be filled in. An update's own minimum is kept, also 0, but for one case.
+    """Return True if the Job's minimum is to be filled in; an update keeps its own, also 0, but for one case.
 
-    `kubectl apply` keeps a minimum that its manifest does not have. A minimum that was the sum over the tasks, and that
-    no client has set, stays the sum over the tasks: a gang that grows starts as a whole, and one that shrinks can
-    start.
+    A minimum that was the sum over the tasks, and that no client has set, stays that sum when the gang is scaled.
     """
     given = find(document, ("spec", "minAvailable"))
     if given is None or given == total:
@@ -142,10 +134,7 @@ def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
 
 
 def _sets_minimum(document: JSON) -> bool:
-    """Return True if a client has set the minimum, by managedFields or by the manifest that `kubectl apply` has sent.
-
-    managedFields name the client that sets a field, not one that repeats a value that admission has filled in.
-    """
+    """Return True if a client has set the minimum, by managedFields or by the manifest of `kubectl apply`."""
     managers = find(document, ("metadata", "managedFields"))
     if isinstance(managers, list) and any(
         find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers

@@ -86,11 +86,7 @@ def in_default_queue(queue: str | None) -> bool:
 
 
 def set_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
-    """Write the queue of the namespace into a Volcano Job that is in none, or in the default one.
-
-    An update without a queue keeps that of the `old` Job: a Job stays in its queue. APIError if the namespace of a new
-    Job cannot be read: submitting it again is better than waiting in another queue.
-    """
+    """Write the queue of the namespace into a new Job in the default one, and that of the `old` Job into an update."""
     if not in_default_queue(job.spec.queue):
         return
     queue = annotated_queue(namespace, namespaces) if old is None else find(old, ("spec", "queue"))

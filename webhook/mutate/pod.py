@@ -46,10 +46,7 @@ def mutate(
     marks: bool = False,
     groups: Sequence[ResourceGroup] = (),
 ) -> Verdict:
-    """Return a patch, or errors. `namespace` is the review's, as the pod's own may be empty.
-
-    `marks`: pods that Muster places get markers; `groups` are the configured resource groups.
-    """
+    """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty."""
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
         return Verdict()

@@ -55,11 +55,7 @@ class PodReview:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler that the pod ends up with: that of its resource group, else its own, else Muster's.
-
-        Muster's only if the pod opts in: the API server has written the cluster's scheduler for none, so that the two
-        look the same.
-        """
+        """The scheduler that the pod ends up with: of its group, its own, or Muster's if it opts in and has none."""
         own = self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
         if self.assigned_scheduler:
             return self.assigned_scheduler

@@ -17,10 +17,9 @@ _ROOTED = Why("every path begins at the root", "default")
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
-    """Return the handler for PodGroups, on CREATE. That of a Volcano Job stays in the queue where the Job was admitted.
+    """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs.
 
-    A namespace that cannot be read changes nothing, as in Volcano: controllers make most PodGroups, and a gang in the
-    default queue runs, whereas a refused one keeps the pods of its workload waiting.
+    A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
     """
 
     def review(request: AdmissionRequest) -> Verdict:

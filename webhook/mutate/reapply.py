@@ -29,10 +29,9 @@ _WHY = Why("so that the manifest can be applied again", "default")
 
 
 class Reapply(Patch):
-    """Operations on the new form of a Volcano Job, as far as the `old` one has what they set; its minimum always.
+    """Operations on a new form of a Job, as far as the `old` one has what they set; its minimum always.
 
-    So a Job that is older than a default stays without it. A task's template that means the same as the old one is left
-    alone, as creation would add other things to it today.
+    A template that means the same as the old one is left alone, as creation would add other things to it today.
     """
 
     def __init__(self, document: Mapping[str, Any], old: Mapping[str, Any]) -> None:

@@ -58,10 +58,7 @@ def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: st
 
 
 def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:
-    """Write the groups into the templates of a new Job, or of those tasks that creation has changed in the `old` one.
-
-    A Job keeps what it was created with: one that is older than the configuration of its group does not get it later.
-    """
+    """Write the groups into the templates of a new Job, or of tasks that creation has changed in the `old` one."""
     known = None if old is None else recorded(old)
     for index, task in enumerate(job.spec.tasks):
         if known is not None and task_name(index, task) not in known:

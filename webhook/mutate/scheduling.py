@@ -27,11 +27,7 @@ _MARKED = Why("the cluster's own scheduler asks Muster about it", "markPods")
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Add queue, scheduler, gang and gate where they are missing.
-
-    A pod with a foreign scheduler keeps it, with a warning. Pods without a controller have no gang: they are placed one
-    by one.
-    """
+    """Add queue, scheduler, gang and gate; a foreign scheduler stays, and pods without a controller have no gang."""
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
     if scheduler not in names.SCHEDULERS:
@@ -66,10 +62,7 @@ def add_requested_gate(review: PodReview) -> None:
 
 
 def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
-    """Add the markers that no container of the pod spec at `place` has yet.
-
-    They go to a container that has limits, if there is one: in others, "no limits" would no longer be true.
-    """
+    """Add the missing markers to a container that has limits, if any has: elsewhere "no limits" would end."""
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
     limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
     index = next((index for index, each in enumerate(limits) if each), 0)

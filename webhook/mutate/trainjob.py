@@ -20,10 +20,7 @@ _PATCHES = "runtimePatches"
 
 
 def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], float]) -> Handler:
-    """Return the handler for TrainJobs, on CREATE and UPDATE; `wall_s` gives seconds since the epoch.
-
-    An object without a TrainJob's shape passes unchanged: the API server's schema names every wrong field next.
-    """
+    """Return the handler for TrainJobs, on CREATE and UPDATE; an object of another shape is left to the schema."""
 
     def review(request: AdmissionRequest) -> Verdict:
         try:
@@ -68,10 +65,7 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
 
 
 def _note_version(job: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
-    """Note the version of the runtime that a new TrainJob is checked against, as it will run with that.
-
-    A runtime that cannot be read is an error of validation.
-    """
+    """Note the version of the runtime that a new TrainJob is checked against; validation tells if it is missing."""
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:
         runtime = runtimes.find(reference, namespace)

@@ -24,11 +24,7 @@ _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
-    """Return the handler for workloads, on CREATE.
-
-    Only a batch Job takes the queue of its namespace here, so that it is refused as a whole if that queue does not
-    exist; the pods of other kinds take it themselves.
-    """
+    """Return the handler for workloads, on CREATE. Only a batch Job takes the queue of its namespace itself."""
 
     def review(request: AdmissionRequest) -> Verdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))

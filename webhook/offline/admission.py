@@ -33,10 +33,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """One object before and after admission; with errors it would be refused.
-
-    `about` describes an object that stands in no file, such as a pod of a Job.
-    """
+    """One object before and after admission, refused if it has errors; `about` describes one that is in no file."""
 
     before: JSON
     after: JSON
@@ -54,11 +51,7 @@ class Admitted:
 
 
 class OfflineAdmission:
-    """Admission of new objects as by a webhook with these resource groups.
-
-    Objects that others refer to are looked up in `documents`, then in the `cluster` if there is one. Defaults of the
-    API server are not filled in.
-    """
+    """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`."""
 
     def __init__(
         self,
@@ -74,11 +67,7 @@ class OfflineAdmission:
         self._handlers = routes(self.lookups, framework, groups=groups)
 
     def admit(self, document: JSON) -> Admitted:
-        """Send the object through all routes that the API server would; APIError if the cluster does not answer.
-
-        The routes that change objects come first, as in the API server. There a refusal ends the matter; here the other
-        routes follow, so that all errors are seen at once, unless the object cannot be read.
-        """
+        """Send the object through all routes that the API server would; later ones are asked after a refusal, too."""
         result = Admitted(document, deepcopy(document))
         metadata = document.get("metadata") or {}
         namespace = metadata.get("namespace") or self.documents.namespace

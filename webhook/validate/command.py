@@ -24,10 +24,7 @@ _VERB = "update"
 
 
 def reviewer(rights: Rights | None) -> Handler:
-    """Return the handler for Commands, on CREATE, and on UPDATE where action or target change.
-
-    Without `rights` (offline, no API server) every Command passes.
-    """
+    """Return the handler for Commands whose action or target is new; without `rights` (offline) every one passes."""
 
     def review(request: AdmissionRequest) -> Verdict:
         command = decode(request.object, _COMMAND)

@@ -28,10 +28,7 @@ _POD = Decoder(Pod)
 
 
 def review(request: AdmissionRequest) -> Verdict:
-    """Review a new pod that `conditions.NEEDS_A_CHECK` selects.
-
-    The topology of a controller's pod was checked in its workload; a mistake that slipped through has no effect.
-    """
+    """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
     pod = decode(request.object, _POD)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
     return Verdict(

@@ -49,10 +49,7 @@ class QuotedError(FieldError):
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
-    """Return the API server's verdict on the pods of this Job; raises APIError if it could not be asked.
-
-    Tasks of one template are tried as one. Of many different templates the first are tried, with a warning of the rest.
-    """
+    """Return the API server's verdict on the first of the Job's different templates, with a warning of the rest."""
     samples = [sample(job, task) for task in job.spec.tasks]
     shapes = [_shape(pod) for pod in samples]
     first: dict[bytes, dict[str, Any]] = {}
@@ -113,11 +110,7 @@ def _quoted(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> 
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """Check that the PriorityClass exists, by one pod: without it no pod of the Job could be created any more.
-
-    Other refusals of that pod have nothing to do with the priority. Raises APIError if the API server could not be
-    asked.
-    """
+    """Check by one pod that the PriorityClass exists, without which no pod of the Job could be created any more."""
     name = job.spec.priority_class_name
     if name and job.spec.tasks:
         yield from missing_class("spec.priorityClassName", name, sample(job, job.spec.tasks[0]), namespace, dry_runs)
