@@ -19,6 +19,12 @@ from musterctl.plane.machine import LocalError
 FILES: Final = CHART / "files"
 CRDS: Final = FILES / "crds"
 RUNTIMES: Final = CHART / "runtimes"
+RELEASE: Final = "muster"
+RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+"""Labels of a namespace that admits only pods of the Pod Security Standard "restricted"."""
+DEFAULT_EXTENDER_PORT: Final = 8090
+DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
+"""The folder of `ExtenderAt` in the chart's kube-scheduler."""
 
 
 def document(path: Path) -> Any:
@@ -37,11 +43,6 @@ def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[s
 def policies() -> list[dict[str, Any]]:
     """Return the admission policies, each with its binding: what RBAC cannot say."""
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
-
-
-RELEASE: Final = "muster"
-RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
-"""Labels of a namespace that admits only pods of the Pod Security Standard "restricted"."""
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -69,11 +70,6 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
     """Of the namespace: it may enforce `restricted` unless pods need the node's network."""
     return {"name": namespace} | ({} if "hostNetwork: true" in manifests else {"labels": RESTRICTED})
-
-
-DEFAULT_EXTENDER_PORT: Final = 8090
-DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
-"""The folder of `ExtenderAt` in the chart's kube-scheduler."""
 
 
 class ExtenderAt(NamedTuple):

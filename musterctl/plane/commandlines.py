@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,24 +15,11 @@ from extender.settings import ExtenderSettings
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.chart import files
+from musterctl.plane import state
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
 from musterctl.plane.rights import CLUSTER_LEASE
-from musterctl.plane.state import (
-    API_SERVER,
-    CONTROLLER,
-    CONTROLLER_MANAGER,
-    ETCD,
-    EXTENDER,
-    KWOK,
-    MUSTER_SCHEDULER,
-    OWN_PROCESSES,
-    READY,
-    SCHEDULER,
-    WEBHOOK,
-    Options,
-    program_of,
-)
+from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
 
 _PLAYED_NODES_LAST: Final = "8760h"
@@ -57,23 +45,20 @@ class CommandLines:
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
         arguments = _ARGUMENTS[part](self)
-        if part in OWN_PROCESSES:
+        if part in state.OWN_PROCESSES:
             return [sys.executable, "-m", part, *arguments]
-        return [str(self.binaries()[program_of(part)]), *arguments]
-
-    def ready_url(self, part: str) -> str:
-        """The URL that answers 200 when the part is ready."""
-        scheme, port, path = READY[part]
-        return self.url(port, scheme=scheme) + path
+        return [str(self.binaries()[state.program_of(part)]), *arguments]
 
     def listens(self, part: str) -> str:
         """The URL of the part; for a process of Muster's without an API that is its status page."""
-        plain = part in {ETCD, KWOK, CONTROLLER} or (part == EXTENDER and not self.options.extender_tls)
+        plain = part in {state.ETCD, state.KWOK, state.CONTROLLER} or (
+            part == state.EXTENDER and not self.options.extender_tls
+        )
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
     def extender(self) -> files.ExtenderAt:
         """The address of the extender for a kube-scheduler of the plane."""
-        return files.ExtenderAt(self.listens(EXTENDER), str(self.pki.extender_folder))
+        return files.ExtenderAt(self.listens(state.EXTENDER), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
@@ -109,7 +94,7 @@ def _api_server(commandlines: CommandLines) -> list[str]:
     return [
         f"--etcd-servers={commandlines.url('etcd')}",
         f"--advertise-address={LOOPBACK}",
-        *_serving(commandlines, API_SERVER),
+        *_serving(commandlines, state.API_SERVER),
         f"--client-ca-file={commandlines.pki.ca_file}",
         f"--requestheader-client-ca-file={commandlines.pki.ca_file}",  # no proxy, but schedulers ask for it
         "--requestheader-allowed-names=front-proxy-client",
@@ -129,12 +114,12 @@ def _api_server(commandlines: CommandLines) -> list[str]:
 
 
 def _controller_manager(commandlines: CommandLines) -> list[str]:
-    kubeconfig = commandlines.kubeconfig(CONTROLLER_MANAGER)
+    kubeconfig = commandlines.kubeconfig(state.CONTROLLER_MANAGER)
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-        *_serving(commandlines, CONTROLLER_MANAGER),
+        *_serving(commandlines, state.CONTROLLER_MANAGER),
         f"--service-account-private-key-file={commandlines.pki.key_file(SERVICE_ACCOUNTS)}",
         f"--root-ca-file={commandlines.pki.ca_file}",
         "--leader-elect=false",
@@ -146,24 +131,13 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
     ]
 
 
-def _scheduler(commandlines: CommandLines) -> list[str]:
-    kubeconfig = str(commandlines.kubeconfig(SCHEDULER))
-    if commandlines.options.shared:
-        config = files.kube_scheduler(shared=True, kubeconfig=kubeconfig, extender=commandlines.extender())
+def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[str]:
+    """Return the arguments of the cluster's own kube-scheduler or, as that part, of Muster's."""
+    kubeconfig, shared = str(commandlines.kubeconfig(part)), commandlines.options.shared and part == state.SCHEDULER
+    if part == state.MUSTER_SCHEDULER or shared:
+        config = files.kube_scheduler(kubeconfig=kubeconfig, extender=commandlines.extender(), shared=shared)
     else:
         config = files.default_scheduler(kubeconfig=kubeconfig)
-    return _kube_scheduler(commandlines, SCHEDULER, config)
-
-
-def _muster_scheduler(commandlines: CommandLines) -> list[str]:
-    config = files.kube_scheduler(
-        kubeconfig=str(commandlines.kubeconfig(MUSTER_SCHEDULER)), extender=commandlines.extender()
-    )
-    return _kube_scheduler(commandlines, MUSTER_SCHEDULER, config)
-
-
-def _kube_scheduler(commandlines: CommandLines, part: str, config: dict[str, object]) -> list[str]:
-    kubeconfig = commandlines.kubeconfig(part)
     return [
         f"--config={commandlines.write(f'{part}.yaml', yaml.safe_dump(config, sort_keys=False))}",
         f"--authentication-kubeconfig={kubeconfig}",
@@ -184,7 +158,7 @@ def _serving(commandlines: CommandLines, part: str) -> list[str]:
 
 def _kwok(commandlines: CommandLines) -> list[str]:
     return [
-        f"--kubeconfig={commandlines.kubeconfig(KWOK)}",
+        f"--kubeconfig={commandlines.kubeconfig(state.KWOK)}",
         f"--config={Path(__file__).with_name('stages.yaml')}",
         "--manage-all-nodes=true",
         "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
@@ -205,7 +179,7 @@ def _webhook(commandlines: CommandLines) -> list[str]:
         mark_pods=commandlines.options.shared,
         config=str(commandlines.write("admission.yaml", groups)) if groups else None,
     )
-    return [*_own(commandlines, WEBHOOK, settings), f"--host={LOOPBACK}"]
+    return [*_own(commandlines, state.WEBHOOK, settings), f"--host={LOOPBACK}"]
 
 
 def _extender(commandlines: CommandLines) -> list[str]:
@@ -226,7 +200,7 @@ def _extender(commandlines: CommandLines) -> list[str]:
             key_file=str(folder / "tls.key"),
             client_ca_file=str(folder / "ca.crt"),
         )
-    return _own(commandlines, EXTENDER, settings)
+    return _own(commandlines, state.EXTENDER, settings)
 
 
 def _controller(commandlines: CommandLines) -> list[str]:
@@ -234,11 +208,11 @@ def _controller(commandlines: CommandLines) -> list[str]:
         status_port=commandlines.ports["controller-status"],
         report_port=commandlines.ports["controller-reports"],
         report_url=commandlines.url("controller-reports", scheme="https"),
-        report_cert_file=str(commandlines.pki.cert_file(CONTROLLER)),
-        report_key_file=str(commandlines.pki.key_file(CONTROLLER)),
+        report_cert_file=str(commandlines.pki.cert_file(state.CONTROLLER)),
+        report_key_file=str(commandlines.pki.key_file(state.CONTROLLER)),
         report_ca_file=str(commandlines.pki.ca_file),
     )
-    return [*_own(commandlines, CONTROLLER, settings), f"--report-host={LOOPBACK}"]
+    return [*_own(commandlines, state.CONTROLLER, settings), f"--report-host={LOOPBACK}"]
 
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
@@ -251,13 +225,13 @@ def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]
 
 
 _ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
-    ETCD: _etcd,
-    API_SERVER: _api_server,
-    CONTROLLER_MANAGER: _controller_manager,
-    SCHEDULER: _scheduler,
-    KWOK: _kwok,
-    WEBHOOK: _webhook,
-    EXTENDER: _extender,
-    MUSTER_SCHEDULER: _muster_scheduler,
-    CONTROLLER: _controller,
+    state.ETCD: _etcd,
+    state.API_SERVER: _api_server,
+    state.CONTROLLER_MANAGER: _controller_manager,
+    state.SCHEDULER: _scheduler,
+    state.KWOK: _kwok,
+    state.WEBHOOK: _webhook,
+    state.EXTENDER: _extender,
+    state.MUSTER_SCHEDULER: partial(_scheduler, part=state.MUSTER_SCHEDULER),
+    state.CONTROLLER: _controller,
 }

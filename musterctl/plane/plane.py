@@ -169,7 +169,8 @@ class Plane:
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Returns when the part is ready; raises LocalError if it died or is late."""
-        url = self.commandlines.ready_url(name)
+        scheme, port, path = state.READY[name]
+        url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def _start(self, names: Collection[str], report: Report) -> None:

@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, Findings
-from muster.api.kubeflow.runtimepatch import PodSpecPatch, ReplicatedJobPatch
+from muster.api.kubeflow.runtimepatch import PodSpecPatch
 from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.admission import AdmissionRequest
@@ -77,7 +77,7 @@ def _read(raw: msgspec.Raw) -> TrainJob:
     spec = job.spec
     steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
     named = [each.env for each in (spec.trainer, *steps) if each]
-    for pod in filter(None, map(_pod_patch, _job_patches(job))):
+    for pod in _pod_patches(job):
         containers = (*pod.containers, *pod.init_containers)
         named += [pod.volumes, pod.scheduling_gates, *(each.env for each in containers)]
         named += [each.volume_mounts for each in containers]
@@ -88,15 +88,13 @@ def _read(raw: msgspec.Raw) -> TrainJob:
     return job
 
 
-def _job_patches(job: TrainJob) -> Iterator[ReplicatedJobPatch]:
+def _pod_patches(job: TrainJob) -> Iterator[PodSpecPatch]:
     for patch in job.spec.runtime_patches:
         template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
-        yield from template.spec.replicated_jobs if template and template.spec else ()
-
-
-def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
-    spec = job.template.spec if job.template else None
-    return spec.template.spec if spec and spec.template else None
+        for each in template.spec.replicated_jobs if template and template.spec else ():
+            spec = each.template.spec if each.template else None
+            if spec and spec.template and spec.template.spec:
+                yield spec.template.spec
 
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
