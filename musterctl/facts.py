@@ -107,10 +107,6 @@ def _code(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _default_plugins() -> str:
-    return _code(option.name for tier in SchedulerConfig().tiers for option in tier.plugins)
-
-
 def _hooks() -> str:
     """Return a row per hook: the question, the function of its Protocol, and the rule."""
     rows = []
@@ -172,7 +168,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
     "default-actions": lambda: f"`{SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{defaults()}```\n\n",
-    "default-plugins": _default_plugins,
+    "default-plugins": lambda: _code(each.name for tier in SchedulerConfig().tiers for each in tier.plugins),
     "hooks": _hooks,
     "framework-variables-reserved": _reserved,
     "job-plugins": lambda: _code(BUILT_IN),

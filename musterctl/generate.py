@@ -89,7 +89,8 @@ def _chart() -> dict[Path, str]:
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
     """The files that are missing, differ, or stand among the CRDs without being generated; paths below `root`."""
     stray = {path.relative_to(root) for path in (root / CRDS).glob("*")} - wanted.keys()
-    changed = {path for path, text in wanted.items() if not _equals(root / path, text)}
+    there = {path: (root / path).read_bytes() for path in wanted if (root / path).is_file()}
+    changed = {path for path, text in wanted.items() if there.get(path) != text.encode()}
     return sorted(stray | changed)
 
 
@@ -101,10 +102,6 @@ def read_openapi(source: Path) -> dict[str, Any]:
     else:
         document = json.loads(Client.load(source).request("GET", OPENAPI_PATH))
     return document
-
-
-def _equals(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _bring_about(path: Path, text: str | None) -> None:

@@ -1,14 +1,11 @@
 """Questions to the API server: would it admit this pod (`DryRuns`), may this user do that (`Rights`)?
 
-A dry run is made with Muster's rights, not the user's: to impersonate users, Muster would need the right to act
-as any user, and the user of a review is known to the clients of the webhook only. Handlers decide how much of an answer
-the user may read.
+A dry run is made with Muster's rights, as to impersonate users takes the right to act as any of them; handlers decide
+how much of an answer the user may read. Where an object makes a controller act with Muster's rights, handlers ask for
+the right that its user would need without Muster (a SubjectAccessReview).
 
-Some objects make a controller act with Muster's rights on objects that their user may have no rights to. So handlers
-ask for the right that the user would need without Muster (a SubjectAccessReview).
-
-Answers are remembered for some seconds, as Jobs often come many at a time and alike, and as the API server itself may
-be as far behind a change of roles. Refusals of pods and failed calls are not remembered.
+Answers are remembered for some seconds, as Jobs often come many at a time and alike; refusals of pods and failed calls
+are not.
 """
 
 import hashlib

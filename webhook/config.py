@@ -70,21 +70,15 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     resource_groups: list[Any] = []
 
 
-class AdmissionConfig(msgspec.Struct, frozen=True):
-    """The configuration of the webhook."""
-
-    resource_groups: tuple[ResourceGroup, ...] = ()
-
-
-def load(path: Path) -> AdmissionConfig:
-    """Read the configuration in a file; ValueError names the file and everything that is wrong in it."""
+def load(path: Path) -> tuple[ResourceGroup, ...]:
+    """Read the resource groups in a file; ValueError names the file and everything that is wrong in it."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def parse(text: str) -> AdmissionConfig:
+def parse(text: str) -> tuple[ResourceGroup, ...]:
     """Read the YAML, where empty means no groups; ValueError names everything that is wrong, and where."""
     try:
         document = _read(text)
@@ -108,7 +102,7 @@ def parse(text: str) -> AdmissionConfig:
         errors += found
     if errors:
         raise ValueError(f"admission configuration: {'; '.join(map(str, errors))}")
-    return AdmissionConfig(tuple(groups))
+    return tuple(groups)
 
 
 def _read(text: str) -> Any:

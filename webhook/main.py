@@ -16,7 +16,7 @@ from muster.process.prefork import serve
 from muster.process.tls import FileError, Files
 from muster.runtime import registry
 from webhook.app import create_app, routes
-from webhook.config import AdmissionConfig, load
+from webhook.config import ResourceGroup, load
 from webhook.lookup import Cached, ClusterLookups
 from webhook.options import Options, parse
 
@@ -32,19 +32,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.configure("webhook", settings.log_level)
     try:
         tracing.check(settings.traces_endpoint)
-        config = load(Path(settings.config)) if settings.config else AdmissionConfig()
+        groups = load(Path(settings.config)) if settings.config else ()
         client = Client.load(options.kubeconfig, user_agent="muster-webhook")
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
     try:
-        _serve(options, config, ClusterLookups(client))
+        _serve(options, groups, ClusterLookups(client))
     except FileError as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
     return 1
 
 
-def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -> None:
+def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLookups) -> None:
     settings = options.settings
     health = Health()
     for cached in cluster.caches:
@@ -67,7 +67,7 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
         cluster.lookups,
         registry.framework(),
         marks=settings.mark_pods,
-        groups=config.resource_groups,
+        groups=groups,
         target=settings.train_jobs_as,
     )
     serve(

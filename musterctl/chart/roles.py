@@ -3,8 +3,8 @@
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, whose rules also give
 their reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
-A process has the rights of one ServiceAccount. kube-scheduler and the extender share a pod, hence an account; each has
-a file of its own all the same, so that each can be held to its own rights.
+kube-scheduler and the extender share a pod, hence a ServiceAccount; each has a file of its own all the same, so that
+each can be held to its own rights.
 """
 
 from collections.abc import Mapping, Sequence

@@ -140,7 +140,9 @@ class Story:
             f"{SECOND} waits with no pod bound and says why": _second_waits,
             f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
             f"{FIRST} completes": lambda rows: _phase(rows, FIRST, "Completed"),
-            f"{SECOND} starts whole once there is room": self._second_follows,
+            f"{SECOND} starts whole once there is room": lambda rows: (
+                _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
+            ),
             f"{SECOND} completes": lambda rows: _phase(rows, SECOND, "Completed"),
         }
         self.broken = ""
@@ -158,9 +160,6 @@ class Story:
     def missing(self) -> list[str]:
         """The sentences of the story that have not come true yet."""
         return [sentence for sentence in self._wanted if sentence not in self.seen]
-
-    def _second_follows(self, rows: dict[str, Row]) -> str:
-        return _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
 
 
 def _whole(rows: dict[str, Row], name: str) -> str:

@@ -50,7 +50,7 @@ def shape(
     changed. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
-    groups = parse(admission_config or "").resource_groups
+    groups = parse(admission_config or "")
     refused = False
     with _cluster(where) if online or where.given else nullcontext() as cluster:
         admission = OfflineAdmission(Documents(found, namespace), registry.framework(), cluster, groups=groups)

@@ -52,7 +52,7 @@ def simulate(
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
     dump = read()
-    submission = _read(files, dump, namespace, parse(admission_config or "").resource_groups)
+    submission = _read(files, dump, namespace, parse(admission_config or ""))
     change = Change(
         namespace,
         without=list(without),

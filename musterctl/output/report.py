@@ -146,7 +146,8 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
     else:
         yield "  no node is in a domain"
     if report.outside:
-        yield f"in no domain: {_names(report.outside)}" + (_here(report.elsewhere, gang) if gang else "")
+        here = f"; there of {gang}: {ranks_words(report.elsewhere)}" if gang and report.elsewhere else ""
+        yield f"in no domain: {_names(report.outside)}{here}"
     if report.empty:
         yield f"without nodes: {_names(report.empty)}"
     for name, members in report.missing.items():
@@ -199,10 +200,6 @@ def _runs(ranks: Sequence[int]) -> str:
     words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
     more = len(words) - RANKS
     return ", ".join(words[:RANKS]) + (f" and {more} more runs" if more > 0 else "")
-
-
-def _here(ranks: Mapping[str, Sequence[int]], gang: str) -> str:
-    return f"; there of {gang}: {ranks_words(ranks)}" if ranks else ""
 
 
 def _names(names: Sequence[str]) -> str:

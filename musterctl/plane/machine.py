@@ -1,8 +1,7 @@
 """The machine that planes share: its TCP ports, locks between processes, and files that are never half written.
 
-Ports are of the loopback, outside of the range from which the kernel serves outgoing connections. One from that range
-could be taken by any outgoing connection while a part restarts, and a client that keeps dialling a closed port of that
-range can even end up connected to itself.
+Ports are of the loopback, outside of the range for outgoing connections: one of those could be taken while a part
+restarts, and a client that keeps dialling a closed port of that range can end up connected to itself.
 """
 
 import contextlib

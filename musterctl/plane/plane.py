@@ -138,7 +138,7 @@ class Plane:
         self._start((state.WEBHOOK,), report)
         if state.WEBHOOK in self.parts:
             report("webhooks and runtimes")
-            groups = config.parse(self.state.options.admission_config).resource_groups
+            groups = config.parse(self.state.options.admission_config)
             url, ca_bundle = self.commandlines.url("webhook", scheme="https"), self._pki.ca_file.read_bytes()
             install.apply(client, registration.configurations(url=url, ca_bundle=ca_bundle, groups=groups))
             install.runtimes(client)

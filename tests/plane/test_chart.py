@@ -137,7 +137,7 @@ def test_roles_are_those_of_planes(mode: str) -> None:
 @pytest.mark.parametrize("groups", [[], GROUPS], ids=["none", "three groups"])
 def test_webhooks_are_those_of_the_code(groups: list[JSON]) -> None:
     """With resource groups too, whose conditions the chart writes itself."""
-    parsed = parse(yaml.safe_dump({"resourceGroups": groups})).resource_groups
+    parsed = parse(yaml.safe_dump({"resourceGroups": groups}))
     wanted = configurations(service=(NAMESPACE, "muster-webhook"), ca_bundle=b"", groups=parsed)
     for each in (webhook for configuration in wanted for webhook in configuration["webhooks"]):
         del each["clientConfig"]["caBundle"]

@@ -1,7 +1,6 @@
 """The state that the steps of a pod's mutation share: the pod, the findings of earlier steps, and the additions.
 
-Each step of `webhook.mutate.pod` takes a `PodReview`, reads the findings of the steps before it, and adds to its patch,
-errors or warnings. The document is not changed, so that every step sees the pod as its user wrote it.
+Each step of `webhook.mutate.pod` adds to its patch, errors or warnings; the document stays as its user wrote it.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,7 @@
 """Shaping: the plan of a pod's workload, written into the pod.
 
-`muster.runtime` computes the plan from the owner (number of ranks, the pod's own rank, address of rank 0) and the pod's
-resources, by the formulas that validated the workload and size its gang. Members that the pod has already stay. One
-that contradicts the plan is an error and is not overwritten: a user who sets MASTER_ADDR has a purpose, and would
-search in vain for the reason of another value.
+`muster.runtime` computes the plan from the owner and the pod's resources, by the formulas that validated the workload
+and size its gang. Members that the pod has already stay; one that contradicts the plan is an error and not overwritten.
 """
 
 from typing import Any

@@ -11,7 +11,7 @@ from webhook_world import JSON
 
 from muster.api.kubernetes.constraints import Toleration
 from muster.process.settings import text_of
-from webhook.config import AdmissionConfig, ResourceGroup, load, parse
+from webhook.config import ResourceGroup, load, parse
 from webhook.settings import WebhookSettings
 
 TEXT = """
@@ -69,7 +69,7 @@ def told(*groups: JSON, **more: object) -> list[str]:
 
 def test_everything_that_a_group_can_say() -> None:
     """Namespaces, annotations, the annotation that is meant where none is said, and all effects."""
-    management, cpu, gpu = parse(TEXT).resource_groups
+    management, cpu, gpu = parse(TEXT)
     assert management == ResourceGroup(
         name="management",
         namespaces=("ops", "monitoring"),
@@ -91,7 +91,7 @@ def test_everything_that_a_group_can_say() -> None:
 @pytest.mark.parametrize("text", ["", "# nothing\n", "resourceGroups:\n", "resourceGroups: []\n"])
 def test_no_groups(text: str) -> None:
     """A configuration may be empty, as Volcano's is at first."""
-    assert parse(text) == AdmissionConfig()
+    assert parse(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_all_mistakes_are_told_together() -> None:
 )
 def test_what_the_api_server_takes(right: JSON) -> None:
     """It is no mistake."""
-    assert len(parse(yaml.safe_dump({"resourceGroups": [right]})).resource_groups) == 1
+    assert len(parse(yaml.safe_dump({"resourceGroups": [right]}))) == 1
 
 
 @pytest.mark.parametrize(

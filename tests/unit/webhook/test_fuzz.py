@@ -35,7 +35,7 @@ resourceGroups:
   labels: {pool: team}
   affinity: {nodeAffinity: {}}
 """
-).resource_groups
+)
 BOTH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 
 

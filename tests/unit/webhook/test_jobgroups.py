@@ -23,10 +23,8 @@ resourceGroups:
   object: {key: namespace, value: [team]}
   labels: {pool: team}
 """
-).resource_groups
-LATER = parse(
-    "resourceGroups: [{resourceGroup: gpu, labels: {zone: c, disk: ssd}, schedulerName: muster}]"
-).resource_groups
+)
+LATER = parse("resourceGroups: [{resourceGroup: gpu, labels: {zone: c, disk: ssd}, schedulerName: muster}]")
 GPU = {
     "metadata": {"annotations": {"volcano.sh/resource-group": "gpu"}},
     "spec": {

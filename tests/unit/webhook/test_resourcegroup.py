@@ -35,7 +35,7 @@ resourceGroups:
   object: {key: annotation, value: ["team: ops"]}
   schedulerName: default-scheduler
 """
-).resource_groups
+)
 
 
 def pod(labels: JSON | None = None, annotations: JSON | None = None, **spec: Any) -> JSON:
