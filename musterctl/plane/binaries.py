@@ -194,7 +194,7 @@ VERSIONS: Final = (*OLDER, NEWEST)
 
 
 def find(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
-    """The path of each program; builds all of them where some are missing.
+    """Return the path of each program; builds all of them where some are missing.
 
     A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
     is named, its programs are those that are built here, whatever else the machine has.

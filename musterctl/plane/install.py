@@ -35,13 +35,9 @@ _POLL_S: Final = 0.05
 _AT_ONCE: Final = 16
 
 
-def namespace(client: Client) -> None:
-    """Applies the namespace of Muster's Leases; the leader elections need it first of all."""
-    client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
-
-
 def roles(client: Client, *, shared: bool) -> None:
-    """Applies accounts, roles and admission policies."""
+    """Apply accounts, roles and admission policies, after the namespace of Muster's Leases, which elections need."""
+    client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
     apply(client, [*rights.roles(shared=shared), *policies()])
 
 

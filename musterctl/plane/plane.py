@@ -195,7 +195,6 @@ class Plane:
     def _install(self, client: Client, report: Report) -> None:
         """Namespace, roles, CRDs and, where kwok plays them, nodes."""
         report("namespace, roles and CRDs")
-        install.namespace(client)
         install.roles(client, shared=self.state.options.shared)
         self._write_tokens(client)
         install.crds(client)

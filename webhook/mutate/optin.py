@@ -6,9 +6,8 @@
 3. its namespace, for pods that are not placed otherwise: not those that name another scheduler, have a node, or belong
    to a gang or a DaemonSet.
 
-An object is *explicit* if it has either the label `muster.dev/queue`, which opts in, or `muster.dev/managed: "false"`,
-which opts out; with both it is left alone. `muster.dev/managed` with another value in a template takes the place of its
-workload's.
+An object is *explicit* if it has the label `muster.dev/queue`, which opts in, or `muster.dev/managed: "false"`, which
+opts out and wins. `muster.dev/managed` with another value in a template takes the place of its workload's.
 
 A namespace has a second way, from Volcano: an annotation names the queue of those Volcano Jobs and PodGroups in it that
 are in none or in the default one. Muster manages these kinds anyway, so this is a default and no opt-in.

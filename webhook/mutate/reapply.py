@@ -1,7 +1,7 @@
 """A Volcano Job that `kubectl apply` or `replace` writes again as its user wrote it, without Muster's additions.
 
-So that a manifest can be applied again, an update gets back what creation filled in, and nothing new: a Job keeps what
-it was created with (groups, markers, a DNS policy), even if defaults or configuration have changed since.
+An update gets back what creation filled in, and nothing new: a Job keeps what it was created with (groups, markers, a
+DNS policy), even if defaults or configuration have changed since.
 
 * `Reapply` is the patch of an update: it writes only where the old Job has a value too.
 * Templates cannot be told apart by their members, as groups and markers stand in them beside the user's own. An

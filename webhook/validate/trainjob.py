@@ -3,9 +3,9 @@
 Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from http import HTTPStatus
-from typing import NamedTuple
 
 import msgspec
 from msgspec import to_builtins
@@ -31,6 +31,8 @@ from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 
+Against = Callable[[TrainJob, Runtime], Findings]
+"""The check of a TrainJob by the plugins, on its runtime."""
 REFERENCE = "spec.runtimeRef"
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
@@ -43,13 +45,6 @@ _ANY_POD = {
 """A pod to try a PriorityClass with; it opts out of Muster, so that no review follows."""
 
 
-class Checks(NamedTuple):
-    """The plugins that check a TrainJob, and the kind that makes its pods."""
-
-    framework: Framework
-    target: Target = "Job"
-
-
 class _Named(Wire):
     """An entry of a list that is keyed by name."""
 
@@ -58,14 +53,14 @@ class _Named(Wire):
 
 def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> Handler:
     """Return the handler for TrainJobs, on CREATE and UPDATE."""
-    checks = Checks(framework, target)
+    against = partial(_check_against, framework=framework, target=target)
 
     def review(request: AdmissionRequest) -> Verdict:
         job = _read(request.object)
         if request.operation == "UPDATE":
-            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, checks)
+            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, against)
         else:
-            findings = check(job, request.namespace, lookups, checks)
+            findings = check(job, request.namespace, lookups, against)
         return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
@@ -97,7 +92,7 @@ def _pod_patches(job: TrainJob) -> Iterator[PodSpecPatch]:
                 yield spec.template.spec
 
 
-def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
+def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Return everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     findings = Findings(warnings=unknown_keys(meta))
@@ -111,7 +106,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Fi
         findings.errors += [*(wrong or [_missing(reference)]), *check_managers(job)]
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
-    compiled = _check_against(job, runtime, checks)
+    compiled = against(job, runtime)
     findings.add(compiled)
     if not compiled.errors and lookups.dry_runs:
         findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
@@ -126,7 +121,7 @@ def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> It
         yield from missing_class(REFERENCE, name, _ANY_POD, namespace, dry_runs)
 
 
-def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
+def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Check a changed TrainJob beyond the rules of the schema; a runtime that is gone is no error, as the job runs."""
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
@@ -138,7 +133,7 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
         findings.errors += _check_moment(old, new)
     runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)
     if runtime:
-        findings.add(_check_against(new, runtime, checks))
+        findings.add(against(new, runtime))
     elif patched:
         findings.errors += check_managers(new)
     return findings
@@ -178,12 +173,12 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
             yield FieldError(path, message, reason="Forbidden")
 
 
-def _check_against(job: TrainJob, runtime: Runtime, checks: Checks) -> Findings:
+def _check_against(job: TrainJob, runtime: Runtime, framework: Framework, target: Target) -> Findings:
     """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and count > PODS.value:  # a list of so many hosts is not made
         return Findings(PODS.exceeded("spec.trainer.numNodes", count))
-    compiled = compile_train_job(job, runtime, checks.framework, checks.target)
+    compiled = compile_train_job(job, runtime, framework, target)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
         findings.errors += _check_host_names(job, compiled.plan)
