@@ -35,6 +35,10 @@ from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
+JSON = dict[str, Any]
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
 
 
 class Where(NamedTuple):
@@ -126,12 +130,6 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
         raise click.ClickException(
             f"the cluster at {client.server} does not know {plural}: is Muster installed there?"
         ) from error
-
-
-JSON = dict[str, Any]
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
 
 
 class Failed(click.ClickException):

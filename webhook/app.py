@@ -37,6 +37,16 @@ from webhook.validate import workload as validate_workload
 from webhook.validate.volcano_job import job as validate_job
 
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
+log = structlog.get_logger()
+REVIEWS = Counter("muster_webhook_reviews", "Reviews answered, by route and outcome.", ["route", "outcome"])
+SECONDS = Histogram(
+    "muster_webhook_review_seconds",
+    "Time to answer a review.",
+    ["route"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 10),
+)
+_PARTS = frozenset({"Pod", "PodGroup"})
+"""Kinds that are parts of a workload."""
 
 
 def routes(
@@ -67,17 +77,6 @@ def routes(
         "/validate/queue": validate_queue.reviewer(queues),
         "/validate/hypernode": validate_hyper_node.review,
     }
-
-
-log = structlog.get_logger()
-
-REVIEWS = Counter("muster_webhook_reviews", "Reviews answered, by route and outcome.", ["route", "outcome"])
-SECONDS = Histogram(
-    "muster_webhook_review_seconds",
-    "Time to answer a review.",
-    ["route"],
-    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 10),
-)
 
 
 class Answer(NamedTuple):
@@ -125,8 +124,6 @@ class _Head(msgspec.Struct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
-_PARTS = frozenset({"Pod", "PodGroup"})
-"""Kinds that are parts of a workload."""
 _HEAD = msgspec.json.Decoder(_Head)
 
 

@@ -29,6 +29,14 @@ from muster.resources.vector import GPU
 from muster.resources.words import amount_words
 from musterctl.plane.plane import Plane
 
+_BESIDE = Path(__file__).resolve().parents[1] / "examples"
+"""setup.py puts them there."""
+EXAMPLES = _BESIDE if _BESIDE.is_dir() else Path(__file__).resolve().parents[2] / "examples"
+FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
+NAMESPACE = "default"
+TIMEOUT_S = 120.0
+POLL_S = 0.2
+
 
 @dataclass(slots=True)
 class Row:
@@ -119,15 +127,6 @@ def _gangs(rows: dict[str, Row]) -> Table:
 
 def _active(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not pod.finished
-
-
-_BESIDE = Path(__file__).resolve().parents[1] / "examples"
-"""setup.py puts them there."""
-EXAMPLES = _BESIDE if _BESIDE.is_dir() else Path(__file__).resolve().parents[2] / "examples"
-FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
-NAMESPACE = "default"
-TIMEOUT_S = 120.0
-POLL_S = 0.2
 
 
 class Story:

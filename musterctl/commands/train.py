@@ -25,6 +25,9 @@ from musterctl.options import WithCommand, namespace_option, where_options
 from musterctl.output.listing import show_object
 
 _INTERRUPTED = 130
+POLL_S = 1.0
+_LAST_LINES_S = 5.0
+"""Time that the end of a log may take to arrive."""
 
 
 class WithArguments(WithCommand):
@@ -121,11 +124,6 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
         if not (key and equals):
             raise click.BadParameter(f"{text!r} is not of the form name=value", None, None, option)
     return {key: value for key, _, value in found}
-
-
-POLL_S = 1.0
-_LAST_LINES_S = 5.0
-"""Time that the end of a log may take to arrive."""
 
 
 def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:

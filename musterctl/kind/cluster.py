@@ -26,6 +26,15 @@ from musterctl.plane.machine import LocalError
 
 _FULL_VERSION: Final = 3
 """Numbers in a whole version: 1.34.2."""
+WHERE_KIND_IS: Final = (
+    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
+    "or `go install sigs.k8s.io/kind@latest`"
+)
+DEPLOYMENTS: Final = ("muster-webhook", "muster-scheduler", "muster-controller")
+_FILE: Final = "kind.json"
+_PREFIX: Final = "muster-"
+_WAIT: Final = "300s"
+Report = Callable[[str], None]
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,17 +78,6 @@ def node_image(version: str) -> str:
             "its release notes list those that there are"
         )
     return f"kindest/node:v{'.'.join(numbers)}"
-
-
-WHERE_KIND_IS: Final = (
-    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
-    "or `go install sigs.k8s.io/kind@latest`"
-)
-DEPLOYMENTS: Final = ("muster-webhook", "muster-scheduler", "muster-controller")
-_FILE: Final = "kind.json"
-_PREFIX: Final = "muster-"
-_WAIT: Final = "300s"
-Report = Callable[[str], None]
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):

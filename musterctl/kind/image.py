@@ -22,6 +22,15 @@ ENGINES: Final = ("docker", "podman")
 PROVIDER_VARIABLE: Final = "KIND_EXPERIMENTAL_PROVIDER"
 """The environment variable that tells kind which engine to use."""
 _TAIL_LINES: Final = 25
+ROOT: Final = Path(__file__).resolve().parents[2]
+BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
+"""The base if none is named; the Python of the lock files."""
+REPOSITORY: Final = "localhost/muster"
+"""The image's name on this machine: with a host, so that no engine looks for it in a registry."""
+LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
+_EARLIEST_S: Final = 315_532_800
+"""1980, before which a wheel cannot be stamped, in seconds since 1970."""
+_ID_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +91,6 @@ def required(program: str, where: str) -> Path:
     if found is None:
         raise LocalError(f"{program} is not on the PATH: {where}")
     return Path(found)
-
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
-"""The base if none is named; the Python of the lock files."""
-REPOSITORY: Final = "localhost/muster"
-"""The image's name on this machine: with a host, so that no engine looks for it in a registry."""
-LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
-_EARLIEST_S: Final = 315_532_800
-"""1980, before which a wheel cannot be stamped, in seconds since 1970."""
-_ID_DIGITS: Final = 12
 
 
 def build(engine: Engine, *, base: str = BASE, lock: str = LOCKS[0]) -> str:

@@ -34,6 +34,8 @@ _PLAIN = (
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 _INTEGERS = range(-(2**63), 2**64)
 _EXPONENT_FROM = 1e21
+Place = tuple[str | int, ...]
+_STEP = 2
 
 
 class _Loader(yaml.SafeLoader):
@@ -140,10 +142,6 @@ def _as_json(node: Any) -> Any:
     if node is None or isinstance(node, bool | int | float | str):
         return node
     raise ValueError(f"JSON has no {type(node).__name__}")
-
-
-Place = tuple[str | int, ...]
-_STEP = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,16 @@ from muster.resources.words import amount_words
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15
+BAR = 20
+"""Characters of a whole bar."""
+NAMED = 8
+"""The most names in one line."""
+RANKS = 6
+"""The most runs of ranks in one cell."""
+NONE_LINES = (
+    "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
+    "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
+)
 
 
 def print_lines(lines: Iterable[Line]) -> None:
@@ -58,10 +68,6 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
             yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
     for what in ignored:
         yield Line("left out", f"{what}: there is nothing to place")
-
-
-BAR = 20
-"""Characters of a whole bar."""
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
@@ -122,16 +128,6 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 def _cell(resource: str, amounts: Vector) -> str:
     return amount_words(resource, amounts[resource]) if resource in amounts else "-"
-
-
-NAMED = 8
-"""The most names in one line."""
-RANKS = 6
-"""The most runs of ranks in one cell."""
-NONE_LINES = (
-    "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
-    "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
-)
 
 
 def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:

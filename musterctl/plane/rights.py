@@ -24,6 +24,28 @@ CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
 LIFETIME_S: Final = 365 * 24 * 3600
 """Of the tokens that are asked for; each start asks anew, and an API server may give less."""
+_AT_ONCE: Final = 8
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_INSTALLS: Final = {
+    "namespaces": "create patch",
+    "serviceaccounts": "create patch",
+    "serviceaccounts/token": "create",
+    f"clusterroles.{_RBAC}": "bind create patch",
+    f"clusterrolebindings.{_RBAC}": "create patch",
+    f"roles.{_RBAC}": "bind create patch",
+    f"rolebindings.{_RBAC}": "create patch",
+    "customresourcedefinitions.apiextensions.k8s.io": "create get patch",
+    f"mutatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
+    f"validatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
+    f"validatingadmissionpolicies.{_ADMISSION}": "create patch",
+    f"validatingadmissionpolicybindings.{_ADMISSION}": "create patch",
+    "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
+    "queues.scheduling.volcano.sh": "get",
+}
+"""For what `up` installs and looks at. Rights that it grants, it must have itself."""
+_GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.USERS)
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
@@ -75,37 +97,11 @@ def kubeconfig(cluster: Path, account: str, tokens: Path, target: Path) -> Path:
     return target
 
 
-_AT_ONCE: Final = 8
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-
 class Right(NamedTuple):
     """One verb on one resource (`pods`, `pods/binding`, `queues.scheduling.volcano.sh`), in all namespaces."""
 
     resource: str
     verb: str
-
-
-_ADMISSION: Final = "admissionregistration.k8s.io"
-_RBAC: Final = "rbac.authorization.k8s.io"
-_INSTALLS: Final = {
-    "namespaces": "create patch",
-    "serviceaccounts": "create patch",
-    "serviceaccounts/token": "create",
-    f"clusterroles.{_RBAC}": "bind create patch",
-    f"clusterrolebindings.{_RBAC}": "create patch",
-    f"roles.{_RBAC}": "bind create patch",
-    f"rolebindings.{_RBAC}": "create patch",
-    "customresourcedefinitions.apiextensions.k8s.io": "create get patch",
-    f"mutatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
-    f"validatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
-    f"validatingadmissionpolicies.{_ADMISSION}": "create patch",
-    f"validatingadmissionpolicybindings.{_ADMISSION}": "create patch",
-    "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
-    "queues.scheduling.volcano.sh": "get",
-}
-"""For what `up` installs and looks at. Rights that it grants, it must have itself."""
-_GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.USERS)
 
 
 def needed() -> list[Right]:

@@ -24,6 +24,8 @@ from webhook.objects.names import MAX_LABEL
 from webhook.patch import Part, Patch, Why
 
 _MARKED = Why("the cluster's own scheduler asks Muster about it", "markPods")
+GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
+"""Variable of the container → the annotation that holds its value."""
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
@@ -84,10 +86,6 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
     if review.group and review.assigned_scheduler:
         why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"
     review.warnings.append(f"{what} has no effect, because {why}")
-
-
-GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
-"""Variable of the container → the annotation that holds its value."""
 
 
 def share_gpus(review: PodReview) -> None:

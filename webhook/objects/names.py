@@ -22,6 +22,24 @@ MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_SUBDOMAIN = 253
+_CLOSE = 0.7  # as difflib measures: 1 is the same word
+_PREFIX = f"{names.DOMAIN}/"
+LABELS = frozenset({
+    *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP),
+})  # fmt: skip
+_OF_USERS = frozenset({
+    *(f"{_PREFIX}{key}" for key in KEYS),
+    *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
+    *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
+    *names.SCALE_UP_KEYS,
+})  # fmt: skip
+_OURS = frozenset({
+    *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
+    *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
+    *(names.DELETE_AFTER, names.REVIEWED),
+    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
+})  # fmt: skip
+_KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}
 
 
 def is_label(name: str) -> bool:
@@ -71,26 +89,6 @@ def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldE
 
 def _usable(queues: Queues) -> str:
     return ", ".join(queues.names()) or "none yet"
-
-
-_CLOSE = 0.7  # as difflib measures: 1 is the same word
-_PREFIX = f"{names.DOMAIN}/"
-LABELS = frozenset({
-    *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP),
-})  # fmt: skip
-_OF_USERS = frozenset({
-    *(f"{_PREFIX}{key}" for key in KEYS),
-    *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
-    *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
-    *names.SCALE_UP_KEYS,
-})  # fmt: skip
-_OURS = frozenset({
-    *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
-    *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
-    *(names.DELETE_AFTER, names.REVIEWED),
-    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
-})  # fmt: skip
-_KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}
 
 
 def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:

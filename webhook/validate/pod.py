@@ -25,6 +25,10 @@ from muster.workloads.adapter import Adapter
 from webhook.review import Verdict, decode
 
 _POD = Decoder(Pod)
+_BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
+"""Annotations of each template, their path, and the number of its pods, None where it is unknown."""
 
 
 def review(request: AdmissionRequest) -> Verdict:
@@ -39,13 +43,6 @@ def review(request: AdmissionRequest) -> Verdict:
             *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),
         ]
     )
-
-
-_BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-
-Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
-"""Annotations of each template, their path, and the number of its pods, None where it is unknown."""
 
 
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:

@@ -23,6 +23,11 @@ _QUEUE = Decoder(Queue)
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
 _WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
 _AT_THE_TOP = frozenset({"", names.ROOT_QUEUE})
+CAPABILITY = "spec.capability"
+DESERVED = "spec.deserved"
+GUARANTEE = "spec.guarantee.resource"
+Amounts = dict[str, dict[str, int]]
+"""Field path → resource → amount."""
 
 
 def reviewer(queues: Queues) -> Handler:
@@ -153,14 +158,6 @@ def _below(name: str, queues: Queues) -> Iterator[Queue]:
             if found:
                 yield found
             waiting += queues.children(name)
-
-
-CAPABILITY = "spec.capability"
-DESERVED = "spec.deserved"
-GUARANTEE = "spec.guarantee.resource"
-
-Amounts = dict[str, dict[str, int]]
-"""Field path → resource → amount."""
 
 
 def quantities_of(queue: Queue) -> dict[str, Quantities]:

@@ -15,6 +15,14 @@ from muster.volcano.slots import pod_name
 from muster.volcano.tasks import total_replicas
 from webhook.objects.names import MAX_LABEL, is_label, is_subdomain
 
+EVENTS = (
+    "*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated",
+)  # fmt: skip
+ACTIONS = (
+    "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob",
+    "ResumeJob",
+)  # fmt: skip
+
 
 def check_names(job: Job) -> Iterator[FieldError]:
     """Check the Job's name, then the name of the last pod of each task."""
@@ -86,15 +94,6 @@ def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
         elif volume.volume_claim_name and not is_subdomain(volume.volume_claim_name):
             message = "invalid VolumeClaimName: must be the name of a PersistentVolumeClaim (a-z, 0-9, '-' and '.')"
             yield FieldError(f"{path}.volumeClaimName", message, volume.volume_claim_name)
-
-
-EVENTS = (
-    "*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated",
-)  # fmt: skip
-ACTIONS = (
-    "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob",
-    "ResumeJob",
-)  # fmt: skip
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:
