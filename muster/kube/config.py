@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 import msgspec
@@ -53,6 +53,20 @@ class Config:
     authorization: Callable[[], str] | None = None
     namespace: str = "default"
     """What the context of a kubeconfig names."""
+
+
+class Options(TypedDict, total=False):
+    """The options of a client.
+
+    At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
+    `timeout_s` is the limit of a call that names none of its own, from when it is its turn. `on_warning` gets the API
+    server's warnings, also those of a refusal; without it, they are not read.
+    """
+
+    user_agent: str
+    connections: int
+    timeout_s: float
+    on_warning: Callable[[str], None] | None
 
 
 def load_config(kubeconfig: Path | str | None = None) -> Config:

@@ -16,16 +16,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, format_time
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, NotFound, ServerError, TooManyRequests, Unreachable
-from muster.kube.metrics import EVENTS_DROPPED
+from muster.kube.errors import AlreadyExists, APIError, Backoff, NotFound, ServerError, TooManyRequests, Unreachable
 
 log = structlog.get_logger(__name__)
 
+EVENTS_DROPPED = Counter("muster_kube_events_dropped_total", "Events that could not be recorded.", ["why"])
 _MAX_PENDING = 1000
 _MAX_REMEMBERED = 4096
 _MAX_MESSAGE_CHARS = 1024

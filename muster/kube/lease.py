@@ -17,16 +17,17 @@ from math import ceil
 from typing import Any, Literal
 
 import structlog
+from prometheus_client import Gauge
 
 from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
-from muster.kube.metrics import LEADING
 from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
 
+LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
 """The leader renews as often: after an outage a follower should see it about as soon as it is back."""

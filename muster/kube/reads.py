@@ -1,77 +1,48 @@
-"""Reading from the API server: one object, all objects, and what becomes of them; and what every call promises.
+"""Reading from the API server: one object, all objects, their changes and logs; and the promises of every call.
 
 Every call has a time limit and an explicit content type, raises an `APIError` (muster.kube.errors) when it does not
-succeed, and is sent once: whoever asks knows whether asking twice is harmless.
+succeed, and is sent once: the caller knows if asking twice is harmless.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import ListMeta, Object
-from muster.kube.codec import UNREADABLE, Page, decoder, leave_out
-from muster.kube.config import Config
+from muster.api.kubernetes.meta import Object
+from muster.kube.codec import UNREADABLE, Identity, Page, decoder, leave_out
+from muster.kube.config import Config, Options
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
 from muster.kube.loop import TimeSlice
-from muster.kube.split import Identity
 from muster.kube.transport import BROKEN, JSON, Transport, sentence
 from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
 
-CONNECTIONS = 64
-"""How many connections a client has at most, unless it is told."""
 FIRST_OBJECTS = 100
-"""Of the first page, of which nobody knows how large its objects are: a pod is some kilobytes, or a megabyte."""
+"""Of the first page, whose objects are of unknown size: a pod is some kilobytes, or a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """A page costs the API server a look at all that come after it, and memory for it: 50,000 pods of a kilobyte in pages
 of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
 _MOST_TIMES = 10
-"""As many objects as the page before may have: the first hundred may be small, and the next 5,000 a megabyte each."""
+"""Growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
 
 
-class _MetadataList(msgspec.Struct, gc=False):
-    """Objects of which only the metadata were asked for."""
-
-    metadata: ListMeta
-    items: list[Object]
-
-
 class Reads:
-    """Calls to one API server, on one event loop, that change nothing.
+    """Calls to one API server, on one event loop, that change nothing; `muster.kube.config.Options` are theirs."""
 
-    At most `connections` are sent at once, the others wait for their turn. `timeout_s` is the limit of a call that
-    names none of its own, from when it is its turn. `on_warning` is told the API server's warnings.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        user_agent: str = "muster",
-        connections: int = CONNECTIONS,
-        timeout_s: float = 10.0,
-        on_warning: Callable[[str], None] | None = None,
-    ) -> None:
-        self.server = config.server
-        self._timeout_s = timeout_s
-        self._transport = Transport(config, user_agent=user_agent, connections=connections, on_warning=on_warning)
-
-    def server_time_s(self) -> float | None:
-        """What the API server's clock says, in seconds since the epoch, give or take one; None before any answer."""
-        return self._transport.server_time_s()
-
-    def close(self) -> None:
-        """Ends all connections; a call under way fails as `Unreachable`. Runs on the loop."""
-        self._transport.close()
+    def __init__(self, config: Config, **options: Unpack[Options]) -> None:
+        self._transport = Transport(config, **options)
+        self.server_time_s = self._transport.server_time_s
+        self.close = self._transport.close
 
     async def request(
         self,
@@ -83,22 +54,15 @@ class Reads:
         query: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> bytes:
-        """Any request, for what has no method of its own."""
+        """Send any request, for calls that have no method of their own."""
         return await self._transport.exchange(
-            method,
-            path,
-            verb=method.lower(),
-            resource="raw",
-            body=body,
-            content_type=content_type,
-            query=query,
-            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            method, path, body=body, content_type=content_type, query=query, timeout_s=timeout_s
         )
 
     async def get(
         self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None
     ) -> T:
-        """The object of this name, as it is now; raises `NotFound` where there is none."""
+        """Return the object of this name, as it is now; raises `NotFound` where there is none."""
         return await self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
 
     async def pages(
@@ -111,7 +75,7 @@ class Reads:
         first: int = FIRST_OBJECTS,
         timeout_s: float | None = None,
     ) -> AsyncGenerator[Page[T]]:
-        """What `list` gives in pages, the first of at most `first` objects; all show one resource version.
+        """List in pages, the first of at most `first` objects; all show one resource version.
 
         A page has as many objects as come to some 16 MiB, going by the page before it, but at most ten times as many as
         that one might have, and 5,000. It is asked for while that one is looked at. One of more than `MOST_BYTES` is
@@ -139,7 +103,7 @@ class Reads:
         finally:
             if ahead is not None:
                 ahead.cancel()
-                await asyncio.gather(ahead, return_exceptions=True)  # what it failed with concerns nobody any more
+                await asyncio.gather(ahead, return_exceptions=True)  # a page without a reader may fail
 
     async def list(
         self,
@@ -150,7 +114,7 @@ class Reads:
         field_selector: str = "",
         timeout_s: float | None = None,
     ) -> list[T]:
-        """All objects (of one namespace, if given) that match; the loop has time for others while they are decoded."""
+        """List all objects (of one namespace, if given) that match; others get turns while they are decoded."""
         pages = self.pages(
             res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
         )
@@ -186,16 +150,15 @@ class Reads:
             res.path(namespace),
             resource=res.plural,
             query=query,
-            timeout_s=self._timeout_s,
-            silence_s=min(_SILENCE_S, timeout_s + self._timeout_s),
+            silence_s=min(_SILENCE_S, timeout_s + self._transport.timeout_s),
         )
         return Watch(answer, res)
 
     async def log_lines(self, pod: str, namespace: str, container: str, *, follow: bool = True) -> AsyncGenerator[str]:
-        """What a container has printed so far, and what it prints until it ends, however long it is silent."""
+        """Give the lines of a container's log until it ends, however long it is silent."""
         path = f"{PODS.path(namespace, pod)}/log"
         query = {"container": container, "follow": str(follow).lower()}
-        answer = await self._transport.stream(path, resource="logs", query=query, timeout_s=self._timeout_s)
+        answer = await self._transport.stream(path, resource="logs", query=query)
         try:
             async for line in lines_of(answer):
                 yield line.decode(errors="replace")
@@ -206,18 +169,17 @@ class Reads:
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
     ) -> Page[T]:
-        """In place of a page whose only object is too large, an empty one that says where the list goes on."""
+        """Return, for a page whose only object is too large, an empty one from where the list goes on."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
-            found = decoder(_MetadataList).decode(body)
+            any_kind: Resource[Any] = res
+            found: Page[Object] = Page.read(replace(any_kind, type=Object), body)
         except UNREADABLE:
             raise error from None
-        if len(found.items) > 1:  # a server that knows no pages
+        if len(found) > 1:  # a server that knows no pages
             raise error
-        left_out = []
-        for each in found.items:
-            meta = each.metadata
-            left_out.append(leave_out(res, Identity(meta.namespace, meta.name, meta.resource_version), error))
+        metas = [each.metadata for each in found]
+        left_out = [leave_out(res, Identity(meta.namespace, meta.name, meta.resource_version), error) for meta in metas]
         return Page(res, found.metadata, [], len(body), *left_out)
 
     async def _typed(
@@ -232,7 +194,7 @@ class Reads:
         query: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> T:
-        """Sends a request whose answer is one object of the kind."""
+        """Send a request whose answer is one object of the kind."""
         answer = await self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
         try:
             return decoder(res.type).decode(answer)
@@ -252,7 +214,7 @@ class Reads:
         query: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> bytes:
-        """Sends a request and gives its answer as it came; `verb` and the kind are the labels of its metrics."""
+        """Send a request and return its answer as it came; `verb` and the kind are the labels of its metrics."""
         return await self._transport.exchange(
             method,
             path,
@@ -262,17 +224,17 @@ class Reads:
             content_type=content_type,
             accept=accept,
             query=query,
-            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            timeout_s=timeout_s,
         )
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """The options that are set: what is None is left to the API server."""
+    """Return the options that are set: the API server decides those that are None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 async def _page_of(res: Resource[T], body: bytes, where: str) -> Page[T]:
-    """The page of an answer; one with an object that is nested too deeply is cut in a thread, as that takes long."""
+    """Read the page of an answer; one with an object nested too deeply is cut in a thread, as that takes long."""
     try:
         try:
             return Page.read(res, body)
@@ -287,7 +249,7 @@ def _undecodable(what: str, error: Exception, where: str) -> Undecodable:
 
 
 def _objects_after(page: Page[Any], limit: int) -> int:
-    """How many objects the next page is to have, after one that had at most `limit`."""
+    """Return the limit of the next page, after one of at most `limit` objects."""
     if not len(page):
         return limit
     return max(1, min(_PAGE_BYTES * len(page) // page.size_bytes, limit * _MOST_TIMES, _MOST_OBJECTS))

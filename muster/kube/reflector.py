@@ -19,20 +19,21 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable
+from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
-from muster.kube.metrics import RELISTS, RESTARTS
 from muster.kube.store import Handler, Mirror, Store
 
 T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
+RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
+RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0

@@ -5,14 +5,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.metrics import HANDLER_FAILURES, UNDECODABLE
+from muster.kube.codec import UNDECODABLE
 
 T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
+HANDLER_FAILURES = Counter("muster_kube_handler_failures_total", "Handlers that raised.", ["resource"])
 Indexer = Callable[[T], Iterable[str]]
 """Under which values an object is found in an index. A pure function: it is asked again when the object goes."""
 Handler = Callable[[T | None, T | None], None]

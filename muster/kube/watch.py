@@ -9,8 +9,7 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.kube import split
-from muster.kube.codec import decoder, leave_out
+from muster.kube.codec import decoder, identity, leave_out, part, text
 from muster.kube.errors import Unreachable, error_of
 from muster.kube.transport import BROKEN, MOST_BYTES, sentence
 
@@ -105,9 +104,9 @@ class Watch(Generic[T]):
 
     def _unreadable(self, line: bytes, error: Exception | str) -> tuple[str, T] | None:
         """Leaves an object out, unless it is deleted: that needs no more than its name."""
-        which = split.identity(split.part(line, b"object"))
+        which = identity(part(line, b"object"))
         leave_out(self._resource, which, error)
-        if which.name and split.text(split.part(line, b"type")) == "DELETED":
+        if which.name and text(part(line, b"type")) == "DELETED":
             metadata = ObjectMeta(name=which.name, namespace=which.namespace, resource_version=which.resource_version)
             return "DELETED", self._named(metadata)
         return None

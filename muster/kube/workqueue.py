@@ -30,10 +30,11 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Generic, TypeVar
 
-from muster.kube.metrics import QUEUE_DEPTH
+from prometheus_client import Gauge
 
 K = TypeVar("K", bound=Hashable)
 
+QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Keys that wait in a work queue.", ["queue"])
 _MAX_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
 
 
