@@ -27,8 +27,7 @@ from controller.trainjob.controller import TrainJobs
 from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.events import Recorder

@@ -34,8 +34,7 @@ from muster.kube.events import Recorder
 from muster.kube.lease import LeaseFollower
 from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
-from muster.process.debug import Debug
-from muster.process.health import Health, StatusServer
+from muster.process.health import Debug, Health, StatusServer
 from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()

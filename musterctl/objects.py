@@ -11,8 +11,7 @@ import click
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable

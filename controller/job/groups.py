@@ -7,8 +7,7 @@ from controller.job.rules.sync import not_counted_yet
 from controller.live import delete, find, find_or_make
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
-from muster.api.muster.noted import noted
-from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placement import PLACEMENTS, Placement, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client

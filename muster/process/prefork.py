@@ -12,21 +12,62 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any
 
 import flask
+from a2wsgi.wsgi import build_environ
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 from uvicorn_worker import UvicornWorker
+from werkzeug.wrappers import Response
 
 from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
 from muster.process.tls import Files, ServerTLS, tell_end
-from muster.process.wsgi import Threads
+
+LARGE_BYTES = 64 * 1024
+LARGE_AT_ONCE = 16
+"""Bodies of more than that which are read at once, so that clients cannot fill the memory with halves of requests."""
+
+
+class Threads:
+    """The app as an ASGI app: a request takes one of so many threads once all of it is there."""
+
+    def __init__(self, app: flask.Flask, threads: int) -> None:
+        self._app = app
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="app")
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        try:
+            body = await self._body(Request(scope, receive))
+        except ClientDisconnect:
+            return
+        loop = asyncio.get_running_loop()
+        status, headers, content = await loop.run_in_executor(self._pool, self._answer, scope, body)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    async def _body(self, request: Request) -> bytes:
+        if "transfer-encoding" not in request.headers and int(request.headers.get("content-length", 0)) <= LARGE_BYTES:
+            return await request.body()
+        async with self._large:
+            return await request.body()
+
+    def _answer(self, scope: Any, body: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        response = Response.from_app(self._app, build_environ(scope, BytesIO(body)), buffered=True)  # type: ignore[arg-type]
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        return response.status_code, headers, response.get_data()
+
 
 _STOP_S = 5
 """For `on_worker_stop`, after the time that requests have."""

@@ -10,7 +10,7 @@ from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
-from muster.resources.usage import NOTHING, quota, template_usage
+from muster.resources.pods import NOTHING, quota, template_usage
 from muster.volcano.owner import owner_of
 from muster.volcano.tasks import minimum, queue_of, total_minimum, total_replicas
 

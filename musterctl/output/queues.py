@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from extender.explain.queues import QueueReport
-from muster.resources.vector import PODS, Vector
-from muster.resources.words import amount_words
+from muster.resources.vector import PODS, Vector, amount_words
 
 BAR = 20
 """Characters of a whole bar."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from extender.explain.topology import DomainReport, TopologyReport
-from muster.resources.words import amount_words
+from muster.resources.vector import amount_words
 
 SHOWN = 8
 """The most names in one line."""

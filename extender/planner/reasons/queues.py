@@ -1,6 +1,6 @@
 """What a queue refuses, and in which order its gangs start."""
 
-from muster.resources.words import amount_words
+from muster.resources.vector import amount_words
 
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"

@@ -19,8 +19,7 @@ from extender.planner.state.templates import Templates
 from extender.planner.state.views import free_slots, set_aside, view_of
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import whole_number
-from muster.api.muster.noted import is_noted, noted
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, is_noted, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 

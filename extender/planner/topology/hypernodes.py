@@ -20,8 +20,7 @@ from extender.planner.topology.problems import Problem, Problems
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.kubernetes.core import Node
 from muster.api.limits import ALL_PATTERNS, TIERS
-from muster.api.volcano.hypernodes import hyper_node_errors
-from muster.api.volcano.topology import HyperNode
+from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
 """Of one HyperNode that is left out; they are told."""

@@ -12,7 +12,7 @@ import msgspec
 
 from muster.runtime.component import Component
 from muster.runtime.plan import Plan
-from muster.workloads.sample import mapping
+from muster.workloads.kind import mapping
 
 JSON = Mapping[str, Any]
 PLAIN = "plain"

@@ -13,7 +13,7 @@ from muster.runtime.component import Component, owned
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Gang, Plan
 from muster.runtime.settings import ELASTIC
-from muster.workloads.worlds import needed
+from muster.workloads.table import needed
 
 JOBSET = "JobSet"
 

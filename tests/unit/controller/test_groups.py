@@ -5,8 +5,7 @@ from typing import Any, cast
 from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.noted import text_of
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, text_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
 from muster.kube.store import Store

@@ -10,8 +10,7 @@ from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
-from muster.api.muster.noted import text_of
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, text_of
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 

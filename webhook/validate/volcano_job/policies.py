@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from muster.api.fields import FieldError
 from muster.api.limits import POLICIES, SECONDS
 from muster.api.volcano.batch import LifecyclePolicy
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 EVENTS = (
     "*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated",
