@@ -29,7 +29,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.errors import NotFound
-from muster.volcano.claims import claim_names
+from muster.volcano.manifests import claim_names
 from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 from muster.volcano.tasks import queue_of

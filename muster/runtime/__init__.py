@@ -8,7 +8,7 @@ Three steps for every kind of workload:
 2. `registry.framework()` has the plugins in fixed order. `framework.validate(info)` gathers all errors and warnings
    (`muster.api.fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows
    the plugin that set it and its source; `framework.build(plan)` gives the objects to apply
-   (`component.Component`).
+   (`plan.Component`).
 3. `framework.compile(info)` does all of it, and `train_job.compile_train_job(train_job, runtime, framework, target)`
    from the two objects: `Compiled(plan, components, findings)`.
 

@@ -21,12 +21,11 @@ from muster.api.kubeflow.trainer import (
 )
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.api.kubernetes.core import EnvVar, PodSpec
-from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
-from muster.runtime.merge import by_key, patched, with_trainer
-from muster.runtime.plan import Role
+from muster.runtime.plan import Compiled, Role
 from muster.runtime.settings import nodes_of, of_train_job
+from muster.runtime.template import by_key, patched, with_trainer
 from muster.runtime.workload import containers_of, has_fs_group
 from muster.workloads.adapter import Owner
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS, Job, is_job
-from muster.volcano.slots import pod_name
+from muster.volcano.tasks import pod_name
 
 
 class JobRef(NamedTuple):

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
-from muster.runtime.component import Component
 from muster.runtime.info import Container, Info, Late, PodSet, Variables
-from muster.runtime.plan import Mount, Plan, Volume
+from muster.runtime.plan import Component, Mount, Plan, Volume
 from muster.runtime.plugins.mpi_objects import (
     HOSTFILE_ANNOTATION,
     HOSTFILE_KEY,
@@ -28,6 +27,7 @@ from muster.runtime.plugins.mpi_objects import (
     shared_map,
     shared_name,
     ssh_secret,
+    waiter,
 )
 from muster.runtime.plugins.mpi_settings import (
     HOSTFILE,
@@ -40,7 +40,6 @@ from muster.runtime.plugins.mpi_settings import (
     slots,
     wait_s,
 )
-from muster.runtime.plugins.mpi_wait import waiter
 from muster.runtime.plugins.shared import errors_of, reserved, yielding
 from muster.runtime.settings import SSH_SECRET
 from muster.workloads.adapter import Owner

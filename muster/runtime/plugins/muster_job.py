@@ -10,14 +10,13 @@ from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS
-from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan, PodSetPlan
-from muster.runtime.plugins.jobset_fields import claims, deciding, fails_at_once, service, unmapped, with_claims
+from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
+from muster.runtime.plugins.jobset import claims, deciding, fails_at_once, service, unmapped, with_claims
 from muster.runtime.plugins.pod_groups import together
 from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
-from muster.volcano.slots import pod_hosts
+from muster.volcano.tasks import pod_hosts
 from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 

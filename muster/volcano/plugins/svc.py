@@ -17,10 +17,8 @@ from muster.api.kubernetes.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
 from muster.api.kubernetes.endpoints import Run
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_volume, fits_env
-from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service
-from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot, task_hosts
-from muster.volcano.tasks import total_replicas
+from muster.volcano.plugins.base import Flags, Owned, Plugin, unfit_for_a_service
+from muster.volcano.tasks import PodSlot, task_hosts, total_replicas
 
 MOUNT_PATH = "/etc/volcano"
 CONFIG_MAP_BYTES = 1 << 20

@@ -10,8 +10,7 @@ from itertools import chain
 from muster.api.fields import FieldError
 from muster.api.limits import PODS, RETRIES, SECONDS, TASKS, VOLUMES
 from muster.api.volcano.batch import Job, JobSpec, VolumeSpec
-from muster.volcano.slots import pod_name
-from muster.volcano.tasks import total_replicas
+from muster.volcano.tasks import pod_name, total_replicas
 from webhook.objects.names import MAX_LABEL, is_label, is_subdomain
 
 
