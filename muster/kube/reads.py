@@ -154,10 +154,10 @@ class Reads:
         )
         return Watch(answer, res)
 
-    async def log_lines(self, pod: str, namespace: str, container: str, *, follow: bool = True) -> AsyncGenerator[str]:
+    async def log_lines(self, pod: str, namespace: str, container: str) -> AsyncGenerator[str]:
         """Give the lines of a container's log until it ends, however long it is silent."""
         path = f"{PODS.path(namespace, pod)}/log"
-        query = {"container": container, "follow": str(follow).lower()}
+        query = {"container": container, "follow": "true"}
         answer = await self._transport.stream(path, resource="logs", query=query)
         try:
             async for line in lines_of(answer):

@@ -36,15 +36,6 @@ def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]]
     return result
 
 
-def deep(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
-    """`base` with the members of `extra`; maps are merged, everything else is replaced."""
-    result = dict(base)
-    for key, value in extra.items():
-        there = result.get(key)
-        result[key] = deep(there, value) if isinstance(there, Mapping) and isinstance(value, Mapping) else value
-    return result
-
-
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
     """`base` with a patch of its shape, as a strategic merge patch; the parts that it names must exist."""
     result = dict(base)
@@ -83,7 +74,7 @@ def with_trainer(
 
 def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
     """Requests and limits merged resource by resource, claims by name."""
-    result = {key: deep(base.get(key) or {}, extra.get(key) or {}) for key in ("requests", "limits")}
+    result = {key: {**(base.get(key) or {}), **(extra.get(key) or {})} for key in ("requests", "limits")}
     claims = by_key(base.get("claims") or [], extra.get("claims") or [], "name")
     merged = {**result, "claims": claims}
     return {key: value for key, value in merged.items() if value}
