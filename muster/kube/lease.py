@@ -205,9 +205,9 @@ class Elector:
 class LeaseFollower:
     """Follows a lease of another process: `active` while a holder with this `identity_prefix` renews in time.
 
-    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. Time
-    is that of this process's clock. A lease that was there at the start counts from its next renewal on, as the age of
-    the last one is unknown.
+    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
+    times are of this process's clock. A lease that was there at the start counts from its next renewal on, as the age
+    of the last one is unknown.
     """
 
     def __init__(

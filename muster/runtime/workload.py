@@ -13,7 +13,7 @@ from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter, own_rank
-from muster.workloads.kind import mapping
+from muster.workloads.sample import mapping
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"

@@ -10,7 +10,8 @@ from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import JSON, GangRules, Ranks, SamplePod, WorkloadKind, mapping, name_of, part_of, pod_of
+from muster.workloads.kind import GangRules, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 
 class StatefulSetAdapter(Adapter):

@@ -9,18 +9,8 @@ from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
-from muster.workloads.kind import (
-    JSON,
-    GangRules,
-    Ranks,
-    SamplePod,
-    WorkloadKind,
-    holds,
-    mapping,
-    name_of,
-    part_of,
-    pod_of,
-)
+from muster.workloads.kind import GangRules, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 
 class IndexedJobAdapter(Adapter):

@@ -16,19 +16,8 @@ from muster.api.limits import whole_number
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
-from muster.workloads.kind import (
-    JSON,
-    AskedPod,
-    GangRules,
-    Ranks,
-    SamplePod,
-    WorkloadKind,
-    World,
-    holds,
-    mapping,
-    name_of,
-    part_of,
-)
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
+from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB = names.REPLICATED_JOB

@@ -12,19 +12,8 @@ from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import (
-    JSON,
-    AskedPod,
-    GangRules,
-    Ranks,
-    SamplePod,
-    WorkloadKind,
-    World,
-    mapping,
-    name_of,
-    part_of,
-    pod_of,
-)
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"

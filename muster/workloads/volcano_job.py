@@ -15,7 +15,8 @@ from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
 from muster.volcano.tasks import slot, subdomain, task_hosts
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
-from muster.workloads.kind import JSON, Ranks, SamplePod, WorkloadKind, name_of, uid_of
+from muster.workloads.kind import Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
 class VolcanoJobAdapter(Adapter):

@@ -12,7 +12,7 @@ from muster.api.fields import FieldError
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
-from muster.workloads.kind import SamplePod, uid_of
+from muster.workloads.sample import SamplePod, uid_of
 from muster.workloads.table import kind_of
 from webhook.offline.admission import Admitted, OfflineAdmission, Path
 from webhook.offline.lookups import JSON

@@ -16,7 +16,7 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import Queue, QueueStatus
 from muster.chart import CHART
-from muster.workloads.kind import uid_of
+from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]

@@ -19,7 +19,8 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
 from muster.workloads.batch_job import BATCH_JOB
-from muster.workloads.kind import TEMPLATE, AskedPod, Place, SamplePod, WorkloadKind, pod_templates
+from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
+from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.lookup import Queues
 from webhook.objects.documents import mapping

@@ -22,7 +22,7 @@ from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
 from muster.runtime.template import planned
 from muster.workloads.adapter import label
 from muster.workloads.jobset import hosts
-from muster.workloads.kind import mapping
+from muster.workloads.sample import mapping
 
 JSON = dict[str, Any]
 Fields = Mapping[str, Any]

@@ -8,7 +8,7 @@ from webhook_world import JSON, indexed_job, pod_of, task, vcjob
 
 from muster.runtime import registry
 from muster.workloads.batch_job import job_pods
-from muster.workloads.kind import SamplePod
+from muster.workloads.sample import SamplePod
 from webhook.config import ResourceGroup
 from webhook.offline.admission import OfflineAdmission
 from webhook.offline.consequences import admit_all

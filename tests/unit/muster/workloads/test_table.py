@@ -17,8 +17,9 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
 from muster.workloads.adapter import Adapter, OwnerError
-from muster.workloads.kind import JSON, AskedPod, WorkloadKind, pod_templates
+from muster.workloads.kind import AskedPod, WorkloadKind, pod_templates
 from muster.workloads.kind import Path as TemplatePath
+from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, adapter_for, kind_of, source_of
 from webhook.offline.consequences import sample_pods
 from webhook.registration import configurations
