@@ -3,7 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ReportedCondition
 
 
 class DefinitionVersion(Wire):
@@ -19,18 +19,10 @@ class DefinitionSpec(Wire):
     versions: list[DefinitionVersion] = field(default_factory=list)
 
 
-class DefinitionCondition(Wire):
-    """A condition of a CRD: `Established` means that the kind is served."""
-
-    type: str
-    status: str
-    message: str = ""
-
-
 class DefinitionStatus(Wire):
-    """`status` of a CRD, which is empty for a moment after its creation."""
+    """`status` of a CRD, which is empty for a moment after its creation; `Established` means that it is served."""
 
-    conditions: list[DefinitionCondition] | None = None
+    conditions: list[ReportedCondition] | None = None
 
 
 class CustomResourceDefinition(Object):

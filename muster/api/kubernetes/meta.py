@@ -128,6 +128,16 @@ class Condition(Wire):
     """Generation of the spec that was observed."""
 
 
+class ReportedCondition(Wire):
+    """One condition that another component reports of an object, e.g. PodScheduled."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
 class ListMeta(Wire):
     """metadata of a list: the token of its next page, and the version to watch from."""
 
