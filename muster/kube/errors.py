@@ -150,8 +150,9 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     kind = _BY_REASON.get(answer.reason) or _BY_STATUS.get(code)
     if kind is None:
         kind = ServerError if code >= _SERVER_ERROR else APIError
-    if kind is Invalid and _is_another(answer):
-        kind = Conflict
+    causes = (answer.details or {}).get("causes") or []
+    if kind is Invalid and any(cause.get("field") == "metadata.uid" for cause in causes):
+        kind = Conflict  # a patch whose UID is that of another object: to the API server it changes a fixed field
     return kind(
         answer.message,
         status=code,
@@ -160,12 +161,6 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
         retry_after_s=float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None,
         details=answer.details,
     )
-
-
-def _is_another(answer: Status) -> bool:
-    """Return True for a patch whose UID is that of another object: to the API server it changes a fixed field."""
-    causes = (answer.details or {}).get("causes") or []
-    return any(cause.get("field") == "metadata.uid" for cause in causes)
 
 
 def warnings_of(headers: Iterable[str]) -> Iterator[str]:

@@ -124,7 +124,7 @@ class Reflector(Generic[T]):
         if self._loop is None:
             return
         with suppress(RuntimeError):  # the loop has ended, and the task with it
-            self._loop.call_soon_threadsafe(self._cancel)
+            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
             if not runs_on(self._loop):
                 self._ended.wait(_JOIN_S)
 
@@ -132,11 +132,6 @@ class Reflector(Generic[T]):
         """Start the task, on the loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(lambda _: self._ended.set())
-
-    def _cancel(self) -> None:
-        """Cancel the task, on the loop, after `_begin`."""
-        if self._task is not None:
-            self._task.cancel()
 
     async def _run(self) -> None:
         """Follow again after each failure: a cache that stays silent would show old objects for good.

@@ -19,7 +19,9 @@ def configure(process: str, level: str = "info") -> None:
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
-    end: list[Processor] = [structlog.processors.format_exc_info, _renderer()]
+    people = os.environ.get("MUSTER_LOG") == "console"
+    lines = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(serializer=_encode)
+    end: list[Processor] = [structlog.processors.format_exc_info, lines]
     structlog.configure(
         processors=[*shared, *end],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -49,12 +51,6 @@ def _shared(process: str) -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         name,
     ]
-
-
-def _renderer() -> Processor:
-    if os.environ.get("MUSTER_LOG") == "console":
-        return structlog.dev.ConsoleRenderer()
-    return structlog.processors.JSONRenderer(serializer=_encode)
 
 
 def _encode(event: EventDict, **_: Any) -> str:

@@ -6,6 +6,7 @@ Flags are left for what differs from pod to pod.
 
 import argparse
 import operator
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
@@ -18,6 +19,9 @@ from muster.api.fields import FieldError
 
 API_VERSION: Final = "config.muster.dev/v1alpha1"
 _WIDTH: Final = 116
+_COMMENT: Final = textwrap.TextWrapper(
+    _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -118,19 +122,9 @@ def file_of(settings: Settings, descriptions: dict[str, str]) -> str:
     """A file with every field, its default and what it is."""
     lines = [f"apiVersion: {API_VERSION}", f"kind: {settings.KIND}"]
     for name, value in msgspec.to_builtins(settings).items():
-        lines += ["", *_comment(descriptions[name])]
+        lines += ["", *_COMMENT.wrap(descriptions[name])]
         lines += yaml.safe_dump({name: value}, allow_unicode=True, width=_WIDTH).rstrip().splitlines()
     return "\n".join(lines) + "\n"
-
-
-def _comment(text: str) -> Iterator[str]:
-    line = "#"
-    for word in text.split():
-        if len(line) + len(word) >= _WIDTH:
-            yield line
-            line = "#"
-        line += f" {word}"
-    yield line
 
 
 def _camel(flag: str) -> str:

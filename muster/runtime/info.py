@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainer import Trainer, TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.api.kubernetes.core import Container as WireContainer
 from muster.api.kubernetes.core import EnvVar as WireEnv
@@ -211,6 +211,11 @@ class Info:
     def workload(self) -> str:
         """The workload in sentences, e.g. `Job train`."""
         return str(self.owner)
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """The TrainJob's fields for its trainer; None if it has none."""
+        return self.train_job.spec.trainer if self.train_job else None
 
     @property
     def runtime_name(self) -> str:

@@ -117,7 +117,11 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
     If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order; else each
     task gets its minimum and the rest is filled up in that order.
     """
-    tasks = sorted(job.spec.tasks, key=lambda task: -priorities.get(_priority_class(task), 0))
+
+    def priority(task: TaskSpec) -> int:
+        return priorities.get((task.template.get("spec") or {}).get("priorityClassName", ""), 0)
+
+    tasks = sorted(job.spec.tasks, key=priority, reverse=True)
     covers_all = job.spec.min_available >= total_minimum(job.spec)
     left = min(job.spec.min_available, total_replicas(job.spec))
     counts = []
@@ -129,8 +133,3 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
         counts[index] += more
         left -= more
     return list(zip(tasks, counts, strict=True))
-
-
-def _priority_class(task: TaskSpec) -> str:
-    name: str = (task.template.get("spec") or {}).get("priorityClassName", "")
-    return name

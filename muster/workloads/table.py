@@ -146,15 +146,10 @@ def min_member(pod: Pod, owner: Object | None) -> int:
             least = whole_number(meta.annotations.get(key), PODS.value)
             if least:
                 return min(least, most or least)
-    if not (most and owner and shaped(pod, owner)):
+    if not (most and owner and names.FRAMEWORK in owner.metadata.labels | pod.metadata.labels):
         return 1
     elastic = pod.metadata.annotations.get(names.ELASTIC) or owner.metadata.annotations.get(names.ELASTIC)
     return needed(most, elastic)
-
-
-def shaped(pod: Pod, owner: Object) -> bool:
-    """True if the webhook shapes these pods for a framework."""
-    return names.FRAMEWORK in owner.metadata.labels or names.FRAMEWORK in pod.metadata.labels
 
 
 def _worlds_of(meta: ObjectMeta) -> list[tuple[WorkloadKind, str]]:

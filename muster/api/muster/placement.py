@@ -280,9 +280,6 @@ def is_noted(placement: Placement) -> bool:
 
 def note_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
     """Return the text of the annotation; `spec` and `status` are a Placement's as JSON."""
-    note = msgspec.convert({"spec": _given(spec), "status": _given(status)}, _Note)
-    return msgspec.json.encode(note).decode()
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value is not None}
+    parts = {"spec": spec, "status": status}
+    given = {name: {key: value for key, value in part.items() if value is not None} for name, part in parts.items()}
+    return msgspec.json.encode(msgspec.convert(given, _Note)).decode()

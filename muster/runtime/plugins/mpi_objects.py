@@ -55,7 +55,7 @@ def hostfile_map(plan: Plan) -> Component:
         for host in pod_set.endpoints if pod_set.slots is not None else ():
             own = pod_set.role == "launcher" and kind.short_launcher
             lines.append(kind.line(host.partition(".")[0] if own else host, pod_set.slots or 0))
-    return _config_map(plan.owner, f"{plan.owner.name}-{HOSTFILE_VOLUME}", "".join(f"{line}\n" for line in lines))
+    return config_map(plan.owner, f"{plan.owner.name}-{HOSTFILE_VOLUME}", "".join(f"{line}\n" for line in lines))
 
 
 def in_a_map(hosts: str) -> bool:
@@ -68,12 +68,8 @@ def shared_name(workload: str, hosts: str) -> str:
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 
-def shared_map(owner: Owner, hosts: str) -> Component:
-    """The ConfigMap that pods of one shape mount."""
-    return _config_map(owner, shared_name(owner.name, hosts), hosts, once=True)
-
-
-def _config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Component:
+def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Component:
+    """The ConfigMap with a hostfile."""
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

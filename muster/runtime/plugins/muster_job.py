@@ -36,7 +36,11 @@ class MusterJob:
         """Refuses fields that only a JobSet can carry out, and checks the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
-        return Findings([*_check_nodes(info), *_check_runtime(info)])
+        errors = [*_check_nodes(info)]
+        for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
+            message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
+            errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
+        return Findings(errors)
 
     def identify_pod_network(self, info: Info) -> None:
         """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
@@ -71,13 +75,6 @@ class MusterJob:
     def watched(self) -> Iterable[str]:
         """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
         return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
-
-
-def _check_runtime(info: Info) -> Iterable[FieldError]:
-    """Refuses a runtime with fields that no Job can carry out: it was stored before Muster, or a plugin changed it."""
-    for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
-        message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
-        yield FieldError("spec.runtimeRef", message, info.runtime_name)
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:
