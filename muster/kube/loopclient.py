@@ -134,13 +134,7 @@ class LoopClient(Reads):
         await self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding)
 
     async def evict(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        *,
-        resource_version: str | None = None,
-        timeout_s: float = _EVICT_S,
+        self, namespace: str, name: str, uid: str, *, resource_version: str | None = None, timeout_s: float = _EVICT_S
     ) -> None:
         """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 

@@ -28,12 +28,7 @@ class OptionalReflector:
     """
 
     def __init__(
-        self,
-        client: Client,
-        resource: Resource[Any],
-        handler: Handler[Any],
-        *,
-        longest_delay_s: float = 30.0,
+        self, client: Client, resource: Resource[Any], handler: Handler[Any], *, longest_delay_s: float = 30.0
     ) -> None:
         self._client = client
         self._resource = resource
