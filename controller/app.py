@@ -35,7 +35,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from muster.volcano.owner import job_of, job_of_pod
+from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
 """Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job.

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from muster.api.kubernetes.core import Container, Pod
 from muster.api.kubernetes.meta import OwnerReference, ReportedCondition
-from muster.volcano.owner import job_of_pod
+from muster.volcano.tasks import job_of_pod
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
-from muster.volcano.owner import job_of
+from muster.volcano.tasks import job_of
 from muster.workloads.kind import GangRules
 from muster.workloads.table import gang_rules, group_name, kind_of, world_of
 

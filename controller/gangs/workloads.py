@@ -13,8 +13,8 @@ from muster.api.merge_diff import difference
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.pods import pod_usage, quota
-from muster.volcano.owner import job_of
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
+from muster.volcano.tasks import job_of
 from muster.workloads.table import group_name, min_member
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)

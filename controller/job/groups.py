@@ -13,9 +13,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.store import Store
 from muster.process.tracing import SPANS
-from muster.volcano.owner import job_of, reference
 from muster.volcano.podgroup import group_key, pod_group, update
 from muster.volcano.pods import usable
+from muster.volcano.tasks import job_of, reference
 
 
 class Groups:

@@ -15,8 +15,8 @@ from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.volcano.manifests import Manifest, claims
-from muster.volcano.owner import owner_of
 from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.tasks import owner_of
 
 
 class ObjectError(Exception):

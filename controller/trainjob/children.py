@@ -27,7 +27,7 @@ from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
-from muster.volcano.owner import reference
+from muster.volcano.tasks import reference
 
 T = TypeVar("T", bound=Object)
 JSON = dict[str, Any]

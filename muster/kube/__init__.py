@@ -1,7 +1,7 @@
 """Everything that talks to an API server.
 
 There is one client, on an event loop: `loopclient` (with `reads`); `client` is the same for threads, which wait while
-`loop` works. A call goes through `transport`, which is aiohttp with our limits; `codec` makes objects of its answer,
+`loop` works. A call goes through `transport`, which is aiohttp with limits; `codec` makes objects of its answer,
 and `errors` has all that can go wrong. `config` has the server and the credentials, as the `kubernetes` package reads
 them. A `reflector` keeps a `store` equal to the server over a `watch` and tells the differences, `optional` one of a
 kind that may not be there; a `workqueue` has the keys that wait for work, `lease` elects the process that may act,

@@ -64,7 +64,7 @@ def _start() -> asyncio.AbstractEventLoop:
             runner.run(until_the_end())
 
     def end() -> None:
-        """Cancel what is under way and end the thread; a forked child has no such thread."""
+        """Cancel all tasks and end the thread; a forked child has no such thread."""
         if thread.is_alive():
             started.result().call_soon_threadsafe(ended.set)
             thread.join(_STOP_S)

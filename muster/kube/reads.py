@@ -37,7 +37,7 @@ _SILENCE_S = 150.0
 
 
 class Reads:
-    """Calls to one API server, on one event loop, that change nothing; `muster.kube.config.Options` are theirs."""
+    """Calls to one API server, on one event loop, that change nothing."""
 
     def __init__(self, config: Config, **options: Unpack[Options]) -> None:
         self._transport = Transport(config, **options)

@@ -3,7 +3,7 @@
 Three nested pieces, each with one reason to end::
 
     _run       forever, until `stop`: follow, and after a failure wait a little and start over
-    _follow    one list and all that comes after it, until the API server has forgotten where we are
+    _follow    one list and all that comes after it, until the API server has forgotten its version
     _consume   one stream, until the server or the network ends it
 
 A stream may end at any moment; the next one starts where it ended, so nothing is lost and nothing comes twice. Where

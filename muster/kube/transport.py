@@ -1,4 +1,4 @@
-"""HTTP exchanges with the API server: aiohttp's connections, and our credentials, time limits, errors and metrics.
+"""HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
 Nothing is sent twice here: the caller knows if asking twice is harmless. (Only a GET or DELETE over a kept connection
 that turns out to be broken is sent again, by aiohttp.)

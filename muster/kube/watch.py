@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Event(msgspec.Struct, gc=False):
-    """The envelope; what is inside depends on the type."""
+    """The envelope of an event; the type decides on the object."""
 
     type: str
     object: msgspec.Raw

@@ -34,7 +34,7 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 
 
 class Debug:
-    """The pages of one process. `options` is what it runs with; `sizes` counts what it holds, by name.
+    """The pages of one process, with its `options`; `sizes` counts its objects, by name.
 
     `loop` gives the event loop whose tasks are shown; without it, that on which its API client waits.
     """
@@ -53,7 +53,7 @@ class Debug:
         self._began_s = time.monotonic()
 
     def page(self, path: str) -> tuple[str, bytes] | None:
-        """The content type and body of a page; None if there is none of that path."""
+        """Return the content type and body of a page; None if there is none of that path."""
         if path == "/debug":
             return "application/json", msgspec.json.format(msgspec.json.encode(self.summary(), enc_hook=str)) + b"\n"
         if path == TASKS:
@@ -61,7 +61,7 @@ class Debug:
         return ("text/plain; charset=utf-8", stacks().encode()) if path == THREADS else None
 
     def summary(self) -> dict[str, Any]:
-        """Version, options with the settings, and sizes; times are in seconds."""
+        """Return version, options with the settings, and sizes; times are in seconds."""
         return {
             "process": self._process,
             "version": version("muster"),
@@ -75,7 +75,7 @@ class Debug:
 
 
 def stacks() -> str:
-    """Where each thread stands, the innermost call last."""
+    """Return the stack of each thread, the innermost call last."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = [
         f"{names.get(number, 'unknown')}\n{''.join(traceback.format_stack(frame))}"
@@ -85,13 +85,13 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Where the tasks of an event loop wait, the innermost call last; those that wait at one place are counted."""
+    """Return the stacks of the tasks of an event loop, the innermost call last; equal ones are counted."""
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 
 
 def _places(awaited: Any) -> Iterator[str]:
-    """From a coroutine to what it waits for in the end; other awaitables do not tell."""
+    """Yield the frames from a coroutine to the innermost one that it awaits; other awaitables have none."""
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
         yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n'
         awaited = awaited.cr_await
@@ -99,7 +99,7 @@ def _places(awaited: Any) -> Iterator[str]:
 
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Whether this name or address can only mean the machine itself."""
+    """Return True for a name or address that can only mean the machine itself (in a pod: the pod)."""
     if host == "localhost":
         return True
     try:
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(256)
 def host_of(header: str) -> str:
-    """The header `Host` without its port; empty if it is none."""
+    """Return the header `Host` without its port; empty for a malformed one."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:
@@ -133,11 +133,11 @@ class Health:
         self._checks: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Adds a check; it is called on each probe, so it must be quick and must not raise."""
+        """Add a check; it is called on each probe, so it must be quick and must not raise."""
         self._checks[name] = check
 
     def ready(self) -> dict[str, str]:
-        """Name → reason of each check that objects; empty when the process is ready."""
+        """Return name → reason of each check that objects; empty when the process is ready."""
         reasons = {name: check() for name, check in self._checks.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -165,7 +165,7 @@ class StatusServer:
         self.port = port
 
     def start(self) -> None:
-        """Binds the port (OSError if it is taken) and starts to answer."""
+        """Bind the port (OSError if it is taken) and start to answer."""
         listening = [listen(self._host, self.port)]
         self.port = listening[0].getsockname()[1]
         if self._debug and not is_loopback(self._host):
@@ -178,7 +178,7 @@ class StatusServer:
         log.info("status server started", host=self._host, port=self.port)
 
     def stop(self) -> None:
-        """Ends the thread and frees the port; harmless when it was not started."""
+        """End the thread and free the port; harmless when it was not started."""
         if self._server:
             self._server.stop()
             self._server = None

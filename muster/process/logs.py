@@ -13,7 +13,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def configure(process: str, level: str = "info") -> None:
-    """Sets up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
+    """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
 
     Call it once, before anything logs.
     """
@@ -39,7 +39,7 @@ def configure(process: str, level: str = "info") -> None:
 
 
 def _shared(process: str) -> list[Processor]:
-    """What every line carries, whoever wrote it."""
+    """Return the processors of every line, also of libraries."""
 
     def name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["process"] = process
@@ -54,5 +54,5 @@ def _shared(process: str) -> list[Processor]:
 
 
 def _encode(event: EventDict, **_: Any) -> str:
-    """Values that are not JSON are shown as Python shows them: a log line must never fail."""
+    """Encode a line as JSON, other values as Python shows them: a log line must never fail."""
     return msgspec.json.encode(event, enc_hook=repr).decode()

@@ -47,7 +47,7 @@ class Threads:
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         try:
             body = await self._body(Request(scope, receive))
         except ClientDisconnect:
@@ -86,7 +86,7 @@ def serve(
     on_worker_start: Callable[[], None] = lambda: None,
     on_worker_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves over TLS until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
+    """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
     FileError if `files` cannot be used; new ones are taken up with the next connection. `on_worker_start` runs in the
     worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
@@ -117,7 +117,7 @@ def serve(
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
-    """The app as the worker serves it."""
+    """Return the app as the worker serves it."""
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
@@ -134,7 +134,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
 
 def _tie(master_pid: int) -> None:
-    """Ends the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
+    """End the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
@@ -150,10 +150,10 @@ class _Worker(UvicornWorker):  # type: ignore[misc] # gunicorn ships no types
 
 
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs what it decides)."""
+    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs its decisions)."""
 
     def setup(self, cfg: Any) -> None:
-        """Instead of gunicorn's own handlers: none."""
+        """Set up no handlers of gunicorn's own."""
         self.cfg = cfg
         self._access_log_enabled = False
         self.error_log.propagate = True
@@ -169,10 +169,10 @@ class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Takes the settings as they are."""
+        """Take the settings as they are."""
         for key, value in self._settings.items():
             self.cfg.set(key, value)
 
     def load(self) -> Any:
-        """The app, in the worker."""
+        """Make the app, in the worker."""
         return self._load()

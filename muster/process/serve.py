@@ -26,15 +26,15 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""How long an idle connection is kept. Go's clients keep theirs for 90 s, and the server must not be the first."""
+"""Life of an idle connection. Go's clients end one after 90 s, and the server must not be the first."""
 GRACE_S: Final = 5
-"""How long what is under way may take once the server has to stop."""
+"""The time for requests under way once the server has to stop."""
 BACKLOG: Final = 4096
 """Connections that wait to be accepted."""
 
 
 def settings(tls: ServerTLS | None) -> dict[str, Any]:
-    """The arguments of `uvicorn.Config` that all servers share."""
+    """Return the arguments of `uvicorn.Config` that all servers share."""
     return {
         "loop": "uvloop",
         "http": BoundedConnection,
@@ -53,7 +53,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if it is taken."""
+    """Open a socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
@@ -61,7 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serves on the running loop, and in the end answers what is under way; gives a task that ends with the server."""
+    """Serve on the running loop, and answer requests under way in the end; gives a task that ends with the server."""
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -82,7 +82,7 @@ def run(
     loop: asyncio.AbstractEventLoop | None = None,
     tls: ServerTLS | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
+    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
 
     `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
     loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
@@ -95,7 +95,7 @@ def run(
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop for `run`, for callers that share it with the server."""
+    """Make a loop for `run`, for callers that share it with the server."""
     return uvloop.new_event_loop()
 
 
@@ -111,11 +111,11 @@ class Threaded:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Starts to answer."""
+        """Start to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answers what is under way, and frees the port."""
+        """Answer requests under way, and free the port."""
         self._server.should_exit = True
         self._thread.join()
 
@@ -125,7 +125,7 @@ class Threaded:
 
 
 def allow_descriptors() -> None:
-    """Takes as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
+    """Take as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Does nothing."""
+        """Do nothing."""
         yield
 
 

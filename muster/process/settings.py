@@ -25,12 +25,12 @@ _COMMENT: Final = textwrap.TextWrapper(
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What each process's settings are made of."""
+    """The base of each process's settings."""
 
     KIND: ClassVar[str] = ""
 
     def problems(self) -> Iterator[str]:
-        """What does not fit together, though each field is right: sentences that begin with the name of a field."""
+        """Yield mistakes of fields together, each right alone: sentences that begin with the name of a field."""
         yield from ()
 
 
@@ -38,7 +38,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
-    """All that is wrong with a file, a sentence each."""
+    """The mistakes in a file, a sentence each."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("; ".join(errors))
@@ -46,7 +46,7 @@ class SettingsError(ValueError):
 
 
 def read(text: str, wanted: type[S]) -> S:
-    """What a file says. SettingsError with all that is wrong, and where: first each field, then what does not fit."""
+    """Read the settings of a file. SettingsError with all mistakes: of each field, or else of fields together."""
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -70,7 +70,7 @@ def read(text: str, wanted: type[S]) -> S:
 
 
 def parser_of(process: str, description: str) -> argparse.ArgumentParser:
-    """The parser of a process's command line, to which it adds its flags."""
+    """Return the parser of a process's command line, to which it adds its flags."""
     return argparse.ArgumentParser(
         prog=process,
         description=description,
@@ -80,9 +80,9 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
-    """The arguments by their names; `settings` is what the file of `--settings` says, or the defaults without one.
+    """Return the arguments by their names; `settings` are those of the file of `--settings`, else the defaults.
 
-    What is wrong ends the process with code 2.
+    Mistakes end the process with code 2.
     """
     parser.add_argument(
         "--settings",
@@ -103,7 +103,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 
 
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
-    """Why each word on a command line is not taken; a flag that is a field of the file is told where it belongs."""
+    """Yield a sentence for refused words on a command line; for a flag that is a field of the file, its place."""
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
     for flag, name in moved.items():
@@ -113,13 +113,13 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
 
 
 def text_of(settings: Settings, more: Mapping[str, object]) -> str:
-    """A file that says this; `more` are fields as files name them, which win."""
+    """Return the text of a file with these settings; `more` are fields as files name them, which win."""
     content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def file_of(settings: Settings, descriptions: dict[str, str]) -> str:
-    """A file with every field, its default and what it is."""
+    """Return the text of a file with every field, its default and its description."""
     lines = [f"apiVersion: {API_VERSION}", f"kind: {settings.KIND}"]
     for name, value in msgspec.to_builtins(settings).items():
         lines += ["", *_COMMENT.wrap(descriptions[name])]
@@ -146,7 +146,7 @@ _NUMBERS: Final = ("a whole number", "a number")
 
 
 def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
-    """What keeps `document` from being a `shape`, a Struct; a field that the type does not have is a mistake, too."""
+    """Return the mistakes that keep `document` from being a `shape`, a Struct; an unknown field is one."""
     return list(_mistakes(document, inspect.type_info(shape), path))
 
 
@@ -205,7 +205,7 @@ def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> I
 
 
 def _below(path: str, name: Any) -> str:
-    """The path of a field; a name with a dot in it is no two."""
+    """Return the path of a field; a name with a dot in it stays one."""
     if "." in str(name):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else str(name)

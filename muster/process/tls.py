@@ -42,9 +42,9 @@ class _Shown(NamedTuple):
 class ServerTLS:
     """The TLS of a server, which follows its files.
 
-    `context` is for the server. Each handshake over it looks at the files, and goes on with a context that has what
-    they hold now. While they cannot be used (a writer between two of them) what they held before stays; as long as they
-    never could be, since they have still to be made, handshakes fail.
+    `context` is for the server. Each handshake over it looks at the files, and goes on with a context of their present
+    content. While they cannot be used (a writer between two of them) the last usable content stays; before there is
+    any, handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -56,11 +56,11 @@ class ServerTLS:
         self.context.sni_callback = self._take_up
 
     def check(self) -> None:
-        """Reads the files; FileError if they cannot be used."""
+        """Read the files; FileError if they cannot be used."""
         self._stamp, self._shown = self._files.stamp(), _read(self._files)
 
     def ends_s(self) -> float:
-        """When the certificate ends that the next client is shown, in seconds since the epoch; 0 if there is none."""
+        """Return the end of the certificate for the next client, in seconds since the epoch; 0 without one."""
         shown = self._now()
         return shown.ends_s if shown else 0.0
 
@@ -86,7 +86,7 @@ class ServerTLS:
 
 
 def tell_end(tls: ServerTLS) -> None:
-    """Has /metrics tell when the certificate ends that clients are shown; once per process."""
+    """Have /metrics tell the end of the certificate that clients are shown; once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
         "When the certificate ends that clients are shown, in seconds since the epoch.",

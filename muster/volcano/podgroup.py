@@ -11,8 +11,7 @@ from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.pods import NOTHING, quota, template_usage
-from muster.volcano.owner import owner_of
-from muster.volcano.tasks import minimum, queue_of, total_minimum, total_replicas
+from muster.volcano.tasks import minimum, owner_of, queue_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""

@@ -14,10 +14,9 @@ from muster.api.muster.gang import pinned_affinity
 from muster.api.muster.placement import Placement, pin_of
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_env, containers, mount
-from muster.volcano.owner import owner_of
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.podgroup import group_name
-from muster.volcano.tasks import PodSlot, partition_of, queue_of, scheduler_of
+from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, scheduler_of
 
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
