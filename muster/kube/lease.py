@@ -221,7 +221,6 @@ class LeaseFollower:
     ) -> None:
         self._prefix = identity_prefix
         self._monotonic_s = monotonic_s
-        self._lock = threading.Lock()
         self._active_until = float("-inf")
         self._reflector = Reflector(
             client,
@@ -235,8 +234,7 @@ class LeaseFollower:
     @property
     def active(self) -> bool:
         """True while the followed leader leads."""
-        with self._lock:
-            return self._monotonic_s() < self._active_until
+        return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
         """Start to follow; inactive until the leader has renewed once."""
@@ -245,15 +243,13 @@ class LeaseFollower:
     def stop(self) -> None:
         """Stop following; inactive from now on."""
         self._reflector.stop()
-        with self._lock:
-            self._active_until = float("-inf")
+        self._active_until = float("-inf")
 
     def observe(self, old: Lease | None, new: Lease | None) -> None:
         """Take in one change of the lease."""
-        with self._lock:
-            if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
-                self._active_until = float("-inf")
-            elif old is None and not self._reflector.synced:
-                return
-            elif old is None or old.spec.renew_time != new.spec.renew_time:
-                self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)
+        if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
+            self._active_until = float("-inf")
+        elif old is None and not self._reflector.synced:
+            return
+        elif old is None or old.spec.renew_time != new.spec.renew_time:
+            self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)

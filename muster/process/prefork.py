@@ -101,7 +101,7 @@ def serve(
         "backlog": servers.BACKLOG,
         "certfile": str(files.cert),  # for gunicorn's own messages; the worker asks `tls`
         "keyfile": str(files.key),
-        "worker_class": type("Worker", (_Worker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
+        "worker_class": type("Worker", (UvicornWorker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
         "workers": 1,
         "graceful_timeout": servers.GRACE_S + _STOP_S,
         # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
@@ -121,6 +121,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
+        logging.getLogger("uvicorn.error").propagate = True  # the worker has set up a handler of its own
         prepare()
         prefer_the_loop()
         gc.collect()
@@ -139,14 +140,6 @@ def _tie(master_pid: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
             raise RuntimeError("the master process is gone already")
-
-
-class _Worker(UvicornWorker):  # type: ignore[misc] # gunicorn ships no types
-    """uvicorn's worker, whose messages go the way of all logs."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        logging.getLogger("uvicorn.error").propagate = True
 
 
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types

@@ -90,13 +90,30 @@ def run(
     allow_descriptors()
     prepare()
     prefer_the_loop()
-    with listen(host, port) as listening, asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
-        runner.run(_run(app, listening, tls, (on_start, on_stopping, on_stop)))
 
+    async def serve(listening: socket.socket) -> None:
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        on_start()
+        log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
+        try:
+            async with serving(app, listening, tls) as server:
+                try:
+                    waiting = (asyncio.ensure_future(told.wait()), server)
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    if not told.is_set():
+                        raise RuntimeError("the server has ended by itself")
+                finally:
+                    on_stopping()
+        finally:
+            await asyncio.to_thread(on_stop)
 
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Make a loop for `run`, for callers that share it with the server."""
-    return uvloop.new_event_loop()
+    with (
+        listen(host, port) as listening,
+        asyncio.Runner(loop_factory=lambda: loop or uvloop.new_event_loop()) as runner,
+    ):
+        runner.run(serve(listening))
 
 
 class Threaded:
@@ -137,27 +154,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Do nothing."""
         yield
-
-
-async def _run(
-    app: ASGIApp,
-    listening: socket.socket,
-    tls: ServerTLS | None,
-    on: tuple[Callable[[], None], Callable[[], None], Callable[[], None]],
-) -> None:
-    on_start, on_stopping, on_stop = on
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    on_start()
-    log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
-    try:
-        async with serving(app, listening, tls) as server:
-            try:
-                await asyncio.wait((asyncio.ensure_future(told.wait()), server), return_when=asyncio.FIRST_COMPLETED)
-                if not told.is_set():
-                    raise RuntimeError("the server has ended by itself")
-            finally:
-                on_stopping()
-    finally:
-        await asyncio.to_thread(on_stop)

@@ -108,7 +108,9 @@ def _read(files: Files) -> _Shown:
     try:
         # With no password OpenSSL would ask the terminal for that of an encrypted key.
         context.load_cert_chain(files.cert, files.key, password="")
-        ends_s = _end_s(files.cert)
+        from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
+
+        ends_s = x509.load_pem_x509_certificate(files.cert.read_bytes()).not_valid_after_utc.timestamp()
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         why = f"{files.cert} and {files.key} are not a certificate and its key (PEM, not encrypted): {error}"
         raise FileError(why) from error
@@ -118,12 +120,6 @@ def _read(files: Files) -> _Shown:
         except OSError as error:
             raise FileError(f"{files.client_ca}: there is no certificate (PEM) in it: {error}") from error
     return _Shown(context, ends_s)
-
-
-def _end_s(cert: Path) -> float:
-    from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
-
-    return x509.load_pem_x509_certificate(cert.read_bytes()).not_valid_after_utc.timestamp()
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
