@@ -65,7 +65,9 @@ class LoopClient(Reads):
         meta = content["metadata"]
         path = res.path(namespace or meta.get("namespace"), meta["name"], subresource)
         query = {"fieldManager": field_manager, "force": str(force).lower()}
-        return await self._typed(res, "apply", "PATCH", path, content, APPLY_PATCH, query=query, timeout_s=timeout_s)
+        return await self._typed(
+            res, "apply", "PATCH", path, content, content_type=APPLY_PATCH, query=query, timeout_s=timeout_s
+        )
 
     async def merge_patch(
         self,
@@ -79,7 +81,7 @@ class LoopClient(Reads):
     ) -> T:
         """Send a JSON merge patch; with metadata.resourceVersion in it, `Conflict` if the object has changed."""
         path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, patch, MERGE_PATCH, timeout_s=timeout_s)
+        return await self._typed(res, "patch", "PATCH", path, patch, content_type=MERGE_PATCH, timeout_s=timeout_s)
 
     async def strategic_patch(
         self,
@@ -92,13 +94,15 @@ class LoopClient(Reads):
     ) -> T:
         """As `merge_patch`, but lists are merged by their keys (conditions by type); only Kubernetes' own kinds."""
         path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, patch, STRATEGIC_PATCH)
+        return await self._typed(res, "patch", "PATCH", path, patch, content_type=STRATEGIC_PATCH)
 
     async def json_patch(
         self, res: Resource[T], name: str, operations: Sequence[Mapping[str, Any]], namespace: str | None = None
     ) -> T:
         """Send a JSON patch (RFC 6902); raises `Invalid` if a `test` operation fails."""
-        return await self._typed(res, "patch", "PATCH", res.path(namespace, name), list(operations), JSON_PATCH)
+        return await self._typed(
+            res, "patch", "PATCH", res.path(namespace, name), list(operations), content_type=JSON_PATCH
+        )
 
     async def delete(
         self,

@@ -7,7 +7,7 @@ succeed, and is sent once: the caller knows if asking twice is harmless.
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -18,7 +18,7 @@ from muster.kube.codec import UNREADABLE, Identity, Page, decoder, leave_out
 from muster.kube.config import Config, Options
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
 from muster.kube.loop import TimeSlice
-from muster.kube.transport import BROKEN, JSON, Transport, sentence
+from muster.kube.transport import BROKEN, Transport, sentence
 from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
@@ -36,6 +36,22 @@ _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _SILENCE_S = 150.0
 
 
+class Call(TypedDict, total=False):
+    """The options of one request."""
+
+    content_type: str
+    accept: str
+    query: Mapping[str, str] | None
+    timeout_s: float | None
+
+
+class Selectors(TypedDict, total=False):
+    """The objects of a list or watch; all, if nothing is given."""
+
+    label_selector: str
+    field_selector: str
+
+
 class Reads:
     """Calls to one API server, on one event loop, that change nothing."""
 
@@ -44,20 +60,9 @@ class Reads:
         self.server_time_s = self._transport.server_time_s
         self.close = self._transport.close
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> bytes:
+    async def request(self, method: str, path: str, *, body: bytes | None = None, **call: Unpack[Call]) -> bytes:
         """Send any request, for calls that have no method of their own."""
-        return await self._transport.exchange(
-            method, path, body=body, content_type=content_type, query=query, timeout_s=timeout_s
-        )
+        return await self._transport.exchange(method, path, body=body, **call)
 
     async def get(
         self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None
@@ -70,10 +75,9 @@ class Reads:
         res: Resource[T],
         namespace: str | None = None,
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         first: int = FIRST_OBJECTS,
         timeout_s: float | None = None,
+        **selectors: Unpack[Selectors],
     ) -> AsyncGenerator[Page[T]]:
         """List in pages, the first of at most `first` objects; all show one resource version.
 
@@ -81,10 +85,10 @@ class Reads:
         that one might have, and 5,000. It is asked for while that one is looked at. One of more than `MOST_BYTES` is
         dropped, and asked for with fewer objects. Raises `Gone` when the version was compacted away meanwhile.
         """
-        path, selectors = res.path(namespace), _selectors(label_selector, field_selector)
+        path, selected = res.path(namespace), _selected(**selectors)
 
         async def page(more: str, limit: int) -> tuple[Page[T], int]:
-            query = selectors | {"limit": str(limit)} | ({"continue": more} if more else {})
+            query = selected | {"limit": str(limit)} | ({"continue": more} if more else {})
             try:
                 body = await self._send("list", res, "GET", path, query=query, timeout_s=timeout_s)
             except TooLarge as error:
@@ -110,17 +114,13 @@ class Reads:
         res: Resource[T],
         namespace: str | None = None,
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         timeout_s: float | None = None,
+        **selectors: Unpack[Selectors],
     ) -> list[T]:
         """List all objects (of one namespace, if given) that match; others get turns while they are decoded."""
-        pages = self.pages(
-            res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
-        )
         items: list[T] = []
         slice_of_time = TimeSlice()
-        async for page in pages:
+        async for page in self.pages(res, namespace, timeout_s=timeout_s, **selectors):
             for item in page:
                 items.append(item)
                 await slice_of_time.share()
@@ -132,15 +132,14 @@ class Reads:
         namespace: str | None = None,
         *,
         resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
         timeout_s: float = 300,
+        **selectors: Unpack[Selectors],
     ) -> Watch[T]:
         """Events after `resource_version`, bookmarks included; the server ends the stream after about `timeout_s`.
 
         The stream is open when this returns. `Watch.close` ends it. Raises `Gone`.
         """
-        query = _selectors(label_selector, field_selector) | {
+        query = _selected(**selectors) | {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
@@ -183,49 +182,21 @@ class Reads:
         return Page(res, found.metadata, [], len(body), *left_out)
 
     async def _typed(
-        self,
-        res: Resource[T],
-        verb: str,
-        method: str,
-        path: str,
-        content: object = None,
-        content_type: str = JSON,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
+        self, res: Resource[T], verb: str, method: str, path: str, content: object = None, **call: Unpack[Call]
     ) -> T:
         """Send a request whose answer is one object of the kind."""
-        answer = await self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
+        answer = await self._send(verb, res, method, path, content, **call)
         try:
             return decoder(res.type).decode(answer)
         except UNREADABLE as error:
             raise _undecodable(f"a {res.kind}", error, f"{method} {path}") from error
 
     async def _send(
-        self,
-        verb: str,
-        res: Resource[Any],
-        method: str,
-        path: str,
-        content: object = None,
-        content_type: str = JSON,
-        *,
-        accept: str = JSON,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
+        self, verb: str, res: Resource[Any], method: str, path: str, content: object = None, **call: Unpack[Call]
     ) -> bytes:
         """Send a request and return its answer as it came; `verb` and the kind are the labels of its metrics."""
-        return await self._transport.exchange(
-            method,
-            path,
-            verb=verb,
-            resource=res.plural,
-            body=None if content is None else msgspec.json.encode(content),
-            content_type=content_type,
-            accept=accept,
-            query=query,
-            timeout_s=timeout_s,
-        )
+        body = None if content is None else msgspec.json.encode(content)
+        return await self._transport.exchange(method, path, verb=verb, resource=res.plural, body=body, **call)
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -255,5 +226,5 @@ def _objects_after(page: Page[Any], limit: int) -> int:
     return max(1, min(_PAGE_BYTES * len(page) // page.size_bytes, limit * _MOST_TIMES, _MOST_OBJECTS))
 
 
-def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+def _selected(label_selector: str = "", field_selector: str = "") -> dict[str, str]:
     return given(labelSelector=label_selector or None, fieldSelector=field_selector or None)

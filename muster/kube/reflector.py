@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import Counter
@@ -26,6 +26,7 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
+from muster.kube.reads import Selectors
 from muster.kube.store import Handler, Mirror, Store
 
 T = TypeVar("T", bound=Object)
@@ -76,7 +77,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._resource = resource
         self._namespace = namespace
-        self._selectors: dict[str, Any] = {"label_selector": label_selector, "field_selector": field_selector}
+        self._selectors = Selectors(label_selector=label_selector, field_selector=field_selector)
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._version = ""
