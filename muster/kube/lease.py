@@ -1,12 +1,10 @@
 """Leader election with a Lease, so that at most one holder acts at any moment; and followers of such a lease.
 
-A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`. Others take the
-lease when they have seen it unchanged for `lease_duration_s` by their own clock; that is longer, and the difference is
-the safety margin. Wall clocks are not compared. `leading` is computed from the monotonic clock each time, so that a
-process that was frozen past its deadline does not act any more.
-
-The holder's time runs from when it *sent* its last renewal that succeeded, that of the others from when they *saw* it,
-which is later. So whatever the network does to a request or its answer, the holder stops first.
+A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`, counted from
+when it *sent* its last renewal that succeeded. Others take the lease when they have *seen* it unchanged for
+`lease_duration_s`, which is longer. So whatever the network does to a request or its answer, the holder stops first.
+Wall clocks are not compared, and `leading` is computed from the monotonic clock each time: a process that was frozen
+past its deadline does not act any more.
 """
 
 import random as _random

@@ -13,11 +13,9 @@ failure. Workers do::
         finally:
             queue.done(key)
 
-Keys instead of events: a worker looks at the state as it is, so ten changes are one piece of work, and a missed change
-does no harm once anything else adds the key. One key has one worker at a time, so work on it needs no lock.
-
-Unlike client-go's, the queue is not first come, first served: groups of keys take turns (`GroupQueue`), so that the
-many keys of one tenant do not go before the few of another. Without `group_of` each key is its own group.
+One key has one worker at a time, so work on it needs no lock. Unlike client-go's, the queue is not first come, first
+served: groups of keys take turns (`GroupQueue`), so that the many keys of one tenant do not go before the few of
+another. Without `group_of` each key is its own group.
 """
 
 import heapq

@@ -1,11 +1,8 @@
 """The objects of MPI beside the pods, a Secret with the ssh keys and the hostfile; and the launcher's wait.
 
 Pods of one workload mount one Secret. It is made once, it is immutable, and it is deleted with the workload: no running
-pod has another key than pods that come later.
-
-Pods of a gang start together, but not at the same moment: images take different times to pull, and names appear in DNS
-when pods have an address. mpirun connects to each host once, and ends if one does not answer. So an init container of
-the launcher tries until all of them do, in the launcher's image, which has ssh because mpirun needs it.
+pod has another key than pods that come later. The pods of a gang become reachable at different times, and mpirun ends
+if one does not answer. So an init container of the launcher tries until all do, in the launcher's image, which has ssh.
 """
 
 from hashlib import sha256
