@@ -59,13 +59,6 @@ class _Pending(msgspec.Struct, gc=False):
     times: int = 1
 
 
-class _Written(msgspec.Struct, gc=False):
-    """An event that exists: its count is patched when it repeats."""
-
-    name: str
-    count: int
-
-
 class Recorder:
     """Writes events in the name of `component`. `wall_s` gives seconds since the epoch."""
 
@@ -78,7 +71,8 @@ class Recorder:
         self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
         self._writing = False
         self._stopping = False
-        self._written: LRUCache[_Key, _Written] = LRUCache(_MAX_REMEMBERED)
+        self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
+        """Names and counts of events that exist: the count is patched when one repeats."""
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
@@ -156,20 +150,17 @@ class Recorder:
         log.warning("event not recorded", about=f"{key.kind} {key.namespace}/{key.name}", reason=key.reason, why=why)
 
     def _write(self, key: _Key, pending: _Pending, name: str) -> None:
-        written = self._written.get(key)
-        if written:
-            count = written.count + pending.times
+        known, count = self._written.get(key, ("", 0))
+        if known:
+            count += pending.times
             patch = {"count": count, "lastTimestamp": format_time(pending.last_s)}
-            try:
-                self._client.merge_patch(EVENTS, written.name, patch, key.namespace or "default")
-            except NotFound:
-                del self._written[key]  # events expire
-            else:
-                written.count = count
+            with suppress(NotFound):  # events expire
+                self._client.merge_patch(EVENTS, known, patch, key.namespace or "default")
+                self._written[key] = known, count
                 return
         with suppress(AlreadyExists):  # an earlier try came through, only its answer did not
             self._client.create(EVENTS, self._object(key, pending, name))
-        self._written[key] = _Written(name, pending.times)
+        self._written[key] = name, pending.times
 
     def _object(self, key: _Key, pending: _Pending, name: str) -> dict[str, Any]:
         involved = {

@@ -9,8 +9,6 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-LEVELS = ("debug", "info", "warning", "error")
-
 
 def configure(process: str, level: str = "info") -> None:
     """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.

@@ -65,11 +65,6 @@ def scale(a: Mapping[str, int], n: int) -> Vector:
     return {name: _capped(amount * n) for name, amount in a.items()}
 
 
-def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """True if `free` has all of `request`. Other resources do not matter, even if `free` is negative."""
-    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
-
-
 def _capped(amount: int) -> int:
     return max(-LARGEST, min(amount, LARGEST))
 
