@@ -99,9 +99,9 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
     if slot.task.topology_policy:
         annotations[_NUMA_POLICY] = slot.task.topology_policy
     own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
-    theirs = job.metadata.annotations
-    budgets = [] if any(key in own for key in DISRUPTION) else [*copied(theirs, DISRUPTION).items()]
-    return annotations | copied(theirs, COPIED_ANNOTATIONS) | dict(budgets[:1])
+    of_job = job.metadata.annotations
+    budgets = [] if any(key in own for key in DISRUPTION) else [*copied(of_job, DISRUPTION).items()]
+    return annotations | copied(of_job, COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
