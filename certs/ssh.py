@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as rsa_key
 
-from muster.runtime.component import Component, KeyKind
+from muster.runtime.plan import Component, KeyKind
 from muster.runtime.plugins.mpi_objects import PRIVATE_KEY, PUBLIC_KEY
 
 PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey | RSAPrivateKey

@@ -27,8 +27,7 @@ from controller.trainjob.controller import TrainJobs
 from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.events import Recorder
@@ -36,7 +35,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from muster.volcano.owner import job_of, job_of_pod
+from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
 """Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job.

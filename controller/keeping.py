@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import structs
 
-from muster.api.kubernetes.core import Container, Pod, PodCondition
-from muster.api.kubernetes.meta import OwnerReference
-from muster.volcano.owner import job_of_pod
+from muster.api.kubernetes.core import Container, Pod
+from muster.api.kubernetes.meta import OwnerReference, ReportedCondition
+from muster.volcano.tasks import job_of_pod
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def kept(pod: Pod) -> Pod:
         topology_spread_constraints=[],
     )
     owners = _shared(pod.metadata.owner_references, list[OwnerReference])
-    conditions = _shared(pod.status.conditions, list[PodCondition])
+    conditions = _shared(pod.status.conditions, list[ReportedCondition])
     return structs.replace(
         pod,
         metadata=structs.replace(pod.metadata, owner_references=owners),

@@ -28,8 +28,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
 from muster.process import tracing
-from muster.process.debug import Debug
-from muster.process.health import Health, StatusServer
+from muster.process.health import Debug, Health, StatusServer
 from muster.process.logs import configure
 from muster.process.tls import Files, ServerTLS
 from muster.runtime import registry

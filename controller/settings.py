@@ -7,7 +7,7 @@ from msgspec import Meta, field
 
 from muster.api import names
 from muster.process.settings import Settings
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 LOAD_WAIT_S: Final = 3600.0

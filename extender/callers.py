@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muster.process.loopback import host_of, is_loopback
+from muster.process.health import host_of, is_loopback
 
 CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import structlog
+import uvloop
 from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
@@ -34,8 +35,7 @@ from muster.kube.events import Recorder
 from muster.kube.lease import LeaseFollower
 from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
-from muster.process.debug import Debug
-from muster.process.health import Health, StatusServer
+from muster.process.health import Debug, Health, StatusServer
 from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.configure("extender", settings.log_level)
     try:
         tracing.configure("extender", settings.traces_endpoint)
-        loop = serve.new_loop()
+        loop = uvloop.new_event_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it

@@ -10,8 +10,7 @@ from typing import Final
 from prometheus_client import Gauge, Histogram
 
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
-from muster.api.muster.noted import noted
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, noted
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.process.tracing import ROOT, SPANS, workload_of
 from muster.resources.vector import unit, vector

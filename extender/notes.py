@@ -1,6 +1,6 @@
 """Writes the placements that are noted in PodGroups: those of gangs of one pod, as long as all goes well.
 
-What is noted and the phase that follows from it are one write. See `muster.api.muster.noted` for what is noted, and
+What is noted and the phase that follows from it are one write. See `muster.api.muster.placement` for what is noted, and
 `extender.placements` for what has an object of its own.
 """
 
@@ -15,8 +15,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.merge_diff import applied
-from muster.api.muster.noted import is_noted, noted, text_of
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, is_noted, note_of, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Conflict
@@ -38,7 +37,7 @@ class NoteWriter:
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         content = applied(content_of(known), patch)
-        text = text_of(content["spec"], content["status"])
+        text = note_of(content["spec"], content["status"])
         body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
         group = self._patch(gang.group, known, body)
         self._statuses.wrote(gang, status)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from extender.settings import ExtenderSettings
 from muster.process import settings
-from muster.process.loopback import is_loopback
+from muster.process.health import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,7 @@ from extender.planner.state.state import State
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.merge_diff import applied
-from muster.api.muster.noted import is_noted
-from muster.api.muster.placement import PLACEMENTS, Placement, Victim, ranks_of
+from muster.api.muster.placement import PLACEMENTS, Placement, Victim, is_noted, ranks_of
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound

@@ -23,8 +23,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.extensions import DEFINITIONS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable

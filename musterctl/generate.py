@@ -14,9 +14,8 @@ from typing import Any
 import click
 
 from muster.crds import growth
-from muster.crds.manifest import manifests
+from muster.crds.files import manifests, reference
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
-from muster.crds.pages import reference
 from muster.kube.client import Client
 from musterctl import facts
 from musterctl.chart import generated

@@ -19,13 +19,13 @@ import msgspec
 from cachetools import TTLCache, cachedmethod
 
 from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.authorization import (
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.reviews import (
     SUBJECT_ACCESS_REVIEWS,
     ResourceAttributes,
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from muster.api.kubernetes.core import PODS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
 from webhook import review

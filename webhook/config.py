@@ -15,7 +15,7 @@ import yaml
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.constraints import Affinity, Toleration
-from muster.process.mistakes import mistakes
+from muster.process.settings import mistakes
 from webhook.objects.constraints import affinity_errors, label_errors, toleration_errors
 from webhook.objects.names import is_subdomain
 

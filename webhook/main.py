@@ -10,8 +10,7 @@ import structlog
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.process import logs, tracing
-from muster.process.debug import Debug
-from muster.process.health import Check, Health, StatusServer
+from muster.process.health import Check, Debug, Health, StatusServer
 from muster.process.prefork import serve
 from muster.process.tls import FileError, Files
 from muster.runtime import registry

@@ -15,8 +15,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
 from muster.workloads.batch_job import BATCH_JOB

@@ -24,7 +24,7 @@ from controller.certificates.sentences import told
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.certificates import (
+from muster.api.kubernetes.extensions import (
     CERTIFICATE_SECRETS,
     WEBHOOK_CONFIGURATIONS,
     CertificateSecret,

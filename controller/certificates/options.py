@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from certs.rotation import Terms, Wanted
 from controller.settings import LOAD_WAIT_S, ControllerSettings
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 SERVING: Final = "tls"
 """The name of the webhook's certificate in the Secret: tls.crt and tls.key."""

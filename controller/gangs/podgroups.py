@@ -23,10 +23,9 @@ from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
-from muster.volcano.owner import job_of
+from muster.volcano.tasks import job_of
 from muster.workloads.kind import GangRules
-from muster.workloads.table import gang_rules, kind_of
-from muster.workloads.worlds import group_name, world_of
+from muster.workloads.table import gang_rules, group_name, kind_of, world_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""

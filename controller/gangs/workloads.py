@@ -12,10 +12,10 @@ from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
-from muster.resources.usage import pod_usage, quota
-from muster.volcano.owner import job_of
+from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
-from muster.workloads.worlds import group_name, min_member
+from muster.volcano.tasks import job_of
+from muster.workloads.table import group_name, min_member
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)

@@ -41,8 +41,7 @@ from controller.live import find
 from controller.metrics import ACTIONS
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
-from muster.api.volcano.batch import Job, JobStatus
-from muster.api.volcano.compat import RESUME_COUNTS, compat
+from muster.api.volcano.batch import RESUME_COUNTS, Job, JobStatus, compat
 
 
 class Actions:

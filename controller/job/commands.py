@@ -15,8 +15,7 @@ from controller.job.rules.policies import TARGETED, Action
 from controller.live import delete, find
 from controller.worker import Retry
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)
 """Actions of Commands: those on a part of a Job need an event that names the part."""

@@ -17,8 +17,8 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.store import Store
-from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
+from muster.volcano.tasks import reference
 
 JOB_INDEX = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""

@@ -24,7 +24,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, over_quota
 from muster.kube.events import Recorder
 from muster.volcano.manifests import Manifest
-from muster.volcano.owner import job_of_pod, reference
+from muster.volcano.tasks import job_of_pod, reference
 
 AT_ONCE = 16
 """Calls in flight for all Jobs together; more in flight are not more per second."""

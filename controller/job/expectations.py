@@ -16,7 +16,7 @@ from controller.own_writes import OwnWrites
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.owner import JobRef, job_of_pod, reference
+from muster.volcano.tasks import JobRef, job_of_pod, reference
 
 KEPT_S = 30.0
 """Time for which a created object counts that no cache shows."""

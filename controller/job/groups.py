@@ -7,16 +7,15 @@ from controller.job.rules.sync import not_counted_yet
 from controller.live import delete, find, find_or_make
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
-from muster.api.muster.noted import noted
-from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placement import PLACEMENTS, Placement, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.store import Store
 from muster.process.tracing import SPANS
-from muster.volcano.owner import job_of, reference
 from muster.volcano.podgroup import group_key, pod_group, update
 from muster.volcano.pods import usable
+from muster.volcano.tasks import job_of, reference
 
 
 class Groups:

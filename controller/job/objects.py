@@ -14,10 +14,9 @@ from muster.api.kubernetes.storage import CLAIMS
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from muster.volcano.claims import claims
-from muster.volcano.manifests import Manifest
-from muster.volcano.owner import owner_of
+from muster.volcano.manifests import Manifest, claims
 from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.tasks import owner_of
 
 
 class ObjectError(Exception):

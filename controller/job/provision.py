@@ -17,7 +17,7 @@ from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod, pinned_or_gated
-from muster.volcano.slots import PodSlot
+from muster.volcano.tasks import PodSlot
 
 PODS_A_TURN = 64
 """Pods of a Job that are made before it looks whether Jobs of other namespaces wait."""

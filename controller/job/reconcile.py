@@ -29,10 +29,9 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.errors import NotFound
-from muster.volcano.claims import claim_names
-from muster.volcano.owner import reference
+from muster.volcano.manifests import claim_names
 from muster.volcano.podgroup import group_key
-from muster.volcano.tasks import queue_of
+from muster.volcano.tasks import queue_of, reference
 
 log = structlog.get_logger(__name__)
 _HALF_DELETED_S = 5.0

@@ -13,7 +13,7 @@ from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.merge_diff import difference
-from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.batch import COMMANDS, Command
 from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound

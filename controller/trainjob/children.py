@@ -23,12 +23,11 @@ from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
-from muster.volcano.owner import reference
+from muster.volcano.tasks import reference
 
 T = TypeVar("T", bound=Object)
 JSON = dict[str, Any]

@@ -25,7 +25,7 @@ from muster.kube.store import Store
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from muster.volcano.owner import job_of
+from muster.volcano.tasks import job_of
 
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""

@@ -27,9 +27,8 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import Job
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
-from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Compiled, Plan
 from muster.runtime.train_job import Target, compile_train_job
 
 BLOCKED_S = 10.0

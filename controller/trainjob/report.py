@@ -27,7 +27,7 @@ from controller.trainjob.rules.reports import (
     token_of,
 )
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.authentication import TOKEN_REVIEWS
+from muster.api.kubernetes.reviews import TOKEN_REVIEWS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.process.serve import Threaded, listen

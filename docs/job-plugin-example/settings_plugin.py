@@ -7,9 +7,8 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume, variables
-from muster.volcano.plugins.base import Owned, Plugin, PluginError
-from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError
+from muster.volcano.tasks import PodSlot
 
 
 class Settings(Plugin):

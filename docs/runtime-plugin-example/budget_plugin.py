@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from muster.api.fields import FieldError, Findings
-from muster.runtime.component import Component, owned
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Component, Plan, owned
 
 HOURS = "example.com/budget-hours"
 VARIABLE = "BUDGET_HOURS"

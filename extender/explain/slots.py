@@ -11,8 +11,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
-from muster.resources.vector import PODS, Vector, add, to_quantities
-from muster.resources.words import vector_words
+from muster.resources.vector import PODS, Vector, add, to_quantities, vector_words
 
 SHOWN = 12
 """Nodes that are named of a pod set."""

@@ -24,7 +24,6 @@ TOPOLOGY_SLICE_KEYS = (f"{DOMAIN}/topology-slice-required", f"{DOMAIN}/topology-
 TOPOLOGY_LEVEL_KEYS = (*TOPOLOGY_NEAR_KEYS, TOPOLOGY_SLICE_KEYS[0])
 _TOPOLOGY_GROUP = f"{DOMAIN}/topology-group"
 TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *TOPOLOGY_SLICE_KEYS, _TOPOLOGY_GROUP)
-NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 ELASTIC = f"{DOMAIN}/elastic"
 NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: its number of nodes from now on
 
@@ -55,7 +54,7 @@ GATES = frozenset({GATE, QUEUE_ALLOCATION_GATE})
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 REVIEWED = f"{DOMAIN}/reviewed"  # label of a Volcano Job's pod: "true" if it was reviewed with the Job
-PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of a gang of one (api.muster.noted)
+PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of a gang of one (api.muster.placement)
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner

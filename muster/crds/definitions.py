@@ -10,8 +10,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import LabelSelector
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
-from muster.api.volcano.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
-from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.batch import COMMANDS, JOBS, Command, JobSpec, PartitionPolicy, VolumeSpec
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
 from muster.api.volcano.topology import (
     HYPER_NODES,

@@ -79,7 +79,10 @@ def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
         if name == "required":
             yield from (f"{field} is required now" for field in sorted(set(new or ()) - set(old or ())))
         elif name == "enum":
-            yield from _enum(old, new)
+            if old is None:
+                yield f"takes only {', '.join(map(str, new or ()))} now"
+            elif new is not None:
+                yield from (f"does not take {value} any more" for value in old if value not in new)
         elif name == _VALIDATIONS:
             rules = {rule["rule"] for rule in old or ()}
             yield from (f"has a new rule, {rule['rule']}" for rule in new or () if rule["rule"] not in rules)
@@ -87,13 +90,6 @@ def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
             raise ValueError(f"{name} is not in the table that says when another value accepts less")
         elif _NARROWER[name](old, new):
             yield f"{name} was {json.dumps(old)} and is {json.dumps(new)}"
-
-
-def _enum(old: list[Any] | None, new: list[Any] | None) -> Iterator[str]:
-    if old is None:
-        yield f"takes only {', '.join(map(str, new or ()))} now"
-    elif new is not None:
-        yield from (f"does not take {value} any more" for value in old if value not in new)
 
 
 _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {

@@ -5,22 +5,20 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
-from muster.kube.config import Config, load_config
+from muster.kube.config import Config, Options, load_config
 from muster.kube.errors import Unreachable
 from muster.kube.loop import background_loop, refuse_to_wait_on, wait_for
 from muster.kube.loopclient import LoopClient
-from muster.kube.reads import CONNECTIONS
 from muster.kube.watch import Watch
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 class Steps(Iterator[R], Generic[R]):
-    """What a watch or an asynchronous generator of the loop gives, for a thread that waits for each."""
+    """The items of a watch or an asynchronous generator of the loop, for a thread that waits for each."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
         self._loop = loop
@@ -28,24 +26,21 @@ class Steps(Iterator[R], Generic[R]):
         self._where = where
 
     def __next__(self) -> R:
-        found = self._wait(self._step())
+        found = wait_for(self._loop, self._step(), self._where)
         if not found:
             raise StopIteration
         return found[0]
 
     def close(self) -> None:
-        """Ends it, and what it waits for. A watch may be closed from any thread, and twice."""
+        """End it, and what it waits for. A watch may be closed from any thread, and twice."""
         with suppress(Unreachable):  # the loop has ended, and it with it
-            self._wait(self._source.aclose())
+            wait_for(self._loop, self._source.aclose(), self._where)
 
     async def _step(self) -> list[R]:
         """One more, or none at the end."""
         async for item in self._source:
             return [item]
         return []
-
-    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return wait_for(self._loop, coroutine, self._where)
 
 
 def _blocking(
@@ -63,7 +58,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], Steps[R]]:
-    """The call for a thread, which gets what comes one by one; nothing is sent before the first is asked for."""
+    """The call for a thread, which gets the items one by one; nothing is sent before the first is asked for."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[R]:
@@ -76,7 +71,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], Steps[tuple[str, R]]]:
-    """The call for a thread, which gets what comes one by one from a stream that is open when it returns."""
+    """The call for a thread, which gets the events one by one from a stream that is open when it returns."""
     opened = _blocking(call)
 
     @wraps(call)
@@ -91,7 +86,7 @@ class Client:
 
     Without a `loop` of its own it uses the one that all clients of the process share, in a thread of its own. It may be
     made before the process forks. A call on the loop's own thread, where it would wait for itself, is a RuntimeError.
-    `on_warning` is called on the loop's thread. For the rest see `muster.kube.reads.Reads`.
+    `on_warning` is called on the loop's thread. For the other options see `muster.kube.config.Options`.
     """
 
     get = _blocking(LoopClient.get)
@@ -110,66 +105,38 @@ class Client:
     request = _blocking(LoopClient.request)
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        user_agent: str = "muster",
-        connections: int = CONNECTIONS,
-        timeout_s: float = 10.0,
-        on_warning: Callable[[str], None] | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        self, config: Config, *, loop: asyncio.AbstractEventLoop | None = None, **options: Unpack[Options]
     ) -> None:
         self.server = config.server
         self.namespace = config.namespace
-        """What the kubeconfig's context names, else "default"."""
-        self._make = partial(
-            LoopClient,
-            config,
-            user_agent=user_agent,
-            connections=connections,
-            timeout_s=timeout_s,
-            on_warning=on_warning,
-        )
+        """The namespace of the kubeconfig's context, else "default"."""
+        self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
         """By loop; those of loops that this process does not run belong to the one that it was forked from."""
 
     @classmethod
-    def load(
-        cls,
-        kubeconfig: Path | str | None = None,
-        *,
-        user_agent: str = "muster",
-        connections: int = CONNECTIONS,
-        timeout_s: float = 10.0,
-        on_warning: Callable[[str], None] | None = None,
-    ) -> "Client":
-        """A client for the given kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
-        return cls(
-            load_config(kubeconfig),
-            user_agent=user_agent,
-            connections=connections,
-            timeout_s=timeout_s,
-            on_warning=on_warning,
-        )
+    def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[Options]) -> "Client":
+        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
+        return cls(load_config(kubeconfig), **options)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Where the calls are made."""
+        """The loop on which the calls are made."""
         return self._given or background_loop()
 
     @property
     def on_loop(self) -> LoopClient:
-        """The same client, over the same connections, for those who run on `loop` themselves."""
+        """The same client, over the same connections, for code that runs on `loop` itself."""
         loop = self.loop
         return self._made.get(loop) or self._made.setdefault(loop, self._make())
 
     def server_time_s(self) -> float | None:
-        """What the API server's clock says, in seconds since the epoch, give or take one; None before any answer."""
+        """Return the API server's clock, in seconds since the epoch, give or take one; None before any answer."""
         return self.on_loop.server_time_s()
 
     def close(self) -> None:
-        """Ends the connections in a moment; a call under way fails as `Unreachable`."""
+        """End the connections in a moment; a call under way fails as `Unreachable`."""
         if not self._made:
             return
         with suppress(RuntimeError):  # the loop has ended, and the connections with it

@@ -1,26 +1,48 @@
 """JSON ↔ wire types: one decoder per kind, lists that survive an odd object, and objects as plain data for writing."""
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import ListMeta, Object
-from muster.kube import split
-from muster.kube.metrics import UNDECODABLE
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
+UNDECODABLE = Counter(
+    "muster_kube_undecodable_total", "Objects in lists and watches that were left out as unreadable.", ["resource"]
+)
 UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""What msgspec raises for a text that is not what its type says, or that is nested some thousand levels deep."""
+"""The errors of msgspec for a text that does not fit its type, or that is nested some thousand levels deep."""
 _MOST_TOLD = 10_000
+_TOKENS = re.compile(rb'("(?:[^"\\]++|\\.)*+")(\s*+:)?|[{\[]|[}\]]', re.DOTALL)
+"""A string, which a colon makes a key, and brackets; everything else is between them."""
+_MOST_TOKENS = 10_000
+"""A name is looked for no farther, which takes some two milliseconds; strings count as one, whatever their length."""
+
+
+class Identity(NamedTuple):
+    """The identity of an object, as far as it is known; empty strings stand for the rest."""
+
+    namespace: str = ""
+    name: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for cluster-scoped objects."""
+        return f"{self.namespace}/{self.name}" if self.namespace and self.name else self.name
+
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
-_told: set[tuple[str, split.Identity]] = set()
+_told: set[tuple[str, Identity]] = set()
 """The kinds and versions of objects that were left out, so that each is told once, however often it is listed."""
 
 
@@ -35,14 +57,14 @@ _raw_lists = msgspec.json.Decoder(_RawList)
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The decoder of one wire type, made once."""
+    """Return the decoder of one wire type, made once."""
     if kind not in _decoders:
         _decoders[kind] = msgspec.json.Decoder(kind)
     return _decoders[kind]
 
 
 class Page(Generic[T]):
-    """A list, or a part of one: what the API server says of it, and its objects.
+    """A list, or a part of one: its metadata and its objects.
 
     An object is decoded when it is its turn: done with one before the next is asked for, each is where the last one
     was in the CPU's caches, and 50,000 pods cost a third less. An object that does not decode is left out; the keys of
@@ -61,20 +83,20 @@ class Page(Generic[T]):
 
     @classmethod
     def read(cls, res: Resource[T], body: bytes) -> "Page[T]":
-        """The page of an answer; msgspec.DecodeError for what is no list, RecursionError if an object is too deep."""
+        """Read an answer; msgspec.DecodeError for what is no list, RecursionError if an object is too deep."""
         content = _raw_lists.decode(body)
         return cls(res, content.metadata, content.items or [], len(body))
 
     @classmethod
     def cut(cls, res: Resource[T], body: bytes) -> "Page[T]":
-        """The same where objects may be nested as deeply as they like; some 0.2 s for a megabyte, so not on a loop."""
-        outer = dict(split.parts(body))
+        """Read an answer whose objects may be nested at any depth; some 0.2 s for a megabyte, so not on a loop."""
+        outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
-        items = [msgspec.Raw(value) for _, value in split.parts(outer.get(b"items", b""))]
+        items = [msgspec.Raw(value) for _, value in parts(outer.get(b"items", b""))]
         return cls(res, metadata, items, len(body))
 
     def __len__(self) -> int:
-        """All its objects, those that do not decode included."""
+        """Count its objects, those that do not decode included."""
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
@@ -83,15 +105,62 @@ class Page(Generic[T]):
             try:
                 item = decode(raw)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
-                self.left_out.append(leave_out(res, split.identity(bytes(raw)), error))
+                self.left_out.append(leave_out(res, identity(bytes(raw)), error))
                 continue
             if isinstance(item, Object) and not item.kind:  # items of a built-in list do not say what they are
                 item.api_version, item.kind = res.api_version, res.kind
             yield item
 
 
-def leave_out(res: Resource[Any], which: split.Identity, error: Exception | str) -> str:
-    """Tells the log and the metrics, once, that a version of an object cannot be read; gives the object's key."""
+def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """Cut JSON into the (key, value) pairs of its outermost object, or the values of its array under empty keys.
+
+    The decoder gives up (RecursionError) where values are nested a thousand levels deep, also in fields that it skips.
+    This counts brackets instead, so it is slower, but finds the one object on a page that is too deep, and its name.
+
+    Values that are strings, objects or arrays; numbers, booleans and null are passed over. Where the text ends, or
+    `most_tokens` were looked at, in the middle of a value, the beginning of that is the last one.
+    """
+    depth, begin, key = 0, 0, b""
+    for token in islice(_TOKENS.finditer(data), most_tokens):
+        first = data[token.start()]
+        if first in b"{[":
+            depth += 1
+            if depth == 2:  # noqa: PLR2004 - one level inside of the outermost
+                begin = token.start()
+        elif first in b"}]":
+            depth -= 1
+            if depth == 1:
+                yield key, data[begin : token.end()]
+        elif depth == 1 and token[2]:
+            key = token[1][1:-1]
+        elif depth == 1:
+            yield key, token[1]
+    if depth > 1:
+        yield key, data[begin:]
+
+
+def part(data: bytes, key: bytes) -> bytes:
+    """Return the value under this key near the beginning of an object, or its beginning; empty if it is not found."""
+    return next((value for found, value in parts(data, _MOST_TOKENS) if found == key), b"")
+
+
+def identity(data: bytes) -> Identity:
+    """Identify an object, also one that is nested too deeply or cut off, if its name is near its beginning."""
+    metadata = dict(parts(part(data, b"metadata"), _MOST_TOKENS))
+    return Identity(*(text(metadata.get(key, b"")) for key in (b"namespace", b"name", b"resourceVersion")))
+
+
+def text(value: bytes) -> str:
+    """Decode a JSON string; empty for anything else."""
+    try:
+        return msgspec.json.decode(value, type=str)
+    except UNREADABLE:
+        return ""
+
+
+def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
+    """Log and count, once, that a version of an object cannot be read; return the object's key."""
     if not which.name or (res.plural, which) not in _told:
         if len(_told) >= _MOST_TOLD:
             _told.clear()
@@ -104,7 +173,7 @@ def leave_out(res: Resource[Any], which: split.Identity, error: Exception | str)
 
 
 def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> dict[str, Any]:
-    """An object as plain data that says what it is; parts of a Struct that hold nothing but defaults are left out."""
+    """Return an object as plain data, with its kind; parts of a Struct that hold nothing but defaults are left out."""
     if isinstance(obj, msgspec.Struct):
         content = {name: value for name, value in msgspec.to_builtins(obj).items() if value != {}}
     else:

@@ -1,8 +1,8 @@
-"""Where the API server is and who we are: a kubeconfig file, or the service account of a pod.
+"""The address of the API server and the credentials for it, from a kubeconfig file or the service account of a pod.
 
 The `kubernetes` package reads both, with all that belongs to them: several files, programs to run, logins, proxies.
-Here one small `Config` is made of what it finds, and sentences of what is wrong. These quote nothing of a kubeconfig
-but names: the package's own may quote a whole entry, with the secrets in it.
+Here one small `Config` is made of its findings, and sentences of its errors. These quote nothing of a kubeconfig but
+names: the package's own may quote a whole entry, with the secrets in it.
 """
 
 import os
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""What of a user may change, so that the package is asked again; of programs it knows itself when they are to be."""
+"""Credentials that may change, so that all is loaded again; the package itself renews those of programs."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
 """The package keeps the certificates of a kubeconfig in files that all who load one share."""
@@ -40,7 +40,7 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How to reach an API server.
+    """The way to an API server.
 
     `authorization` gives the value of the Authorization header for the next request, and may have to read a file or run
     a program for that; without it there is none. Certificates are read once, when the configuration is loaded.
@@ -52,11 +52,25 @@ class Config:
     proxy: str | None = None
     authorization: Callable[[], str] | None = None
     namespace: str = "default"
-    """What the context of a kubeconfig names."""
+    """The namespace of a kubeconfig's context."""
+
+
+class Options(TypedDict, total=False):
+    """The options of a client.
+
+    At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
+    `timeout_s` is the limit of a call that names none of its own, from when it is its turn. `on_warning` gets the API
+    server's warnings, also those of a refusal; without it, they are not read.
+    """
+
+    user_agent: str
+    connections: int
+    timeout_s: float
+    on_warning: Callable[[str], None] | None
 
 
 def load_config(kubeconfig: Path | str | None = None) -> Config:
-    """Reads a kubeconfig; "" means the pod's service account, None that if we are in a pod, else the user's default."""
+    """Read a kubeconfig; "" means the pod's service account, None that if there is one, else the user's default."""
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
     where = "the pod's service account" if in_cluster else f"kubeconfig {files}"
@@ -69,7 +83,7 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
 
 
 class _UnusableError(ValueError):
-    """What is wrong with a configuration, in words that quote no secret."""
+    """The mistake in a configuration, in words that quote no secret."""
 
 
 class _Variable(msgspec.Struct):
@@ -105,7 +119,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """The shape of a kubeconfig, as far as errors of the package in it would quote what may be a secret."""
+    """The shape of a kubeconfig, as far as errors of the package in it might quote a secret."""
 
     contexts: list[_Entry]
     clusters: list[_Entry]
@@ -113,7 +127,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
     def context(self) -> _Context:
-        """The current one, of which the cluster and the user are there."""
+        """Return the current one, of which the cluster and the user are there."""
         name = self.current_context or ""
         context = _named("current-context", name, self.contexts, "context").context or _Context()
         cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _Cluster()
@@ -140,7 +154,7 @@ def _of_pod() -> Config:
         load_incluster_config(client_configuration=found)
     except ConfigException as error:
         raise _UnusableError(str(error).rstrip(".")) from error
-    return _config(found, _Credentials(found.api_key[_TOKEN], lambda: _header(found)), None)
+    return _config(found, _Credentials(found.api_key[_TOKEN], partial(_header, found)), None)
 
 
 def _of_files(files: str) -> Config:
@@ -151,14 +165,14 @@ def _of_files(files: str) -> Config:
     with _loaded(merger) as found:
         credentials = None
         if header := found.api_key.get(_TOKEN):
-            credentials = _Credentials(header, partial(_again, merger if given & _RENEWED else None, found))
+            credentials = _Credentials(header, partial(_anew, merger) if given & _RENEWED else partial(_header, found))
         elif given and not found.cert_file:
             raise _UnusableError(f"{' and '.join(sorted(given))} of user {context.user!r} gave no credentials")
         return _config(found, credentials, context.namespace)
 
 
 def _merged(files: str) -> KubeConfigMerger:
-    """The files as one, as the package merges them."""
+    """Return the files as one, as the package merges them."""
     try:
         merger = KubeConfigMerger(files)
     except OSError:
@@ -187,7 +201,7 @@ def _context(merger: KubeConfigMerger) -> _Context:
 
 @contextmanager
 def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
-    """What the package makes of it; keys and certificates are in files as long as this lasts."""
+    """Have the package load it; keys and certificates are in files as long as this lasts."""
     found = Configuration()
     with _loading, tempfile.TemporaryDirectory() as folder:
         try:
@@ -205,16 +219,14 @@ def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
         yield found
 
 
-def _again(merger: KubeConfigMerger | None, found: Any) -> str | None:
-    """The Authorization header as it is now; where there is a merger, the package looks at everything again."""
-    if merger is None:
+def _anew(merger: KubeConfigMerger) -> str | None:
+    """Return the Authorization header after loading everything again."""
+    with _loaded(merger) as found:
         return _header(found)
-    with _loaded(merger) as anew:
-        return _header(anew)
 
 
 def _header(found: Any) -> str | None:
-    """What the package would send; it reads a pod's token again, or runs a program whose credentials have expired."""
+    """Return the header of the package; it reads a pod's token again, and runs a program again in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 
@@ -233,7 +245,7 @@ def _config(found: Any, credentials: "_Credentials | None", namespace: str | Non
 
 
 def _tls(found: Any) -> ssl.SSLContext | None:
-    """What a connection to the server begins with; None for plain HTTP."""
+    """Return the TLS of connections to the server; None for plain HTTP."""
     if found.host.startswith("http:"):
         return None
     context = ssl.create_default_context(cafile=found.ssl_ca_cert)
@@ -246,7 +258,7 @@ def _tls(found: Any) -> ssl.SSLContext | None:
 
 
 def _proxy(url: str) -> str:
-    """A proxy that aiohttp can use; its URL may hold a password, so no error shows it."""
+    """Check that aiohttp can use a proxy; its URL may hold a password, so no error shows it."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         kind = parts.scheme if "://" in url else "without a scheme"

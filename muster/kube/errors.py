@@ -1,7 +1,7 @@
-"""What can go wrong when talking to an API server.
+"""The errors of talking to an API server, its warnings, and the wait before another try.
 
 Exception
-├── ConfigurationError      where the server is, or who we are, cannot be found out
+├── ConfigurationError      no usable kubeconfig or service account
 └── APIError                a request did not succeed
     ├── Unreachable         no answer: network, time limit, TLS (status 0)
     ├── Undecodable         an answer that is not what the API promises (status 200)
@@ -10,7 +10,7 @@ Exception
     ├── Unauthorized        401
     ├── Forbidden           403
     ├── NotFound            404
-    ├── Conflict            409, or 422 in a patch: the object or its UID is not the one that was meant
+    ├── Conflict            409, or 422 in a patch: the object or its UID is another than was meant
     ├── AlreadyExists       409, the name is taken
     ├── Gone                410, the resource version or page is too old: list again
     ├── Invalid             422
@@ -20,6 +20,8 @@ Exception
 
 # ruff: noqa: N818 - the names are the API server's own words for these answers
 
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -37,8 +39,7 @@ class APIError(Exception):
     """A request that did not succeed.
 
     `status` is the HTTP code (0 without an answer), `reason` the API server's word for it, `message` its sentence and
-    `where` the request. `retry_after_s` is how long the server wishes to be left alone, and `details` are what it says
-    field by field, if it does.
+    `where` the request. `retry_after_s` is the pause that the server asks for, and `details` has its causes by field.
     """
 
     def __init__(
@@ -81,11 +82,11 @@ class BadRequest(APIError):
 
 
 class Unauthorized(APIError):
-    """The API server does not know who asks."""
+    """The API server does not accept the credentials."""
 
 
 class Forbidden(APIError):
-    """We may not do that."""
+    """The caller has no right to do that."""
 
 
 class NotFound(APIError):
@@ -97,7 +98,7 @@ class Conflict(APIError):
 
 
 class AlreadyExists(APIError):
-    """The name is taken: by an earlier try of ours, or by somebody else's object."""
+    """The name is taken: by an earlier try, or by another object."""
 
 
 class Gone(APIError):
@@ -117,7 +118,7 @@ class ServerError(APIError):
 
 
 def over_quota(error: APIError) -> bool:
-    """Whether the object was refused only because a ResourceQuota of its namespace is used up now."""
+    """Return True where only a ResourceQuota of the namespace, which is used up now, refused the object."""
     return isinstance(error, Forbidden) and _OVER_QUOTA in error.message
 
 
@@ -134,10 +135,13 @@ _BY_STATUS: dict[int, type[APIError]] = {
 }
 _SERVER_ERROR = 500
 _SHOWN_CHARS = 500
+# 299 - "what is wrong"; the text is quoted.
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
-    """The error that an answer stands for; a body that is no Status (a proxy's, say) becomes the message."""
+    """Make the error of an answer; a body that is no Status (a proxy's, say) becomes the message."""
     try:
         answer = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, RecursionError):
@@ -146,8 +150,9 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     kind = _BY_REASON.get(answer.reason) or _BY_STATUS.get(code)
     if kind is None:
         kind = ServerError if code >= _SERVER_ERROR else APIError
-    if kind is Invalid and _is_another(answer):
-        kind = Conflict
+    causes = (answer.details or {}).get("causes") or []
+    if kind is Invalid and any(cause.get("field") == "metadata.uid" for cause in causes):
+        kind = Conflict  # a patch whose UID is that of another object: to the API server it changes a fixed field
     return kind(
         answer.message,
         status=code,
@@ -158,7 +163,28 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     )
 
 
-def _is_another(answer: Status) -> bool:
-    """Whether a patch that names a UID has met another object: to the API server that is a change of a fixed field."""
-    causes = (answer.details or {}).get("causes") or []
-    return any(cause.get("field") == "metadata.uid" for cause in causes)
+def warnings_of(headers: Iterable[str]) -> Iterator[str]:
+    """Give the sentences in the Warning headers of an answer."""
+    for header in headers:
+        for quoted in _WARNING.findall(header):
+            yield _ESCAPED.sub(r"\1", quoted).encode(errors="surrogateescape").decode(errors="replace")
+
+
+class Backoff:
+    """Delays that double from `first_s` to `longest_s`, each shortened by up to a half at random."""
+
+    def __init__(self, first_s: float, longest_s: float, random: Callable[[], float]) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._random = random
+        self._delay_s = first_s
+
+    def next(self) -> float:
+        """Return the seconds to wait now; the next wait is longer."""
+        delay_s = self._delay_s
+        self._delay_s = min(delay_s * 2, self._longest_s)
+        return delay_s * (1 - self._random() / 2)
+
+    def reset(self) -> None:
+        """Start again with the first delay."""
+        self._delay_s = self._first_s

@@ -1,4 +1,4 @@
-"""Records core/v1 Events: what `kubectl describe` and `kubectl get events` show of an object's story.
+"""Records core/v1 Events, the story of an object in `kubectl describe` and `kubectl get events`.
 
 Recording never blocks and never fails the caller: events wait in a bounded queue for a thread that writes them. An
 event that repeats is one object whose count grows.
@@ -16,16 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import structlog
+from cachetools import LRUCache
+from prometheus_client import Counter
 
 from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, format_time
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, NotFound, ServerError, TooManyRequests, Unreachable
-from muster.kube.metrics import EVENTS_DROPPED
+from muster.kube.errors import AlreadyExists, APIError, Backoff, NotFound, ServerError, TooManyRequests, Unreachable
 
 log = structlog.get_logger(__name__)
 
+EVENTS_DROPPED = Counter("muster_kube_events_dropped_total", "Events that could not be recorded.", ["why"])
 _MAX_PENDING = 1000
 _MAX_REMEMBERED = 4096
 _MAX_MESSAGE_CHARS = 1024
@@ -37,7 +38,7 @@ _MAX_TRIES = 8
 
 
 class _Key(NamedTuple):
-    """What makes two events the same."""
+    """The parts of an event that make it the same as another."""
 
     namespace: str
     kind: str
@@ -58,13 +59,6 @@ class _Pending(msgspec.Struct, gc=False):
     times: int = 1
 
 
-class _Written(msgspec.Struct, gc=False):
-    """An event that exists: when it repeats, its count is patched."""
-
-    name: str
-    count: int
-
-
 class Recorder:
     """Writes events in the name of `component`. `wall_s` gives seconds since the epoch."""
 
@@ -77,11 +71,12 @@ class Recorder:
         self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
         self._writing = False
         self._stopping = False
-        self._written: OrderedDict[_Key, _Written] = OrderedDict()
+        self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
+        """Names and counts of events that exist: the count is patched when one repeats."""
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
-        """Notes that something happened to `obj`, which must say its kind."""
+        """Note an event of `obj`, which must have its kind."""
         meta, now = obj.metadata, self._wall_s()
         message = message[:_MAX_MESSAGE_CHARS]
         key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
@@ -97,16 +92,16 @@ class Recorder:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
-        """Waits until everything noted so far is written; False if that takes longer."""
+        """Wait until everything noted so far is written; False if that takes longer."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending and not self._writing, timeout_s)
 
     def start(self) -> None:
-        """Starts the thread that writes, beginning with what was noted before."""
+        """Start the thread that writes, beginning with the events noted before."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes what can be written in a moment and ends the thread."""
+        """Write the events for a moment more, and end the thread."""
         if self._thread.ident is not None:
             self.flush(_STOP_FLUSH_S)
         with self._changed:
@@ -135,7 +130,7 @@ class Recorder:
                     self._changed.notify_all()
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
-        """Writes an event; a server that is away for a moment is asked again."""
+        """Write an event; a server that is away for a moment is asked again."""
         backoff = Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
         for _ in range(_MAX_TRIES):
@@ -155,23 +150,17 @@ class Recorder:
         log.warning("event not recorded", about=f"{key.kind} {key.namespace}/{key.name}", reason=key.reason, why=why)
 
     def _write(self, key: _Key, pending: _Pending, name: str) -> None:
-        written = self._written.get(key)
-        if written:
-            count = written.count + pending.times
+        known, count = self._written.get(key, ("", 0))
+        if known:
+            count += pending.times
             patch = {"count": count, "lastTimestamp": format_time(pending.last_s)}
-            try:
-                self._client.merge_patch(EVENTS, written.name, patch, key.namespace or "default")
-            except NotFound:
-                del self._written[key]  # events expire
-            else:
-                written.count = count
-                self._written.move_to_end(key)
+            with suppress(NotFound):  # events expire
+                self._client.merge_patch(EVENTS, known, patch, key.namespace or "default")
+                self._written[key] = known, count
                 return
         with suppress(AlreadyExists):  # an earlier try came through, only its answer did not
             self._client.create(EVENTS, self._object(key, pending, name))
-        self._written[key] = _Written(name, pending.times)
-        if len(self._written) > _MAX_REMEMBERED:
-            self._written.popitem(last=False)
+        self._written[key] = name, pending.times
 
     def _object(self, key: _Key, pending: _Pending, name: str) -> dict[str, Any]:
         involved = {

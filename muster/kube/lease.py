@@ -1,12 +1,10 @@
 """Leader election with a Lease, so that at most one holder acts at any moment; and followers of such a lease.
 
-A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`. Others take the
-lease when they have seen it unchanged for `lease_duration_s` by their own clock; that is longer, and the difference is
-the safety margin. Nobody compares wall clocks. `leading` is computed from the monotonic clock each time it is asked, so
-that a process that was frozen past its deadline does not act on what it believed before.
-
-The holder's time runs from when it *sent* its last renewal that succeeded, that of the others from when they *saw* it,
-which is later. So whatever the network does to a request or its answer, the holder stops first.
+A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`, counted from
+when it *sent* its last renewal that succeeded. Others take the lease when they have *seen* it unchanged for
+`lease_duration_s`, which is longer. So whatever the network does to a request or its answer, the holder stops first.
+Wall clocks are not compared, and `leading` is computed from the monotonic clock each time: a process that was frozen
+past its deadline does not act any more.
 """
 
 import random as _random
@@ -17,23 +15,20 @@ from math import ceil
 from typing import Any, Literal
 
 import structlog
+from prometheus_client import Gauge
 
 from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
-from muster.kube.metrics import LEADING
 from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
 
+LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
 """The leader renews as often: after an outage a follower should see it about as soon as it is back."""
-
-
-def _nothing() -> None:
-    """Stands for a callback that nobody gave."""
 
 
 class Elector:
@@ -41,8 +36,8 @@ class Elector:
 
     `on_started` and `on_stopped` are called in turn from that thread, each time the lease is won and lost or given up.
     They must return quickly (start or signal threads, do not work): while they run, the lease is not renewed.
-    `on_stopped` comes before the lease is given up, so that the next holder starts after we stopped. If `on_started`
-    raises, the lease is given up again.
+    `on_stopped` comes before the lease is given up, so that the next holder starts later. If `on_started` raises, the
+    lease is given up again.
     """
 
     def __init__(
@@ -57,8 +52,8 @@ class Elector:
         retry_period_s: float = 2,
         monotonic_s: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
-        on_started: Callable[[], None] = _nothing,
-        on_stopped: Callable[[], None] = _nothing,
+        on_started: Callable[[], None] = lambda: None,
+        on_stopped: Callable[[], None] = lambda: None,
     ) -> None:
         if not lease_duration_s > renew_deadline_s > retry_period_s * (1 + _JITTER) > 0:
             raise ValueError(
@@ -78,23 +73,23 @@ class Elector:
         self._on_stopped = on_stopped
         self._stopping = threading.Event()
         self._renewed_at: float | None = None  # when the last successful renewal was *sent*; None: not holding
-        self._seen: LeaseSpec | None = None  # what somebody else wrote last, and when we first saw it
+        self._seen: LeaseSpec | None = None  # the last record of another holder, and when it was first seen
         self._seen_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elector-{name}", daemon=True)
 
     @property
     def leading(self) -> bool:
-        """Whether this process may act now."""
+        """True while this process may act."""
         renewed_at = self._renewed_at
         return renewed_at is not None and self._monotonic_s() - renewed_at < self._renew_deadline_s
 
     def start(self) -> None:
-        """Starts to stand for election."""
+        """Start to stand for election."""
         LEADING.labels(self._name).set_function(lambda: self.leading)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops; a lease that is held is given up, so that another candidate need not wait for its end."""
+        """Stop; a lease that is held is given up, so that another candidate need not wait for its end."""
         self._stopping.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(self._renew_deadline_s)
@@ -108,11 +103,11 @@ class Elector:
             self._release()
 
     def _turn(self) -> None:
-        """One try to take or renew the lease, and what follows from it.
+        """Try to take or renew the lease, and step up or down by the result.
 
-        An answer that nobody got ("unknown") changes nothing by itself: the deadline decides. But once `leading` was
-        False for a moment it must not become True again without `on_started`: work was refused meanwhile, and what
-        was under way counts on nothing any more. So a renewal that came too late is followed by stepping down.
+        A lost answer ("unknown") changes nothing by itself: the deadline decides. But once `leading` was False for a
+        moment it must not become True again without `on_started`, as work was refused or given up meanwhile. So a
+        renewal that came too late is followed by stepping down.
         """
         sent_at = self._monotonic_s()
         holder = self._try()
@@ -120,7 +115,6 @@ class Elector:
             if holder == "us" and self._monotonic_s() - sent_at < self._renew_deadline_s:
                 self._step_up(sent_at)
         elif not self.leading:
-            # Too late even if this renewal came through: who asked meanwhile was told that we do not lead.
             self._step_down("could not renew in time")
         elif holder == "us":
             self._renewed_at = sent_at
@@ -128,12 +122,13 @@ class Elector:
             self._step_down("another candidate holds the lease")
 
     def _try(self) -> Literal["us", "another", "unknown"]:
-        """Takes or renews the lease if that is allowed; says who holds it now."""
+        """Take or renew the lease if that is allowed; return its holder."""
         try:
             try:
                 lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             except NotFound:
-                self._create()
+                new = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._record(None)}
+                self._client.create(LEASES, new, timeout_s=self._timeout_s)
                 return "us"
             if not self._free(lease.spec):
                 return "another"
@@ -149,10 +144,10 @@ class Elector:
         return self._renew_deadline_s / 2.5
 
     def _free(self, spec: LeaseSpec) -> bool:
-        """Whether the lease is ours, nobody's, or was not renewed for its duration by our clock.
+        """Return True for a lease of this process, without a holder, or without a renewal for its duration.
 
-        Any change of the record is a sign of life, whatever times it says. A candidate that has just started waits for
-        a whole duration, as it cannot know how old the record is.
+        Any change of the record is a renewal, whatever times it says. A candidate that has just started waits for a
+        whole duration, as the age of the record is unknown.
         """
         now = self._monotonic_s()
         if spec != self._seen:
@@ -171,10 +166,6 @@ class Elector:
             record["acquireTime"] = now
             record["leaseTransitions"] = 0 if old is None else (old.lease_transitions or 0) + 1
         return record
-
-    def _create(self) -> None:
-        lease = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._record(None)}
-        self._client.create(LEASES, lease, timeout_s=self._timeout_s)
 
     def _write(self, lease: Lease, spec: dict[str, Any]) -> None:
         patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
@@ -199,7 +190,7 @@ class Elector:
             log.exception("stopping to lead failed", lease=self._name)
 
     def _release(self) -> None:
-        """Gives the lease up if it is still ours, as client-go does it: no holder, and a duration of a second."""
+        """Give the lease up if it is still held, as client-go does it: no holder, and a duration of a second."""
         try:
             lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:
@@ -210,12 +201,11 @@ class Elector:
 
 
 class LeaseFollower:
-    """Follows a lease that another process holds: `active` while the holder belongs to us and renews in time.
+    """Follows a lease of another process: `active` while a holder with this `identity_prefix` renews in time.
 
-    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name, the
-    `identity_prefix`. Time is that of our own clock.
-
-    A lease that was there when we started counts from its next renewal on: nobody can know how old the last one is.
+    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
+    times are of this process's clock. A lease that was there at the start counts from its next renewal on, as the age
+    of the last one is unknown.
     """
 
     def __init__(
@@ -229,7 +219,6 @@ class LeaseFollower:
     ) -> None:
         self._prefix = identity_prefix
         self._monotonic_s = monotonic_s
-        self._lock = threading.Lock()
         self._active_until = float("-inf")
         self._reflector = Reflector(
             client,
@@ -242,26 +231,23 @@ class LeaseFollower:
 
     @property
     def active(self) -> bool:
-        """Whether our leader leads now."""
-        with self._lock:
-            return self._monotonic_s() < self._active_until
+        """True while the followed leader leads."""
+        return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
-        """Starts to follow; inactive until the leader has renewed once."""
+        """Start to follow; inactive until the leader has renewed once."""
         self._reflector.start()
 
     def stop(self) -> None:
-        """Stops following; inactive from now on."""
+        """Stop following; inactive from now on."""
         self._reflector.stop()
-        with self._lock:
-            self._active_until = float("-inf")
+        self._active_until = float("-inf")
 
     def observe(self, old: Lease | None, new: Lease | None) -> None:
-        """Takes in one change of the lease."""
-        with self._lock:
-            if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
-                self._active_until = float("-inf")
-            elif old is None and not self._reflector.synced:
-                return
-            elif old is None or old.spec.renew_time != new.spec.renew_time:
-                self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)
+        """Take in one change of the lease."""
+        if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
+            self._active_until = float("-inf")
+        elif old is None and not self._reflector.synced:
+            return
+        elif old is None or old.spec.renew_time != new.spec.renew_time:
+            self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)

@@ -18,8 +18,6 @@ from muster.kube.reads import Reads, given
 
 T = TypeVar("T")
 
-Propagation = Literal["Foreground", "Background", "Orphan"]
-
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,7 +28,7 @@ _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: every call there is. Used on one loop."""
+    """Typed access to one API server: the calls of `Reads`, and those that write. Used on one loop."""
 
     async def create(
         self,
@@ -42,7 +40,7 @@ class LoopClient(Reads):
         strict: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Creates an object, in `namespace` or else in the one that it names.
+        """Create an object, in `namespace` or else in the one that it names.
 
         `strict` refuses fields that the kind does not have; else the API server drops them with a warning.
         """
@@ -62,12 +60,14 @@ class LoopClient(Reads):
         subresource: str = "",
         timeout_s: float | None = None,
     ) -> T:
-        """Server-side apply: creates the object or changes the fields that `obj` names, and owns them from then on."""
+        """Create the object by server-side apply, or change the fields that `obj` names, and own them from then on."""
         content = content_of(res, obj)
         meta = content["metadata"]
         path = res.path(namespace or meta.get("namespace"), meta["name"], subresource)
         query = {"fieldManager": field_manager, "force": str(force).lower()}
-        return await self._typed(res, "apply", "PATCH", path, content, APPLY_PATCH, query=query, timeout_s=timeout_s)
+        return await self._typed(
+            res, "apply", "PATCH", path, content, content_type=APPLY_PATCH, query=query, timeout_s=timeout_s
+        )
 
     async def merge_patch(
         self,
@@ -79,9 +79,9 @@ class LoopClient(Reads):
         subresource: str = "",
         timeout_s: float | None = None,
     ) -> T:
-        """JSON merge patch; with metadata.resourceVersion in it, raises `Conflict` if the object has changed."""
+        """Send a JSON merge patch; with metadata.resourceVersion in it, `Conflict` if the object has changed."""
         path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, patch, MERGE_PATCH, timeout_s=timeout_s)
+        return await self._typed(res, "patch", "PATCH", path, patch, content_type=MERGE_PATCH, timeout_s=timeout_s)
 
     async def strategic_patch(
         self,
@@ -91,25 +91,18 @@ class LoopClient(Reads):
         namespace: str | None = None,
         *,
         subresource: str = "",
-        timeout_s: float | None = None,
     ) -> T:
         """As `merge_patch`, but lists are merged by their keys (conditions by type); only Kubernetes' own kinds."""
         path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, patch, STRATEGIC_PATCH, timeout_s=timeout_s)
+        return await self._typed(res, "patch", "PATCH", path, patch, content_type=STRATEGIC_PATCH)
 
     async def json_patch(
-        self,
-        res: Resource[T],
-        name: str,
-        operations: Sequence[Mapping[str, Any]],
-        namespace: str | None = None,
-        *,
-        subresource: str = "",
-        timeout_s: float | None = None,
+        self, res: Resource[T], name: str, operations: Sequence[Mapping[str, Any]], namespace: str | None = None
     ) -> T:
-        """JSON patch (RFC 6902); raises `Invalid` if a `test` operation fails."""
-        path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, list(operations), JSON_PATCH, timeout_s=timeout_s)
+        """Send a JSON patch (RFC 6902); raises `Invalid` if a `test` operation fails."""
+        return await self._typed(
+            res, "patch", "PATCH", res.path(namespace, name), list(operations), content_type=JSON_PATCH
+        )
 
     async def delete(
         self,
@@ -120,46 +113,34 @@ class LoopClient(Reads):
         uid: str | None = None,
         resource_version: str | None = None,
         grace_period_s: int | None = None,
-        propagation: Propagation | None = None,
-        timeout_s: float | None = None,
+        propagation: Literal["Foreground", "Background", "Orphan"] | None = None,
     ) -> None:
-        """Deletes an object; raises `Conflict` if it is not the one with this UID or resource version."""
+        """Delete an object; raises `Conflict` if it is not the one with this UID or resource version."""
         if not name:
             raise ValueError(f"a {res.kind} without a name cannot be deleted: that would address all of them")
-        preconditions = given(uid=uid, resourceVersion=resource_version)
         options = given(
             apiVersion="v1",
             kind="DeleteOptions",
-            preconditions=preconditions or None,
+            preconditions=given(uid=uid, resourceVersion=resource_version) or None,
             gracePeriodSeconds=grace_period_s,
             propagationPolicy=propagation,
         )
-        await self._send("delete", res, "DELETE", res.path(namespace, name), options, timeout_s=timeout_s)
+        await self._send("delete", res, "DELETE", res.path(namespace, name), options)
 
-    async def bind(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        timeout_s: float | None = None,
-    ) -> None:
-        """Binds the pod with this UID to a node; the annotations are added to the pod in the same write."""
-        binding = binding_of(namespace, name, uid, node, annotations)
-        await self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding, timeout_s=timeout_s)
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Bind the pod with this UID to a node; the annotations are added to the pod in the same write."""
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        await self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding)
 
     async def evict(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        *,
-        resource_version: str | None = None,
-        timeout_s: float | None = None,
+        self, namespace: str, name: str, uid: str, *, resource_version: str | None = None, timeout_s: float = _EVICT_S
     ) -> None:
-        """Evicts the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
+        """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 
         With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once; that
         the UID is another it says after it has tried for ten seconds.
@@ -170,16 +151,5 @@ class LoopClient(Reads):
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": given(uid=uid, resourceVersion=resource_version)},
         }
-        await self._send(
-            "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S
-        )
-
-
-def binding_of(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """A binding of the pod with this UID to a node; the annotations are added to the pod in the same write."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    }
+        path = PODS.path(namespace, name, "eviction")
+        await self._send("evict", PODS, "POST", path, eviction, timeout_s=timeout_s)

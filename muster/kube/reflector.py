@@ -1,9 +1,9 @@
-"""Keeps a store equal to what the API server has, and tells handlers about every change.
+"""Keeps a store equal to the API server's objects, and tells handlers about every change.
 
 Three nested pieces, each with one reason to end::
 
     _run       forever, until `stop`: follow, and after a failure wait a little and start over
-    _follow    one list and all that comes after it, until the API server has forgotten where we are
+    _follow    one list and all that comes after it, until the API server has forgotten its version
     _consume   one stream, until the server or the network ends it
 
 A stream may end at any moment; the next one starts where it ended, so nothing is lost and nothing comes twice. Where
@@ -16,23 +16,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable
+from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
-from muster.kube.metrics import RELISTS, RESTARTS
+from muster.kube.reads import Selectors
 from muster.kube.store import Handler, Mirror, Store
 
 T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
+RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
+RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
@@ -45,16 +47,13 @@ _NOT_SERVED_S = 300.0
 class Reflector(Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    What handlers are told is said at `Mirror`. They are called on the loop's thread and must only note what is to do:
-    while they work, nothing else happens on the loop, and a call of the client's would wait for itself.
+    Handlers get changes as `Mirror` tells them. They are called on the loop's thread and must only take notes: while
+    they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
-    `keep` makes what the store keeps of an object (at least its name, UID and resourceVersion), where handlers remember
-    what they need themselves; `old` is then no more than that.
-
-    A kind that `may_be_absent` is one that the API server may not know: then there are none of it.
-
-    `relists` and `restarts` count the lists and watches after the first; `longest_delay_s` bounds the pause between two
-    tries while the API server does not answer.
+    `keep` trims an object to the part that the store keeps (at least its name, UID and resourceVersion); `old` is then
+    no more than that. The API server may not know a kind that `may_be_absent`: then there are no objects of it.
+    `relists` counts the lists after the first; `longest_delay_s` bounds the pause between two tries while the API
+    server does not answer.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class Reflector(Generic[T]):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        monotonic_s: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
         longest_delay_s: float = 30.0,
         may_be_absent: bool = False,
@@ -76,12 +74,10 @@ class Reflector(Generic[T]):
         self.mirror = Mirror(resource.plural, self.store, keep)
         self._may_be_absent = may_be_absent
         self.relists = 0
-        self.restarts = 0
         self._client = client
         self._resource = resource
         self._namespace = namespace
-        self._selectors: dict[str, Any] = {"label_selector": label_selector, "field_selector": field_selector}
-        self._monotonic_s = monotonic_s
+        self._selectors = Selectors(label_selector=label_selector, field_selector=field_selector)
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._version = ""
@@ -94,34 +90,34 @@ class Reflector(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether the first list is in the store and the handlers know all of it."""
+        """True once the first list is in the store, and told to the handlers."""
         return self._synced.is_set()
 
     @property
     def size(self) -> int:
-        """How many objects are known."""
+        """Number of known objects."""
         return len(self.store)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Waits until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
+        """Wait until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
         refuse_to_wait_on(self._client.loop, "to wait for a reflector")
         return self._synced.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
-        """Tells `fn` about every change from the first list on; so this comes before `start`."""
+        """Tell `fn` about every change from the first list on; so this comes before `start`."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
         self.mirror.handlers.append(fn)
 
     def start(self) -> None:
-        """Starts the task, from any thread; `wait_synced` tells when the store can be used."""
+        """Start the task, from any thread; `wait_synced` waits until the store can be used."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} was started already")
         self._loop = self._client.loop
         self._loop.call_soon_threadsafe(self._begin)
 
     def stop(self) -> None:
-        """Ends the task, also in the middle of a watch; nothing is told afterwards. May be called twice.
+        """End the task, also in the middle of a watch; nothing is told afterwards. May be called twice.
 
         It waits for the end, except on the loop's own thread, e.g. in a handler, where the task ends in a moment.
         """
@@ -129,25 +125,20 @@ class Reflector(Generic[T]):
         if self._loop is None:
             return
         with suppress(RuntimeError):  # the loop has ended, and the task with it
-            self._loop.call_soon_threadsafe(self._cancel)
+            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
             if not runs_on(self._loop):
                 self._ended.wait(_JOIN_S)
 
     def _begin(self) -> None:
-        """On the loop."""
+        """Start the task, on the loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(lambda _: self._ended.set())
 
-    def _cancel(self) -> None:
-        """On the loop, after `_begin`."""
-        if self._task is not None:
-            self._task.cancel()
-
     async def _run(self) -> None:
-        """Whatever goes wrong, the cache must not stay silent: what it shows would be old for good.
+        """Follow again after each failure: a cache that stays silent would show old objects for good.
 
-        The pause also follows a `Gone`. A server that forgets faster than we list would be listed without end, and a
-        list of everything is the most expensive thing that a cache can ask for.
+        The pause also follows a `Gone`. A server that forgets faster than it is listed would be listed without end, and
+        a list of everything is the most expensive request of a cache.
         """
         while not self._stopping:
             try:
@@ -158,12 +149,12 @@ class Reflector(Generic[T]):
                 await self._not_served(error)
             except APIError as error:
                 log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
-            except Exception:  # a defect of ours must not silence the cache for good
+            except Exception:  # a defect must not silence the cache for good
                 log.exception("reflector failed", resource=self._resource.plural)
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
-        """The API server does not know the kind. Where that is all right there are none, and it is asked seldom."""
+        """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
         if not self._may_be_absent:
             log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             return
@@ -173,27 +164,27 @@ class Reflector(Generic[T]):
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
-        """A list, and streams from where it ended.
+        """List, and follow with streams from where the list ended.
 
-        A stream that ends is nothing bad: the server ends each after some minutes, and the next one starts at once. One
-        that ends soon after it began is a failure by another name (a proxy that cuts, a server that comes and goes), so
-        the next one waits, and longer each time. Progress, which is any event or bookmark, makes the wait short again.
+        The server ends each stream after some minutes, and the next one starts at once. One that ends soon after it
+        began is a failure (a proxy that cuts, a server that comes and goes), so the next one waits, and longer each
+        time. Progress, which is any event or bookmark, makes the wait short again.
         """
         await self._list()
         while not self._stopping:
-            started, version = self._monotonic_s(), self._version
+            started, version = time.monotonic(), self._version
             try:
                 await self._consume()
             except (Unreachable, TooManyRequests) as error:
                 log.info("watching again", resource=self._resource.plural, why=str(error))
-            healthy = self._monotonic_s() - started >= _HEALTHY_S
+            healthy = time.monotonic() - started >= _HEALTHY_S
             if healthy or self._version != version:
                 self._backoff.reset()
             if not healthy:
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Makes the store equal to a full list, page by page: of a long one only some pages are in memory at once.
+        """Make the store equal to a full list, page by page: of a long one only some pages are in memory at once.
 
         An object that cannot be read stays as it was last seen, as it does in a watch.
         """
@@ -215,7 +206,7 @@ class Reflector(Generic[T]):
         self._synced.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
-        """Carries a change of the mirror out, with time for others in between."""
+        """Carry out a change of the mirror, with time for others in between."""
         slice_of_time = TimeSlice()
         for _ in change:
             if self._stopping:
@@ -223,14 +214,12 @@ class Reflector(Generic[T]):
             await slice_of_time.share()
 
     async def _consume(self) -> None:
-        """One stream; `_version` says how far it got, whatever ends it.
+        """Take in one stream; `_version` is the last one told, whatever ends the stream.
 
-        It moves object by object, so the next stream goes on behind the last one that was told. Bookmarks move it too,
-        and nothing else: without them a kind that rarely changes would fall behind what the server remembers. Streams
+        Bookmarks move it too: without them a kind that rarely changes would fall behind the server's memory. Streams
         differ in length by chance, or those of all kinds and replicas would end together.
         """
         if self._watched:
-            self.restarts += 1
             RESTARTS.labels(self._resource.plural).inc()
         self._watched = True
         watch = await self._client.on_loop.watch(

@@ -1,28 +1,30 @@
-"""What a reflector knows: objects by key, and by any number of indexes; and whom it tells of changes. No I/O."""
+"""The objects of a reflector, by key and by any number of indexes, and its handlers. No I/O."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.metrics import HANDLER_FAILURES, UNDECODABLE
+from muster.kube.codec import UNDECODABLE
 
 T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
+HANDLER_FAILURES = Counter("muster_kube_handler_failures_total", "Handlers that raised.", ["resource"])
 Indexer = Callable[[T], Iterable[str]]
-"""Under which values an object is found in an index. A pure function: it is asked again when the object goes."""
+"""The values of an object in an index. A pure function: it is called again when the object goes."""
 Handler = Callable[[T | None, T | None], None]
-"""What is told of a change: the old object, if there was one, and the new one, if there is one."""
+"""Called for a change with the old object, if there was one, and the new one, if there is one."""
 
 
 class Store(Generic[T]):
     """Objects by key (`namespace/name`, or `name`). Thread safe.
 
-    Objects are shared, not copied: whoever gets one must not change it.
+    Objects are shared, not copied: readers must not change them.
     """
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
@@ -35,21 +37,21 @@ class Store(Generic[T]):
         return len(self._objects)
 
     def get(self, key: str) -> T | None:
-        """The object with this key, if known."""
+        """Return the object with this key, if known."""
         return self._objects.get(key)
 
     def keys(self) -> list[str]:
-        """All keys as of now; the copy does not change with the store."""
+        """Return a copy of all keys."""
         with self._lock:
             return [*self._objects]
 
     def by_index(self, index: str, value: str) -> list[T]:
-        """The objects that `index` files under `value`."""
+        """Return the objects that have this value in `index`."""
         with self._lock:
             return [*self._indexes[index].get(value, {}).values()]
 
     def put(self, obj: T) -> T | None:
-        """Adds or replaces an object; gives what was there before. For the store's one writer, its reflector.
+        """Add or replace an object and return the one before. For the store's one writer, its reflector.
 
         Nothing has changed where an index raises.
         """
@@ -66,7 +68,7 @@ class Store(Generic[T]):
             return old
 
     def discard(self, key: str) -> T | None:
-        """Removes an object; gives what was there. For the store's one writer, its reflector."""
+        """Remove an object and return it. For the store's one writer, its reflector."""
         with self._lock:
             old = self._objects.pop(key, None)
             if old is not None:
@@ -74,7 +76,7 @@ class Store(Generic[T]):
             return old
 
     def list(self) -> list[T]:
-        """All objects as of now; the copy does not change with the store."""
+        """Return a copy of the list of all objects."""
         with self._lock:
             return [*self._objects.values()]
 
@@ -90,10 +92,10 @@ class Store(Generic[T]):
 
 
 class Mirror(Generic[T]):
-    """Makes a store equal to what the API server is seen to have; `plural` names the kind in logs and metrics.
+    """Makes a store equal to lists and watches of the API server; `plural` names the kind in logs and metrics.
 
     Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
-    went away; `old` is always what the same handler got as `new` before, or what `keep` made of that. They are called
+    went away; `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
     after the store has changed. If one raises, that is logged and counted, and the others are still called.
     """
 
@@ -104,16 +106,16 @@ class Mirror(Generic[T]):
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Puts each of them and notes its key, a step for each."""
+        """Put each of them and note its key, a step for each."""
         for item in items:
             keys.add(self.put(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
-        """Removes all others, a step for each: with every object of a list put before, the store is equal to it.
+        """Remove all others, a step for each: with every object of a list put before, the store is equal to it.
 
-        So the store is changed object by object and never emptied: whoever reads it meanwhile sees old and new objects
-        side by side, which a watch that is late would show too, but never a cluster without pods.
+        The store is changed object by object and never emptied: readers see old and new objects side by side meanwhile,
+        as with a late watch, but never a cluster without pods.
         """
         for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
             if key not in keys:
@@ -121,12 +123,12 @@ class Mirror(Generic[T]):
                 yield
 
     def put(self, new: T) -> str:
-        """The object is there, or has changed; one that is known in this version is not told. Gives its key."""
+        """Take in an object that is there or has changed, unless it is known in this version; return its key."""
         key = new.metadata.key
         old = self.store.get(key)
         if old is not None:
             if old.metadata.uid != new.metadata.uid:
-                # Deleted and created again while we were not looking: two changes, not one.
+                # Deleted and created again between two looks: two changes, not one.
                 self.remove(key)
                 old = None
             elif old.metadata.resource_version == new.metadata.resource_version:
@@ -141,7 +143,7 @@ class Mirror(Generic[T]):
         return key
 
     def remove(self, key: str) -> None:
-        """There is no such object any more."""
+        """Take in that there is no such object any more."""
         old = self.store.discard(key)
         if old is not None:
             self._tell(old, None)

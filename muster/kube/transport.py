@@ -1,38 +1,47 @@
-"""HTTP exchanges with the API server: aiohttp's connections, and our credentials, time limits, errors and metrics.
+"""HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
-Nothing is sent twice here: whoever asks knows whether asking twice is harmless. (Only a GET or DELETE over a kept
-connection that turns out to be broken is sent again, by aiohttp.)
+Nothing is sent twice here: the caller knows if asking twice is harmless. (Only a GET or DELETE over a kept connection
+that turns out to be broken is sent again, by aiohttp.)
 """
 
 import asyncio
 import io
-import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from urllib.parse import urlencode
 
 import aiohttp
+from prometheus_client import Counter, Histogram
 from yarl import URL
 
 from muster.kube.config import Config
-from muster.kube.errors import TooLarge, Unreachable, error_of
-from muster.kube.metrics import REQUEST_SECONDS, REQUESTS
+from muster.kube.errors import TooLarge, Unreachable, error_of, warnings_of
 
+REQUESTS = Counter(
+    "muster_kube_requests_total", "Requests to the API server; code 0: no answer.", ["verb", "resource", "code"]
+)
+REQUEST_SECONDS = Histogram(
+    "muster_kube_request_seconds",
+    "Seconds from sending a request to having its answer (watches: to the start of the stream).",
+    ["verb", "resource"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 JSON = "application/json"
 MOST_BYTES = 32 * 1024 * 1024
 """No answer and no line of a watch may have more: the API server takes no object of more than a few megabytes."""
 BROKEN = (aiohttp.ClientError, OSError, UnicodeError)
-"""What goes wrong on the way to an answer, or in the middle of it."""
+"""The errors on the way to an answer, or in the middle of it."""
 
 _CONNECT_S = 5.0
 _KEPT_S = 60.0
-"""How long a connection that nothing needs stays open."""
+"""The life of an idle connection."""
 _CREDENTIALS_S = 10.0
-"""How long an Authorization header is sent before it is asked for again."""
+"""The time that an Authorization header is sent before it is asked for again."""
 _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
@@ -42,21 +51,21 @@ _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
 """Of all sessions that are open: a loop alone does not keep a task that waits from being collected."""
-# 299 - "what is wrong"; the text is quoted.
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPED = re.compile(r"\\(.)")
 
 
 class Transport:
-    """Sends requests to one API server, and says what the answers mean. Used on one loop, with which it ends.
-
-    At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
-    `on_warning` is told what the API server warns of, also when it refuses; without it, the warnings are not read.
-    """
+    """Sends requests to one API server, and makes errors of refusals. Used on one loop, with which it ends."""
 
     def __init__(
-        self, config: Config, *, user_agent: str, connections: int, on_warning: Callable[[str], None] | None = None
+        self,
+        config: Config,
+        *,
+        user_agent: str = "muster",
+        connections: int = 64,
+        timeout_s: float = 10.0,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
+        self.timeout_s = timeout_s
         self._config = config
         self._on_warning = on_warning
         self._heard: tuple[str, float] | None = None
@@ -70,7 +79,7 @@ class Transport:
         self._keeper: asyncio.Task[None] | None = None
 
     def server_time_s(self) -> float | None:
-        """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
+        """Return the API server's clock, in seconds since the epoch, give or take one; None before any answer."""
         if self._heard is None:
             return None
         date, heard_at = self._heard
@@ -84,47 +93,48 @@ class Transport:
         method: str,
         path: str,
         *,
-        verb: str,
-        resource: str,
+        verb: str = "",
+        resource: str = "raw",
         body: bytes | None = None,
         content_type: str = JSON,
         accept: str = JSON,
         query: Mapping[str, str] | None = None,
-        timeout_s: float,
+        timeout_s: float | None = None,
     ) -> bytes:
-        """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
+        """Send one request and return the body of its answer; raises the `APIError` that fits."""
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
-        async with self._turns:
-            with measured(f"{method} {path}", verb, resource, timeout_s) as asked:
-                async with asyncio.timeout(timeout_s):
-                    answer = await self._send(method, path, query, headers, body)
-                    async with answer:
-                        asked.code = answer.status
-                        data = await _rest(answer, asked.where)
-                self._judge(answer, data, asked.where)
-                return data
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        async with self._turns, _asking(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
+            answer = await self._send(method, path, query, headers, body)
+            async with answer:
+                asked.code = answer.status
+                data = await _rest(answer, asked.where)
+            self._judge(answer, data, asked.where)
+            return data
 
     async def stream(
-        self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float | None = None
+        self, path: str, *, resource: str, query: Mapping[str, str], silence_s: float | None = None
     ) -> aiohttp.ClientResponse:
-        """An answer that has begun within `timeout_s`, to be read and closed; raises the `APIError` that fits.
+        """Return an answer that has begun, to be read and closed; raises the `APIError` that fits.
 
         While it is read it breaks off (TimeoutError) when nothing comes for `silence_s`.
         """
-        with measured(f"GET {path}", "watch", resource, timeout_s) as asked:
-            async with asyncio.timeout(timeout_s):
-                answer = await self._send("GET", path, query, {}, silence_s=silence_s)
-                asked.code = answer.status
-                try:
-                    refusal = await _rest(answer, asked.where) if answer.status >= _FIRST_ERROR else b""
-                    self._judge(answer, refusal, asked.where)
-                except BaseException:
-                    answer.close()
-                    raise
-                return answer
+        async with _asking(f"GET {path}", "watch", resource, self.timeout_s) as asked:
+            answer = await self._send("GET", path, query, {}, silence_s=silence_s)
+            asked.code = answer.status
+            try:
+                refusal = await _rest(answer, asked.where) if answer.status >= _FIRST_ERROR else b""
+                self._judge(answer, refusal, asked.where)
+            except BaseException:
+                answer.close()
+                raise
+            return answer
 
     def close(self) -> None:
-        """Ends all connections in a moment; a request under way fails, a later one opens new ones."""
+        """End all connections in a moment; a call under way fails as `Unreachable`, a later one opens new ones.
+
+        Runs on the loop.
+        """
         keeper, self._keeper, self._session = self._keeper, None, None
         if keeper is not None:
             keeper.cancel()
@@ -139,7 +149,7 @@ class Transport:
         *,
         silence_s: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """The answer, when it has begun; the time that a call may take is limited by the caller."""
+        """Return the answer when it has begun; the caller limits the time."""
         headers = self._headers | headers
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
@@ -175,7 +185,7 @@ class Transport:
         return self._session
 
     def _judge(self, answer: aiohttp.ClientResponse, data: bytes, where: str) -> None:
-        """Notes what every answer tells, and raises the error that it stands for, if it does."""
+        """Note the server's clock and warnings, and raise the error of a refusal."""
         headers = answer.headers
         if date := headers.get("Date"):
             self._heard = (date, time.monotonic())
@@ -200,7 +210,7 @@ class _Credentials:
         self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
-        """Its value now; None where it is not needed."""
+        """Return its value now; None where it is not needed."""
         if self._ask is not None and time.monotonic() >= self._fresh_until:
             if self._asking is None:
                 self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
@@ -216,7 +226,7 @@ class _Credentials:
 
 
 def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
-    """A proxy, and what it is told of us: in the URL a password would stand in errors of aiohttp."""
+    """Return a proxy and its headers: in the URL a password would stand in errors of aiohttp."""
     proxy = URL(url) if url else None
     if proxy is None or not proxy.user:
         return proxy, {}
@@ -225,13 +235,13 @@ def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
 
 
 async def _keep(session: aiohttp.ClientSession) -> None:
-    """Closes a session when this task is cancelled, as all tasks of a loop are at its end."""
+    """Close a session when this task is cancelled, as all tasks of a loop are at its end."""
     async with session:
         await asyncio.get_running_loop().create_future()
 
 
 async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
-    """The body of an answer; `TooLarge`, and the end of its connection, where that is more than may be read."""
+    """Read the body of an answer; `TooLarge`, and the end of its connection, where that is more than may be read."""
     pieces, size_bytes = [], 0
     while piece := await answer.content.readany():
         pieces.append(piece)
@@ -243,7 +253,7 @@ async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket whose peer is noticed to have vanished after a minute: a log may be silent for longer than that."""
+    """Make a socket that ends a minute after its peer has vanished: a log may be silent for longer than that."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -253,32 +263,33 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return made
 
 
-class Measured:
-    """The metrics of one request; `code` is to be set once there is an answer."""
+@dataclass(slots=True)
+class _Asked:
+    """One request, for its metrics; `code` is that of its answer, once there is one."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.code = 0
+    where: str
+    code: int = 0
 
 
-@contextmanager
-def measured(where: str, verb: str, resource: str, timeout_s: float) -> Iterator[Measured]:
-    """Counts a request and its time, and turns what goes wrong on the way into `Unreachable`."""
+@asynccontextmanager
+async def _asking(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_Asked]:
+    """Limit a request's time, count it, and raise `Unreachable` for whatever goes wrong on the way."""
     started = time.perf_counter()
-    result = Measured(where)
+    asked = _Asked(where)
     try:
-        yield result
+        async with asyncio.timeout(timeout_s):
+            yield asked
     except BROKEN as error:
-        result.code = 0
+        asked.code = 0
         message = f"no answer from the API server: {sentence(error, timeout_s)}"
         raise Unreachable(message, reason=type(error).__name__, where=where) from error
     finally:
-        _requests(verb, resource, result.code).inc()
+        _requests(verb, resource, asked.code).inc()
         _seconds(verb, resource).observe(time.perf_counter() - started)
 
 
 def sentence(error: BaseException, timeout_s: float = 0.0) -> str:
-    """What went wrong, of one of `BROKEN`."""
+    """Describe one of `BROKEN`."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy does not connect us to the server: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):
@@ -288,10 +299,3 @@ def sentence(error: BaseException, timeout_s: float = 0.0) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return f"no answer within {timeout_s:g} s"
     return str(error)[:_SHOWN_CHARS] or type(error).__name__
-
-
-def warnings_of(headers: Iterable[str]) -> Iterator[str]:
-    """The sentences in the Warning headers of an answer."""
-    for header in headers:
-        for quoted in _WARNING.findall(header):
-            yield _ESCAPED.sub(r"\1", quoted).encode(errors="surrogateescape").decode(errors="replace")

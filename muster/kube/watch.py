@@ -9,8 +9,7 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.kube import split
-from muster.kube.codec import decoder, leave_out
+from muster.kube.codec import decoder, identity, leave_out, part, text
 from muster.kube.errors import Unreachable, error_of
 from muster.kube.transport import BROKEN, MOST_BYTES, sentence
 
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Event(msgspec.Struct, gc=False):
-    """The envelope; what is inside depends on the type."""
+    """The envelope of an event; the type decides on the object."""
 
     type: str
     object: msgspec.Raw
@@ -32,17 +31,16 @@ class Watch(Generic[T]):
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as the `APIError` that it stands for
     (`Gone` when the resource version is too old), a broken stream as `Unreachable`. An object that cannot be read is
-    logged and left out, so that one odd object cannot blind us for all others; that it is deleted is told by its name.
+    logged and left out, so that the others are still seen; its deletion is told by its name.
 
-    While an event is not taken, little of what follows is read: the server waits. Used on one loop.
+    While an event is not taken, little of the stream is read: the server waits. Used on one loop.
     """
 
-    def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T]) -> None:
         self._answer = answer
         self._resource = resource
         self._decode = decoder(resource.type).decode
-        self._most_bytes = most_bytes
-        self._cutter = LineCutter(most_bytes)
+        self._cutter = LineCutter()
         self._lines: deque[bytes] = deque()
         self._closed = False
 
@@ -73,23 +71,23 @@ class Watch(Generic[T]):
 
     @property
     def behind(self) -> bool:
-        """Whether the next event is there already: then asking for it gives others on the loop no turn."""
+        """True if the next event is there already: then asking for it gives others on the loop no turn."""
         return bool(self._lines)
 
     def close(self) -> None:
-        """Ends the iteration at once, also one that waits for the next event. May be called twice."""
+        """End the iteration at once, also one that waits for the next event. May be called twice."""
         self._closed = True
         self._lines.clear()
         self._answer.close()
 
     async def aclose(self) -> None:
-        """The same, under the name that asynchronous generators have for it."""
+        """Close it, under the name that asynchronous generators have for it."""
         self.close()
 
     def _event(self, line: bytes) -> tuple[str, T] | None:
-        """The event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
-        if len(line) > self._most_bytes:
-            return self._unreadable(line, f"it has more than {self._most_bytes} bytes")
+        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
+        if len(line) > MOST_BYTES:
+            return self._unreadable(line, f"it has more than {MOST_BYTES} bytes")
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
@@ -104,27 +102,27 @@ class Watch(Generic[T]):
             return self._unreadable(line, error)
 
     def _unreadable(self, line: bytes, error: Exception | str) -> tuple[str, T] | None:
-        """Leaves an object out, unless it is deleted: that needs no more than its name."""
-        which = split.identity(split.part(line, b"object"))
+        """Leave an object out, unless it is deleted: that needs no more than its name."""
+        which = identity(part(line, b"object"))
         leave_out(self._resource, which, error)
-        if which.name and split.text(split.part(line, b"type")) == "DELETED":
+        if which.name and text(part(line, b"type")) == "DELETED":
             metadata = ObjectMeta(name=which.name, namespace=which.namespace, resource_version=which.resource_version)
             return "DELETED", self._named(metadata)
         return None
 
     def _named(self, metadata: ObjectMeta) -> T:
-        """An object of which only the metadata counts: a kind's own type may not do without a spec."""
+        """Make an object of metadata alone: a kind's own type may not do without a spec."""
         kind = self._resource.type
         if isinstance(kind, type) and issubclass(kind, Object):
             return cast(T, Object(metadata=metadata))
-        return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # of who reads objects as plain data
+        return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # a reader of plain data
 
 
 class LineCutter:
     """Cuts chunks of any size at the newlines; empty lines and an unfinished last line are left out.
 
     Pieces of a long line are joined once, when it is complete. Of a line of more than `most_bytes` the rest is dropped
-    as it comes: what is left is its beginning, and a little longer than `most_bytes`.
+    as it comes: its beginning is left, a little longer than `most_bytes`.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -133,7 +131,7 @@ class LineCutter:
         self._held_bytes = 0
 
     def cut(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete with this chunk."""
+        """Return the lines that are complete with this chunk."""
         first, *others = chunk.split(b"\n")
         self._hold(first)
         lines = []
@@ -151,7 +149,7 @@ class LineCutter:
 
 
 async def lines_of(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The lines of a stream as they come, however long it is silent; one of `BROKEN` when it breaks off."""
+    """Give the lines of a stream as they come, however long it is silent; one of `BROKEN` when it breaks off."""
     cutter = LineCutter()
     try:
         while data := await answer.content.readany():

@@ -13,13 +13,9 @@ failure. Workers do::
         finally:
             queue.done(key)
 
-Keys instead of events: whoever gets a key looks at the state as it is, so ten changes are one piece of work, and a
-change that nobody saw does no harm once anything else adds the key. And because one key has one worker at a time, work
-on it needs no lock. The price is the third state of a key, "dirty while in work": it was added after its worker had
-looked, so it has to come again, but not before that worker is done.
-
-Unlike client-go's, the queue is not first come, first served: groups of keys take turns (`GroupQueue`), so that the
-many keys of one tenant do not go before the few of another. Without `group_of` each key is its own group.
+One key has one worker at a time, so work on it needs no lock. Unlike client-go's, the queue is not first come, first
+served: groups of keys take turns (`GroupQueue`), so that the many keys of one tenant do not go before the few of
+another. Without `group_of` each key is its own group.
 """
 
 import heapq
@@ -30,15 +26,16 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Generic, TypeVar
 
-from muster.kube.metrics import QUEUE_DEPTH
+from prometheus_client import Gauge
 
 K = TypeVar("K", bound=Hashable)
 
+QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Keys that wait in a work queue.", ["queue"])
 _MAX_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
 
 
 class WorkQueue(Generic[K]):
-    """See the module. Thread safe; no thread of its own. A queue with a `name` shows its depth as a metric."""
+    """Keys to work on, as the module says. Thread safe; no thread of its own. `name` is the label of its metric."""
 
     def __init__(
         self,
@@ -65,16 +62,16 @@ class WorkQueue(Generic[K]):
             QUEUE_DEPTH.labels(name).set_function(self.__len__)
 
     def __len__(self) -> int:
-        """Keys that could be handed out now (as of the last call; delayed keys do not count)."""
+        """Count the keys that could be handed out now (as of the last call; delayed keys do not count)."""
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Wants work on the key now; with `first` before the other keys of its group, unless it waits already."""
+        """Add a key; with `first` before the other keys of its group, unless it waits already."""
         with self._changed:
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Wants work on the key in `delay_s`; of several delays the one that ends first counts."""
+        """Add a key in `delay_s`; of several delays the one that ends first counts."""
         with self._changed:
             if self._down:
                 return
@@ -88,23 +85,23 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def add_rate_limited(self, key: K) -> None:
-        """Wants work on the key again after a failure: later each time, until `forget`."""
+        """Add a key again after a failure: later each time, until `forget`."""
         with self._changed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
         self.add_after(key, min(self._base_delay_s * 2 ** min(failures, _MAX_DOUBLINGS), self._max_delay_s))
 
     def forget(self, key: K) -> None:
-        """The key is fine: its next failure is its first."""
+        """Forget the failures of a key: the next one is its first."""
         with self._changed:
             self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often `add_rate_limited` was called since the last `forget`."""
+        """Count the calls of `add_rate_limited` since the last `forget`."""
         return self._failures.get(key, 0)
 
     def get(self, timeout_s: float | None = None) -> K | None:
-        """The next key, which is this worker's until `done`; None after `timeout_s` or when the queue is shut down."""
+        """Take the next key until `done`; None after `timeout_s` or when the queue is shut down."""
         deadline = None if timeout_s is None else self._monotonic_s() + timeout_s
         with self._changed:
             while not self._down:
@@ -122,7 +119,7 @@ class WorkQueue(Generic[K]):
             return None
 
     def done(self, key: K) -> None:
-        """The worker is through with the key; if it was added meanwhile, it waits again."""
+        """End the work on a key; if it was added meanwhile, it waits again."""
         with self._changed:
             if key in self._processing:
                 self._processing.discard(key)
@@ -132,13 +129,13 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def others_wait(self, key: K) -> bool:
-        """Whether keys wait of a group of which nobody works on any: the worker of a long piece of work may ask."""
+        """Return True if keys wait of a group that has none in work, for the worker of a long piece of work."""
         with self._changed:
             self._promote()
             return self._ready.others_wait(key)
 
     def shut_down(self) -> None:
-        """Nothing is accepted or handed out any more: every `get` gives None at once. Keys under way can finish."""
+        """Accept and hand out nothing more: every `get` gives None at once. Keys under way can finish."""
         with self._changed:
             self._down = True
             self._changed.notify_all()
@@ -152,10 +149,10 @@ class WorkQueue(Generic[K]):
             self._changed.notify()
 
     def _promote(self) -> float | None:
-        """Adds the delayed keys that are due; when the next one is.
+        """Add the delayed keys that are due, and return the time of the next one.
 
         An earlier time for a key is a second entry of the heap, as nothing can be taken out of its middle. `_due` has
-        the time that counts, and entries that say another one are skipped when they come up.
+        the time that counts, and other entries are skipped when they come up.
         """
         now = self._monotonic_s()
         while self._heap:
@@ -171,25 +168,6 @@ class WorkQueue(Generic[K]):
         return None
 
 
-class _Keys(Generic[K]):
-    """The keys of one group that wait: those that go first, then the rest, each in order of arrival."""
-
-    def __init__(self) -> None:
-        self._first: deque[K] = deque()
-        self._rest: deque[K] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._first or self._rest)
-
-    def add(self, key: K, *, first: bool) -> None:
-        """One more."""
-        (self._first if first else self._rest).append(key)
-
-    def take(self) -> K:
-        """The next one."""
-        return (self._first or self._rest).popleft()
-
-
 class GroupQueue(Generic[K]):
     """Keys that wait, in turns of their groups, `group_of` a key. Not thread safe.
 
@@ -199,36 +177,36 @@ class GroupQueue(Generic[K]):
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
-        self._idle: OrderedDict[Hashable, _Keys[K]] = OrderedDict()
-        """Keys of groups of which nothing is in work."""
-        self._busy: OrderedDict[Hashable, _Keys[K]] = OrderedDict()
+        self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
+        """Keys of groups of which nothing is in work: those that go first, then the rest, each in order of arrival."""
+        self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
         """Keys of groups of which something is in work."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
 
     def __len__(self) -> int:
-        """Keys that wait."""
+        """Count the keys that wait."""
         return self._length
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """The key waits, behind those of its group; with `first` only behind those that were added so, too."""
+        """Add a key behind those of its group; with `first` only behind those that were added so, too."""
         group = self._group_of(key)
         groups = self._busy if group in self._in_work else self._idle
-        groups.setdefault(group, _Keys()).add(key, first=first)
+        groups.setdefault(group, (deque(), deque()))[0 if first else 1].append(key)
         self._length += 1
 
     def take(self) -> K:
-        """The next key, which is in work from now on. Raises KeyError if none waits."""
+        """Take the next key, which is in work from now on. Raises KeyError if none waits."""
         group, keys = (self._idle or self._busy).popitem(last=False)
-        key = keys.take()
+        key = (keys[0] or keys[1]).popleft()
         self._length -= 1
         self._in_work[group] += 1
-        if keys:
+        if any(keys):
             self._busy[group] = keys
         return key
 
     def done(self, key: K) -> None:
-        """The key is not in work any more."""
+        """Note that the key is not in work any more."""
         group = self._group_of(key)
         self._in_work[group] -= 1
         if self._in_work[group] > 0:
@@ -238,5 +216,5 @@ class GroupQueue(Generic[K]):
             self._idle[group] = keys
 
     def others_wait(self, key: K) -> bool:
-        """Whether keys wait of a group that has none in work."""
+        """Return True if keys wait of a group that has none in work."""
         return len(self._idle) > (self._group_of(key) in self._idle)

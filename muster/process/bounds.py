@@ -16,7 +16,7 @@ ANSWER_S = 10.0
 """For the client to take an answer, once the server has to wait for that. Over TLS uvloop takes any answer whole; there
 the client has as long as a connection may be idle."""
 LINGER_S = 0.3
-"""How long idle connections stay open when the server stops: a request that is on its way on one is still answered."""
+"""Life of idle connections when the server stops: a request that is on its way on one is still answered."""
 AGE_S = 3600.0
 """After that a connection ends with its next answer: its client shows a certificate again, which may have expired."""
 HEADER_BYTES = 64 * 1024
@@ -62,7 +62,7 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._answer)
 
     def data_received(self, data: bytes) -> None:
-        """Refuses a header without end: beyond the limit and what has been read at once."""
+        """Refuse a header without end: beyond the limit and one read."""
         header = self.headers
         super().data_received(data)
         if self._in_header and self.headers is header:

@@ -1,8 +1,21 @@
 """Health and metrics of a process, on a plain HTTP port of its own; on loopback also its /debug."""
 
-from collections.abc import Callable
+import asyncio
+import platform
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from http import HTTPStatus
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
 
+import msgspec
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -12,9 +25,97 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from muster.process.debug import PAGES, Debug
-from muster.process.loopback import host_of, is_loopback
+from muster.kube.loop import background_loop
 from muster.process.serve import Threaded, listen
+
+THREADS: Final = "/debug/threads"
+TASKS: Final = "/debug/tasks"
+PAGES: Final = ("/debug", THREADS, TASKS)
+
+
+class Debug:
+    """The pages of one process, with its `options`; `sizes` counts its objects, by name.
+
+    `loop` gives the event loop whose tasks are shown; without it, that on which its API client waits.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        options: object,
+        sizes: Callable[[], Mapping[str, int]],
+        loop: Callable[[], asyncio.AbstractEventLoop] = background_loop,
+    ) -> None:
+        self._process = process
+        self._options = options
+        self._sizes = sizes
+        self._loop = loop
+        self._began_s = time.monotonic()
+
+    def page(self, path: str) -> tuple[str, bytes] | None:
+        """Return the content type and body of a page; None if there is none of that path."""
+        if path == "/debug":
+            return "application/json", msgspec.json.format(msgspec.json.encode(self.summary(), enc_hook=str)) + b"\n"
+        if path == TASKS:
+            return "text/plain; charset=utf-8", waits(self._loop()).encode()
+        return ("text/plain; charset=utf-8", stacks().encode()) if path == THREADS else None
+
+    def summary(self) -> dict[str, Any]:
+        """Return version, options with the settings, and sizes; times are in seconds."""
+        return {
+            "process": self._process,
+            "version": version("muster"),
+            "python": platform.python_version(),
+            "upSeconds": round(time.monotonic() - self._began_s),
+            "threads": threading.active_count(),
+            "options": self._options,
+            "sizes": dict(self._sizes()),
+            "more": [THREADS, TASKS],
+        }
+
+
+def stacks() -> str:
+    """Return the stack of each thread, the innermost call last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = [
+        f"{names.get(number, 'unknown')}\n{''.join(traceback.format_stack(frame))}"
+        for number, frame in sys._current_frames().items()  # noqa: SLF001 - the documented way to all stacks
+    ]
+    return "\n".join(sorted(found))
+
+
+def waits(loop: asyncio.AbstractEventLoop) -> str:
+    """Return the stacks of the tasks of an event loop, the innermost call last; equal ones are counted."""
+    counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
+    return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
+
+
+def _places(awaited: Any) -> Iterator[str]:
+    """Yield the frames from a coroutine to the innermost one that it awaits; other awaitables have none."""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n'
+        awaited = awaited.cr_await
+
+
+@lru_cache(256)
+def is_loopback(host: str) -> bool:
+    """Return True for a name or address that can only mean the machine itself (in a pod: the pod)."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+@lru_cache(256)
+def host_of(header: str) -> str:
+    """Return the header `Host` without its port; empty for a malformed one."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
 
 log = structlog.get_logger()
 LOOPBACK = "127.0.0.1"
@@ -32,11 +133,11 @@ class Health:
         self._checks: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Adds a check; it is called on each probe, so it must be quick and must not raise."""
+        """Add a check; it is called on each probe, so it must be quick and must not raise."""
         self._checks[name] = check
 
     def ready(self) -> dict[str, str]:
-        """Name → reason of each check that objects; empty when the process is ready."""
+        """Return name → reason of each check that objects; empty when the process is ready."""
         reasons = {name: check() for name, check in self._checks.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -64,7 +165,7 @@ class StatusServer:
         self.port = port
 
     def start(self) -> None:
-        """Binds the port (OSError if it is taken) and starts to answer."""
+        """Bind the port (OSError if it is taken) and start to answer."""
         listening = [listen(self._host, self.port)]
         self.port = listening[0].getsockname()[1]
         if self._debug and not is_loopback(self._host):
@@ -77,7 +178,7 @@ class StatusServer:
         log.info("status server started", host=self._host, port=self.port)
 
     def stop(self) -> None:
-        """Ends the thread and frees the port; harmless when it was not started."""
+        """End the thread and free the port; harmless when it was not started."""
         if self._server:
             self._server.stop()
             self._server = None

@@ -9,17 +9,17 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-LEVELS = ("debug", "info", "warning", "error")
-
 
 def configure(process: str, level: str = "info") -> None:
-    """Sets up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
+    """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
 
     Call it once, before anything logs.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
-    end: list[Processor] = [structlog.processors.format_exc_info, _renderer()]
+    people = os.environ.get("MUSTER_LOG") == "console"
+    lines = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(serializer=_encode)
+    end: list[Processor] = [structlog.processors.format_exc_info, lines]
     structlog.configure(
         processors=[*shared, *end],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -37,7 +37,7 @@ def configure(process: str, level: str = "info") -> None:
 
 
 def _shared(process: str) -> list[Processor]:
-    """What every line carries, whoever wrote it."""
+    """Return the processors of every line, also of libraries."""
 
     def name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["process"] = process
@@ -51,12 +51,6 @@ def _shared(process: str) -> list[Processor]:
     ]
 
 
-def _renderer() -> Processor:
-    if os.environ.get("MUSTER_LOG") == "console":
-        return structlog.dev.ConsoleRenderer()
-    return structlog.processors.JSONRenderer(serializer=_encode)
-
-
 def _encode(event: EventDict, **_: Any) -> str:
-    """Values that are not JSON are shown as Python shows them: a log line must never fail."""
+    """Encode a line as JSON, other values as Python shows them: a log line must never fail."""
     return msgspec.json.encode(event, enc_hook=repr).decode()

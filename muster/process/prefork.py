@@ -12,21 +12,62 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any
 
 import flask
+from a2wsgi.wsgi import build_environ
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 from uvicorn_worker import UvicornWorker
+from werkzeug.wrappers import Response
 
 from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
 from muster.process.tls import Files, ServerTLS, tell_end
-from muster.process.wsgi import Threads
+
+LARGE_BYTES = 64 * 1024
+LARGE_AT_ONCE = 16
+"""Bodies of more than that which are read at once, so that clients cannot fill the memory with halves of requests."""
+
+
+class Threads:
+    """The app as an ASGI app: a request takes one of so many threads once all of it is there."""
+
+    def __init__(self, app: flask.Flask, threads: int) -> None:
+        self._app = app
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="app")
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            body = await self._body(Request(scope, receive))
+        except ClientDisconnect:
+            return
+        loop = asyncio.get_running_loop()
+        status, headers, content = await loop.run_in_executor(self._pool, self._answer, scope, body)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    async def _body(self, request: Request) -> bytes:
+        if "transfer-encoding" not in request.headers and int(request.headers.get("content-length", 0)) <= LARGE_BYTES:
+            return await request.body()
+        async with self._large:
+            return await request.body()
+
+    def _answer(self, scope: Any, body: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        response = Response.from_app(self._app, build_environ(scope, BytesIO(body)), buffered=True)  # type: ignore[arg-type]
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        return response.status_code, headers, response.get_data()
+
 
 _STOP_S = 5
 """For `on_worker_stop`, after the time that requests have."""
@@ -45,7 +86,7 @@ def serve(
     on_worker_start: Callable[[], None] = lambda: None,
     on_worker_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves over TLS until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
+    """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
     FileError if `files` cannot be used; new ones are taken up with the next connection. `on_worker_start` runs in the
     worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
@@ -60,7 +101,7 @@ def serve(
         "backlog": servers.BACKLOG,
         "certfile": str(files.cert),  # for gunicorn's own messages; the worker asks `tls`
         "keyfile": str(files.key),
-        "worker_class": type("Worker", (_Worker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
+        "worker_class": type("Worker", (UvicornWorker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
         "workers": 1,
         "graceful_timeout": servers.GRACE_S + _STOP_S,
         # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
@@ -76,10 +117,11 @@ def serve(
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
-    """The app as the worker serves it."""
+    """Return the app as the worker serves it."""
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
+        logging.getLogger("uvicorn.error").propagate = True  # the worker has set up a handler of its own
         prepare()
         prefer_the_loop()
         gc.collect()
@@ -93,26 +135,18 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
 
 def _tie(master_pid: int) -> None:
-    """Ends the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
+    """End the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
             raise RuntimeError("the master process is gone already")
 
 
-class _Worker(UvicornWorker):  # type: ignore[misc] # gunicorn ships no types
-    """uvicorn's worker, whose messages go the way of all logs."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        logging.getLogger("uvicorn.error").propagate = True
-
-
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs what it decides)."""
+    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs its decisions)."""
 
     def setup(self, cfg: Any) -> None:
-        """Instead of gunicorn's own handlers: none."""
+        """Set up no handlers of gunicorn's own."""
         self.cfg = cfg
         self._access_log_enabled = False
         self.error_log.propagate = True
@@ -128,10 +162,10 @@ class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Takes the settings as they are."""
+        """Take the settings as they are."""
         for key, value in self._settings.items():
             self.cfg.set(key, value)
 
     def load(self) -> Any:
-        """The app, in the worker."""
+        """Make the app, in the worker."""
         return self._load()

@@ -26,15 +26,15 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""How long an idle connection is kept. Go's clients keep theirs for 90 s, and the server must not be the first."""
+"""Life of an idle connection. Go's clients end one after 90 s, and the server must not be the first."""
 GRACE_S: Final = 5
-"""How long what is under way may take once the server has to stop."""
+"""The time for requests under way once the server has to stop."""
 BACKLOG: Final = 4096
 """Connections that wait to be accepted."""
 
 
 def settings(tls: ServerTLS | None) -> dict[str, Any]:
-    """The arguments of `uvicorn.Config` that all servers share."""
+    """Return the arguments of `uvicorn.Config` that all servers share."""
     return {
         "loop": "uvloop",
         "http": BoundedConnection,
@@ -53,7 +53,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if it is taken."""
+    """Open a socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
@@ -61,7 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serves on the running loop, and in the end answers what is under way; gives a task that ends with the server."""
+    """Serve on the running loop, and answer requests under way in the end; gives a task that ends with the server."""
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -82,7 +82,7 @@ def run(
     loop: asyncio.AbstractEventLoop | None = None,
     tls: ServerTLS | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
+    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
 
     `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
     loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
@@ -90,13 +90,30 @@ def run(
     allow_descriptors()
     prepare()
     prefer_the_loop()
-    with listen(host, port) as listening, asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
-        runner.run(_run(app, listening, tls, (on_start, on_stopping, on_stop)))
 
+    async def serve(listening: socket.socket) -> None:
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        on_start()
+        log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
+        try:
+            async with serving(app, listening, tls) as server:
+                try:
+                    waiting = (asyncio.ensure_future(told.wait()), server)
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    if not told.is_set():
+                        raise RuntimeError("the server has ended by itself")
+                finally:
+                    on_stopping()
+        finally:
+            await asyncio.to_thread(on_stop)
 
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop for `run`, for callers that share it with the server."""
-    return uvloop.new_event_loop()
+    with (
+        listen(host, port) as listening,
+        asyncio.Runner(loop_factory=lambda: loop or uvloop.new_event_loop()) as runner,
+    ):
+        runner.run(serve(listening))
 
 
 class Threaded:
@@ -111,11 +128,11 @@ class Threaded:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Starts to answer."""
+        """Start to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answers what is under way, and frees the port."""
+        """Answer requests under way, and free the port."""
         self._server.should_exit = True
         self._thread.join()
 
@@ -125,7 +142,7 @@ class Threaded:
 
 
 def allow_descriptors() -> None:
-    """Takes as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
+    """Take as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -135,29 +152,5 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Does nothing."""
+        """Do nothing."""
         yield
-
-
-async def _run(
-    app: ASGIApp,
-    listening: socket.socket,
-    tls: ServerTLS | None,
-    on: tuple[Callable[[], None], Callable[[], None], Callable[[], None]],
-) -> None:
-    on_start, on_stopping, on_stop = on
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    on_start()
-    log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
-    try:
-        async with serving(app, listening, tls) as server:
-            try:
-                await asyncio.wait((asyncio.ensure_future(told.wait()), server), return_when=asyncio.FIRST_COMPLETED)
-                if not told.is_set():
-                    raise RuntimeError("the server has ended by itself")
-            finally:
-                on_stopping()
-    finally:
-        await asyncio.to_thread(on_stop)

@@ -5,26 +5,32 @@ Flags are left for what differs from pod to pod.
 """
 
 import argparse
+import operator
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import yaml
+from msgspec import inspect
 
-from muster.process.mistakes import mistakes
+from muster.api.fields import FieldError
 
 API_VERSION: Final = "config.muster.dev/v1alpha1"
 _WIDTH: Final = 116
+_COMMENT: Final = textwrap.TextWrapper(
+    _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What each process's settings are made of."""
+    """The base of each process's settings."""
 
     KIND: ClassVar[str] = ""
 
     def problems(self) -> Iterator[str]:
-        """What does not fit together, though each field is right: sentences that begin with the name of a field."""
+        """Yield mistakes of fields together, each right alone: sentences that begin with the name of a field."""
         yield from ()
 
 
@@ -32,7 +38,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
-    """All that is wrong with a file, a sentence each."""
+    """The mistakes in a file, a sentence each."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("; ".join(errors))
@@ -40,7 +46,7 @@ class SettingsError(ValueError):
 
 
 def read(text: str, wanted: type[S]) -> S:
-    """What a file says. SettingsError with all that is wrong, and where: first each field, then what does not fit."""
+    """Read the settings of a file. SettingsError with all mistakes: of each field, or else of fields together."""
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -64,7 +70,7 @@ def read(text: str, wanted: type[S]) -> S:
 
 
 def parser_of(process: str, description: str) -> argparse.ArgumentParser:
-    """The parser of a process's command line, to which it adds its flags."""
+    """Return the parser of a process's command line, to which it adds its flags."""
     return argparse.ArgumentParser(
         prog=process,
         description=description,
@@ -74,9 +80,9 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
-    """The arguments by their names; `settings` is what the file of `--settings` says, or the defaults without one.
+    """Return the arguments by their names; `settings` are those of the file of `--settings`, else the defaults.
 
-    What is wrong ends the process with code 2.
+    Mistakes end the process with code 2.
     """
     parser.add_argument(
         "--settings",
@@ -97,7 +103,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 
 
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
-    """Why each word on a command line is not taken; a flag that is a field of the file is told where it belongs."""
+    """Yield a sentence for refused words on a command line; for a flag that is a field of the file, its place."""
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
     for flag, name in moved.items():
@@ -107,30 +113,99 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
 
 
 def text_of(settings: Settings, more: Mapping[str, object]) -> str:
-    """A file that says this; `more` are fields as files name them, which win."""
+    """Return the text of a file with these settings; `more` are fields as files name them, which win."""
     content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def file_of(settings: Settings, descriptions: dict[str, str]) -> str:
-    """A file with every field, its default and what it is."""
+    """Return the text of a file with every field, its default and its description."""
     lines = [f"apiVersion: {API_VERSION}", f"kind: {settings.KIND}"]
     for name, value in msgspec.to_builtins(settings).items():
-        lines += ["", *_comment(descriptions[name])]
+        lines += ["", *_COMMENT.wrap(descriptions[name])]
         lines += yaml.safe_dump({name: value}, allow_unicode=True, width=_WIDTH).rstrip().splitlines()
     return "\n".join(lines) + "\n"
-
-
-def _comment(text: str) -> Iterator[str]:
-    line = "#"
-    for word in text.split():
-        if len(line) + len(word) >= _WIDTH:
-            yield line
-            line = "#"
-        line += f" {word}"
-    yield line
 
 
 def _camel(flag: str) -> str:
     first, *others = flag.removeprefix("--").split("-")
     return first + "".join(each.capitalize() for each in others)
+
+
+_SHAPES: Final[dict[type[inspect.Type], tuple[Any, str]]] = {
+    inspect.StrType: (str, "text (in quotes, where YAML would take it for something else)"),
+    inspect.IntType: (int, "a whole number"),
+    inspect.FloatType: (int | float, "a number"),
+    inspect.BoolType: (bool, "true or false"),
+    inspect.ListType: (list, "a list"),
+    inspect.VarTupleType: (list, "a list"),
+    inspect.DictType: (dict, "a mapping"),
+    inspect.StructType: (dict, "a mapping"),
+}
+_NUMBERS: Final = ("a whole number", "a number")
+
+
+def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
+    """Return the mistakes that keep `document` from being a `shape`, a Struct; an unknown field is one."""
+    return list(_mistakes(document, inspect.type_info(shape), path))
+
+
+def _mistakes(value: Any, shape: inspect.Type, path: str) -> Iterator[FieldError]:
+    wanted, word = _SHAPES.get(type(shape), (object, ""))  # a shape that is none of these may be anything
+    match shape:
+        case inspect.UnionType():
+            if value is not None:
+                yield from _mistakes(value, next(each for each in shape.types if type(each) in _SHAPES), path)
+        case _ if not isinstance(value, wanted) or (isinstance(value, bool) and word in _NUMBERS):
+            yield FieldError(path, f"should be {word}", value)
+        case inspect.LiteralType() | inspect.IntType() | inspect.FloatType():
+            yield from _out_of_range(value, shape, path)
+        case inspect.StructType():
+            yield from _of_fields(value, shape, path)
+        case inspect.DictType():
+            for key, member in value.items():
+                yield from _mistakes(key, shape.key_type, path)
+                yield from _mistakes(member, shape.value_type, f"{path}[{key}]")
+        case inspect.ListType() | inspect.VarTupleType():
+            for index, member in enumerate(value):
+                yield from _mistakes(member, shape.item_type, f"{path}[{index}]")
+
+
+def _out_of_range(
+    value: Any, shape: inspect.LiteralType | inspect.IntType | inspect.FloatType, path: str
+) -> Iterator[FieldError]:
+    if isinstance(shape, inspect.LiteralType):
+        if value not in shape.values:
+            message = f"should be one of {', '.join(map(str, shape.values))}"
+            yield FieldError(path, message, value, reason="NotSupported")
+        return
+    limits = {
+        "more than": (shape.gt, operator.gt),
+        "at least": (shape.ge, operator.ge),
+        "less than": (shape.lt, operator.lt),
+        "at most": (shape.le, operator.le),
+    }
+    asked = {words: (limit, holds) for words, (limit, holds) in limits.items() if limit is not None}
+    if not all(holds(value, limit) for limit, holds in asked.values()):
+        told = " and ".join(f"{words} {limit:g}" for words, (limit, _) in asked.items())
+        yield FieldError(path, f"should be {told}", value)
+
+
+def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> Iterator[FieldError]:
+    fields = {field.encode_name: field for field in shape.fields}
+    for name, member in value.items():
+        if name in fields:
+            yield from _mistakes(member, fields[name].type, _below(path, name))
+        else:
+            message = f"there is no such field; there are {', '.join(fields)}"
+            yield FieldError(_below(path, name), message, name, reason="NotSupported")
+    for name, field in fields.items():
+        if field.required and name not in value:
+            yield FieldError(_below(path, name), "it is missing", reason="Required")
+
+
+def _below(path: str, name: Any) -> str:
+    """Return the path of a field; a name with a dot in it stays one."""
+    if "." in str(name):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else str(name)

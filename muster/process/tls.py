@@ -42,9 +42,9 @@ class _Shown(NamedTuple):
 class ServerTLS:
     """The TLS of a server, which follows its files.
 
-    `context` is for the server. Each handshake over it looks at the files, and goes on with a context that has what
-    they hold now. While they cannot be used (a writer between two of them) what they held before stays; as long as they
-    never could be, since they have still to be made, handshakes fail.
+    `context` is for the server. Each handshake over it looks at the files, and goes on with a context of their present
+    content. While they cannot be used (a writer between two of them) the last usable content stays; before there is
+    any, handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -56,11 +56,11 @@ class ServerTLS:
         self.context.sni_callback = self._take_up
 
     def check(self) -> None:
-        """Reads the files; FileError if they cannot be used."""
+        """Read the files; FileError if they cannot be used."""
         self._stamp, self._shown = self._files.stamp(), _read(self._files)
 
     def ends_s(self) -> float:
-        """When the certificate ends that the next client is shown, in seconds since the epoch; 0 if there is none."""
+        """Return the end of the certificate for the next client, in seconds since the epoch; 0 without one."""
         shown = self._now()
         return shown.ends_s if shown else 0.0
 
@@ -86,7 +86,7 @@ class ServerTLS:
 
 
 def tell_end(tls: ServerTLS) -> None:
-    """Has /metrics tell when the certificate ends that clients are shown; once per process."""
+    """Have /metrics tell the end of the certificate that clients are shown; once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
         "When the certificate ends that clients are shown, in seconds since the epoch.",
@@ -108,7 +108,9 @@ def _read(files: Files) -> _Shown:
     try:
         # With no password OpenSSL would ask the terminal for that of an encrypted key.
         context.load_cert_chain(files.cert, files.key, password="")
-        ends_s = _end_s(files.cert)
+        from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
+
+        ends_s = x509.load_pem_x509_certificate(files.cert.read_bytes()).not_valid_after_utc.timestamp()
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         why = f"{files.cert} and {files.key} are not a certificate and its key (PEM, not encrypted): {error}"
         raise FileError(why) from error
@@ -118,12 +120,6 @@ def _read(files: Files) -> _Shown:
         except OSError as error:
             raise FileError(f"{files.client_ca}: there is no certificate (PEM) in it: {error}") from error
     return _Shown(context, ends_s)
-
-
-def _end_s(cert: Path) -> float:
-    from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
-
-    return x509.load_pem_x509_certificate(cert.read_bytes()).not_valid_after_utc.timestamp()
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

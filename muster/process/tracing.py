@@ -1,8 +1,8 @@
-"""The way of a gang through the processes as a trace, for those who collect traces (OpenTelemetry); off by default.
+"""The way of a gang through the processes as a trace of OpenTelemetry; off by default.
 
-A trace's id follows from the UID of the workload, and so does the id of its first span. Every process can work them
-out, hence nothing has to be passed on: not in objects, nor in the calls of others. Spans are recorded after the fact,
-with their times, where metrics are observed. As with those there is one place for a whole process, `SPANS`.
+The id of a trace and of its first span are digests of the workload's UID. Every process computes them, hence nothing
+has to be passed on in objects or calls. Spans are recorded after the fact, with their times, where metrics are
+observed. As with those there is one place for a whole process, `SPANS`.
 
 OpenTelemetry is not among what Muster needs: `pip install 'muster[tracing]'`, or an image with
 requirements-tracing.lock, brings it.
@@ -10,24 +10,24 @@ requirements-tracing.lock, brings it.
 
 import importlib.util
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from random import getrandbits
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from muster.api.kubernetes.meta import ObjectMeta
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import SpanProcessor
-    from opentelemetry.trace import Tracer
 
 log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""OpenTelemetry's own way to say where traces go."""
+"""OpenTelemetry's own variable for the receiver of traces."""
 ROOT: Final = "gang"
 """The name of the first span: from the submission of a gang until it runs."""
 _MISSING: Final = (
@@ -40,56 +40,52 @@ _ANY_TRACE: Final = 1  # ids must not be zero
 
 
 class Spans:
-    """Where the spans of this process go: nowhere until `send`."""
+    """Sends the spans of this process; drops them until `send`."""
 
     def __init__(self) -> None:
-        self._tracer: Tracer | None = None
-        self._ids = threading.local()
+        self._processor: SpanProcessor | None = None
+        self._resource: Resource | None = None
 
     @property
     def on(self) -> bool:
-        """Whether anybody wants them."""
-        return self._tracer is not None
+        """True if spans are sent."""
+        return self._processor is not None
 
     def send(self, process: str, processor: "SpanProcessor") -> None:
-        """From now on spans of this process go to a processor of OpenTelemetry's."""
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only who wants traces has it
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as above
+        """Give the spans of this process to a processor of OpenTelemetry's from now on."""
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - installed only where traces are wanted
 
-        resource = Resource.create({"service.name": f"muster-{process}", "service.namespace": "muster"})
-        provider = TracerProvider(resource=resource, id_generator=_ids(self._ids))
-        provider.add_span_processor(processor)
-        self._tracer = provider.get_tracer("muster")
+        self._resource = Resource.create({"service.name": f"muster-{process}", "service.namespace": "muster"})
+        self._processor = processor
 
     def stop(self) -> None:
-        """Nobody wants them any more."""
-        self._tracer = None
+        """Drop spans from now on."""
+        self._processor = None
 
     def record(self, workload: str, name: str, began_s: float, ended_s: float, **attributes: str | int) -> None:
-        """A span of a workload's trace, by its UID; times are in seconds since the epoch."""
-        if self._tracer is None or not workload:
+        """Record a span of a workload's trace, by its UID; times are in seconds since the epoch."""
+        if self._processor is None or not workload:
             return
-        from opentelemetry.context import Context  # noqa: PLC0415 - only who wants traces has it
-        from opentelemetry.trace import (  # noqa: PLC0415 - as above
-            NonRecordingSpan,
-            SpanContext,
-            TraceFlags,
-            set_span_in_context,
-        )
+        from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - as above
+        from opentelemetry.trace import SpanContext, TraceFlags  # noqa: PLC0415 - as above
 
-        trace, root = trace_id(workload), root_id(workload)
-        context = Context()
-        if name != ROOT:
-            parent = SpanContext(trace, root, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-            context = set_span_in_context(NonRecordingSpan(parent), context)
-        self._ids.trace, self._ids.span = trace, root if name == ROOT else None
-        attributes = {"muster.workload": workload, **attributes}
-        span = self._tracer.start_span(name, context, attributes=attributes, start_time=_nanoseconds(began_s))
-        span.end(_nanoseconds(ended_s))
+        trace, sampled = trace_id(workload), TraceFlags(TraceFlags.SAMPLED)
+        root = SpanContext(trace, root_id(workload), is_remote=name != ROOT, trace_flags=sampled)
+        own = SpanContext(trace, getrandbits(64) or 1, is_remote=False, trace_flags=sampled)
+        span = ReadableSpan(
+            name,
+            root if name == ROOT else own,
+            None if name == ROOT else root,
+            self._resource,
+            {"muster.workload": workload, **attributes},
+            start_time=int(began_s * 1e9),
+            end_time=int(ended_s * 1e9),
+        )
+        self._processor.on_end(span)
 
     @contextmanager
     def around(self, workload: str, name: str, **attributes: str | int) -> Iterator[None]:
-        """Records what happens inside, whether it succeeds or not."""
+        """Record the time inside, after an error, too."""
         began_s = time.time()
         try:
             yield
@@ -98,7 +94,7 @@ class Spans:
 
 
 SPANS: Final = Spans()
-"""Those of this process."""
+"""The spans of this process."""
 
 
 class TracingError(ValueError):
@@ -112,10 +108,10 @@ def check(endpoint: str) -> None:
 
 
 def configure(process: str, endpoint: str) -> None:
-    """Sends spans to an OTLP/HTTP endpoint: that of the settings, else that of the environment, else none.
+    """Send spans to an OTLP/HTTP endpoint: that of the settings, else that of the environment, else none.
 
     Call it where threads live, after a fork. TracingError as with `check`; where only the environment asks, which may
-    be the same for many programs, what is missing is told in the log.
+    be the same for many programs, a missing package is only logged.
     """
     check(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")
@@ -134,7 +130,7 @@ def configure(process: str, endpoint: str) -> None:
 
 
 def _installed() -> bool:
-    """Whether the packages are there; to ask for one whose parent is missing would be an error."""
+    """Return True if the packages are there; to look for one whose parent is missing is an error."""
     try:
         return all(importlib.util.find_spec(name) for name in _PACKAGES)
     except ModuleNotFoundError:
@@ -142,36 +138,16 @@ def _installed() -> bool:
 
 
 def workload_of(metadata: ObjectMeta) -> str:
-    """The UID of the workload that an object belongs to: its controller's, else its own."""
+    """Return the UID of the workload that an object belongs to: its controller's, else its own."""
     owner = metadata.controller
     return owner.uid if owner else metadata.uid
 
 
 def trace_id(workload: str) -> int:
-    """The id of a workload's trace: 16 bytes."""
+    """Return the id of a workload's trace: 16 bytes."""
     return int.from_bytes(sha256(f"trace {workload}".encode()).digest()[:16], "big") or _ANY_TRACE
 
 
 def root_id(workload: str) -> int:
-    """The id of the first span of that: 8 bytes."""
+    """Return the id of the first span of that: 8 bytes."""
     return int.from_bytes(sha256(f"root {workload}".encode()).digest()[:8], "big") or _ANY_TRACE
-
-
-def _ids(chosen: threading.local) -> Any:
-    """A generator of ids that takes those which `record` has chosen on its thread; other spans have random ones."""
-    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator  # noqa: PLC0415 - only who wants traces has it
-
-    class Chosen(RandomIdGenerator):
-        """Ids of the span that is recorded now."""
-
-        def generate_trace_id(self) -> int:
-            return getattr(chosen, "trace", None) or super().generate_trace_id()
-
-        def generate_span_id(self) -> int:
-            return getattr(chosen, "span", None) or super().generate_span_id()
-
-    return Chosen()
-
-
-def _nanoseconds(seconds: float) -> int:
-    return int(seconds * 1e9)

@@ -1,15 +1,17 @@
-"""The requests of a pod, computed as kube-scheduler does, and the amounts of a node.
+"""The requests of a pod, computed as kube-scheduler does, its use of a quota, and the amounts of a node. Pure.
 
 Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
 (an init container that restarts always) goes on running: it counts with the containers and with the init containers
 after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class comes on top.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import convert, structs
 
 from muster.api.kubernetes.core import Container, Node, Pod, PodSpec, Quantities, ResourceRequirements
-from muster.resources.vector import CPU, PODS, Vector, add, maximum, vector
+from muster.resources.vector import CPU, PODS, Vector, add, maximum, scale, to_quantities, vector
 
 _HUGE_PAGES = "hugepages-"
 
@@ -135,3 +137,62 @@ def _pod_level_requests(resources: ResourceRequirements, containers: Vector) -> 
 
 def _of_pods(amounts: Vector) -> Vector:
     return {name: n for name, n in amounts.items() if name in {CPU, "memory"} or name.startswith(_HUGE_PAGES)}
+
+
+_COMPUTE = (CPU, "memory", "ephemeral-storage")
+
+
+class Usage(NamedTuple):
+    """Requests and limits of some pods; `requests` also counts the pods."""
+
+    requests: Vector
+    limits: Vector
+
+    def __add__(self, other: object) -> "Usage":
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(add(self.requests, other.requests), add(self.limits, other.limits))
+
+    def times(self, count: int) -> "Usage":
+        """The usage of `count` such pods."""
+        return Usage(scale(self.requests, count), scale(self.limits, count))
+
+
+NOTHING = Usage({PODS: 0}, {})
+
+
+def template_usage(template: Mapping[str, Any]) -> Usage:
+    """The usage of one pod of a template; ValueError names a quantity that is wrong."""
+    return pod_usage(convert(template.get("spec") or {}, PodSpec))
+
+
+def pod_usage(spec: PodSpec) -> Usage:
+    """The usage of one pod."""
+    limits = pod_requests(_limits_as_requests(spec))
+    return Usage(pod_requests(spec), {name: amount for name, amount in limits.items() if name != PODS})
+
+
+def _limits_as_requests(spec: PodSpec) -> PodSpec:
+    """The pod with its limits as requests, as limits are summed by the same rules; overhead counts if it is limited."""
+    limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
+    return structs.replace(
+        spec,
+        containers=[_limited(container) for container in spec.containers],
+        init_containers=[_limited(container) for container in spec.init_containers],
+        resources=ResourceRequirements(requests=spec.resources.limits) if spec.resources else None,
+        overhead={name: amount for name, amount in spec.overhead.items() if name in limited},
+    )
+
+
+def _limited(container: Container) -> Container:
+    return structs.replace(container, resources=ResourceRequirements(requests=container.resources.limits))
+
+
+def quota(usage: Usage) -> dict[str, str]:
+    """The usage under the names of a quota: plain, `requests.` and `limits.` names, `pods` and `count/pods`."""
+    requests = to_quantities(usage.requests)
+    limits = to_quantities(usage.limits)
+    pods = requests.pop(PODS)
+    result = {**requests, **{f"requests.{name}": amount for name, amount in requests.items()}}
+    result |= {f"limits.{name}": limits[name] for name in _COMPUTE if name in limits}
+    return {**result, PODS: pods, f"count/{PODS}": pods}

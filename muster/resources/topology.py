@@ -87,7 +87,9 @@ def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str]) -> PodTop
 @lru_cache(maxsize=4096)
 def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | None:
     annotations = dict(given)
-    near = of_gang(annotations) or _kueue(annotations)
+    required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
+    kueue = Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
+    near = of_gang(annotations) or kueue
     found = PodTopology(near, _slices(annotations, near.topology), _first(annotations, names.TOPOLOGY_GROUP), kind)
     return found if found.near or found.slices or found.group else None
 
@@ -188,11 +190,6 @@ def _wrong_group(annotations: Mapping[str, str], path: str) -> Iterator[FieldErr
         slices = [slice_key for slice_key in names.SLICE_KEYS if slice_key in annotations]
         if slices:
             yield FieldError(f"{path}[{key}]", f"must not be there beside {', '.join(slices)}", group)
-
-
-def _kueue(annotations: Mapping[str, str]) -> Nearness:
-    required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
-    return Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
 
 
 def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]:

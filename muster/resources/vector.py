@@ -1,4 +1,4 @@
-"""Resource vectors: resource name → amount, and their arithmetic.
+"""Resource vectors: resource name → amount, their arithmetic, and amounts in messages, short and rounded.
 
 CPU and GPUs, of which pods can have parts, are counted in thousandths, everything else in base units (bytes, devices,
 pods). Every function returns a new vector and leaves its arguments as they are; a missing name counts as 0. No amount
@@ -65,11 +65,6 @@ def scale(a: Mapping[str, int], n: int) -> Vector:
     return {name: _capped(amount * n) for name, amount in a.items()}
 
 
-def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """True if `free` has all of `request`. Other resources do not matter, even if `free` is negative."""
-    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
-
-
 def _capped(amount: int) -> int:
     return max(-LARGEST, min(amount, LARGEST))
 
@@ -77,3 +72,37 @@ def _capped(amount: int) -> int:
 def to_quantities(v: Mapping[str, int]) -> dict[str, str]:
     """The vector as Kubernetes writes it; the inverse of `vector`."""
     return {name: format_quantity(amount, milli=name in MILLI) for name, amount in v.items()}
+
+
+_BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-", "attachable-")
+_SUFFIXES = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+_LONG = 1000
+_FIRST = (CPU, "memory")
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """One amount without the resource's name: `1.5`, `16Gi`, `8`."""
+    if resource in MILLI:
+        return _short(amount / WHOLE)
+    if resource.startswith(_BYTES):
+        for suffix, bits in _SUFFIXES:
+            if abs(amount) >= 1 << bits:
+                return f"{_short(amount / (1 << bits))}{suffix}"
+    return str(amount)
+
+
+def vector_words(vector: Mapping[str, int]) -> str:
+    """The requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
+    names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
+    parts = [f"{amount_words(name, vector[name])} {name}" for name in names]
+    return ", ".join(parts) or "nothing"
+
+
+def _rank(resource: str) -> tuple[int, str]:
+    """CPU and memory first, the others by name."""
+    return (_FIRST.index(resource) if resource in _FIRST else len(_FIRST), resource)
+
+
+def _short(number: float) -> str:
+    """Three significant digits; whole numbers stay whole."""
+    return str(round(number)) if number == round(number) or abs(number) >= _LONG else f"{number:.3g}"

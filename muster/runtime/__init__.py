@@ -1,18 +1,11 @@
 """The runtime framework: plugins turn a workload into an immutable plan of pod sets, counts, slots, endpoints and env.
 
-Three steps for every kind of workload:
-
-1. The workload is described as an `Info` (`info`): by `train_job.describe(train_job, runtime, target=...)` for a
-   TrainJob with its runtime, by `workload.describe(framework, adapter, spec, ...)` for pods whose owner has an adapter
-   (`muster.workloads`) for rank, size and the host name of rank 0.
-2. `registry.framework()` has the plugins in fixed order. `framework.validate(info)` gathers all errors and warnings
-   (`muster.api.fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows
-   the plugin that set it and its source; `framework.build(plan)` gives the objects to apply
-   (`component.Component`).
-3. `framework.compile(info)` does all of it, and `train_job.compile_train_job(train_job, runtime, framework, target)`
-   from the two objects: `Compiled(plan, components, findings)`.
-
-Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
+A workload is described as an `Info` (`info`): by `train_job.describe(train_job, runtime, target=...)` for a TrainJob
+with its runtime, by `workload.describe(framework, adapter, spec, ...)` for pods whose owner has an adapter
+(`muster.workloads`). `registry.framework()` has the plugins in fixed order: `validate(info)` gathers all errors and
+warnings (`muster.api.fields.Findings`); `plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows the
+plugin that set it and its source; `build(plan)` gives the objects to apply (`plan.Component`); `compile(info)` does all
+of it. Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
 `framework` has the eight kinds of plugin, `settings` the parameters of users. Promises to be pure: owners, pods,
 runtimes, keys and times are handed in. It must not import muster.kube, and does no I/O.

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from muster.api.fields import Findings, InvalidFieldError
-from muster.runtime.component import Compiled, Component
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Compiled, Component, Plan
 
 
 class Plugin(Protocol):

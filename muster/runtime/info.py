@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainer import Trainer, TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.api.kubernetes.core import Container as WireContainer
 from muster.api.kubernetes.core import EnvVar as WireEnv
@@ -96,13 +96,12 @@ class Container:
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one shape, as the owner's adapter or the runtime describes them.
+    """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
 
     `rank` is the source of a member's own rank; `hosts` makes the host names of so many pods, in rank order; `target`
-    is the container that runs the framework, None in pods that don't. `searches` are further DNS search domains;
-    `fs_group` is true if the pods' volumes belong to a group of their own. `own_rank` is the rank of the one pod that
-    is being admitted, None if the pods are described by their template. `jobs` is the number of Jobs that a JobSet
-    spreads the pods over. `inits` make init containers, or None, when the network is known.
+    is the container that runs the framework, None in pods that don't. `fs_group` is true if the pods' volumes belong to
+    a group of their own. `own_rank` is the rank of the one pod that is being admitted, None if the pods are described
+    by their template. `inits` make init containers, or None, when the network is known.
     """
 
     name: str
@@ -211,6 +210,11 @@ class Info:
     def workload(self) -> str:
         """The workload in sentences, e.g. `Job train`."""
         return str(self.owner)
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """The TrainJob's fields for its trainer; None if it has none."""
+        return self.train_job.spec.trainer if self.train_job else None
 
     @property
     def runtime_name(self) -> str:

@@ -37,15 +37,13 @@ def plugins() -> list[Plugin]:
     ]
 
 
-def third_party() -> list[Plugin]:
-    """A new instance of each plugin of other packages, by name; RuntimeError names one that cannot be loaded."""
-    found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return [_load(entry) for entry in found]
-
-
 def framework(*more: Plugin) -> Framework:
-    """The framework with all plugins, and `more` at the end. Fails at start-up rather than leave a plugin out."""
-    return Framework([*plugins(), *third_party(), *more])
+    """The framework with all plugins, those of other packages by name, and `more` at the end.
+
+    RuntimeError names a plugin that cannot be loaded, at start-up.
+    """
+    found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+    return Framework([*plugins(), *map(_load, found), *more])
 
 
 def _load(entry: EntryPoint) -> Plugin:

@@ -21,12 +21,11 @@ from muster.api.kubeflow.trainer import (
 )
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.api.kubernetes.core import EnvVar, PodSpec
-from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
-from muster.runtime.merge import by_key, patched, with_trainer
-from muster.runtime.plan import Role
+from muster.runtime.plan import Compiled, Role
 from muster.runtime.settings import nodes_of, of_train_job
+from muster.runtime.template import by_key, patched, with_trainer
 from muster.runtime.workload import containers_of, has_fs_group
 from muster.workloads.adapter import Owner
 
@@ -56,12 +55,13 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
     template = merged(train_job, runtime)
     base, metadata = template.get("spec") or {}, template.get("metadata") or {}
     settings = of_train_job(train_job, runtime)
+    variables = [_wire(each) for each in train_job.spec.trainer.env] if train_job.spec.trainer else []
     info = Info(
         framework,
         Owner.of(TRAIN_JOBS, train_job.metadata),
         _pod_sets(base, runtime, framework, nodes_of(train_job, settings)),
         settings,
-        user_env=_user_env(train_job),
+        user_env=UserEnv(variables, "spec.trainer.env"),
         target=target,
         train_job=train_job,
         runtime=runtime,
@@ -154,11 +154,6 @@ def _with_initializer(container: JSON, step: StepInitializer | None) -> JSON:
         reference = {"secretRef": to_builtins(step.secret_ref)}
         result["envFrom"] = [*(result.get("envFrom") or []), reference]
     return result
-
-
-def _user_env(train_job: TrainJob) -> UserEnv:
-    trainer = train_job.spec.trainer
-    return UserEnv([_wire(each) for each in trainer.env] if trainer else [], "spec.trainer.env")
 
 
 def _wire(variable: JSON) -> EnvVar:

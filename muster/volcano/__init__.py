@@ -1,8 +1,8 @@
 """The model of a Volcano Job, shared by webhook, extender, controller and command line.
 
-`tasks` has the number of pods of a task, its minimum, and the values of empty fields, `slots` the pods that a Job wants
-and their names, `pods` their manifests, pinned or gated, `claims` its volumes, `podgroup` its gang, `owner` the
-references of objects to it, `plugins` the additions of `spec.plugins`. Phases, events and restarts are in
+`tasks` has the number of pods of a task, its minimum, the values of empty fields, the slots with their names, and the
+references of objects to a Job, `pods` the manifests of pods, pinned or gated, `manifests` additions to them such as
+volumes, `podgroup` the gang, `plugins` the additions of `spec.plugins`. Phases, events and restarts are in
 `controller.job.rules`.
 
 Promises pure functions of objects and one definition of each number: no I/O (but that the registry of plugins reads

@@ -10,9 +10,8 @@ from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
-from muster.resources.usage import NOTHING, quota, template_usage
-from muster.volcano.owner import owner_of
-from muster.volcano.tasks import minimum, queue_of, total_minimum, total_replicas
+from muster.resources.pods import NOTHING, quota, template_usage
+from muster.volcano.tasks import minimum, owner_of, queue_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
@@ -117,7 +116,11 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
     If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order; else each
     task gets its minimum and the rest is filled up in that order.
     """
-    tasks = sorted(job.spec.tasks, key=lambda task: -priorities.get(_priority_class(task), 0))
+
+    def priority(task: TaskSpec) -> int:
+        return priorities.get((task.template.get("spec") or {}).get("priorityClassName", ""), 0)
+
+    tasks = sorted(job.spec.tasks, key=priority, reverse=True)
     covers_all = job.spec.min_available >= total_minimum(job.spec)
     left = min(job.spec.min_available, total_replicas(job.spec))
     counts = []
@@ -129,8 +132,3 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
         counts[index] += more
         left -= more
     return list(zip(tasks, counts, strict=True))
-
-
-def _priority_class(task: TaskSpec) -> str:
-    name: str = (task.template.get("spec") or {}).get("priorityClassName", "")
-    return name

@@ -13,13 +13,10 @@ from muster.api import names
 from muster.api.muster.gang import pinned_affinity
 from muster.api.muster.placement import Placement, pin_of
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.claims import mount
-from muster.volcano.manifests import Manifest, add_env, containers
-from muster.volcano.owner import owner_of
+from muster.volcano.manifests import Manifest, add_env, containers, mount
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.podgroup import group_name
-from muster.volcano.slots import PodSlot
-from muster.volcano.tasks import partition_of, queue_of, scheduler_of
+from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, scheduler_of
 
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
@@ -102,9 +99,9 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
     if slot.task.topology_policy:
         annotations[_NUMA_POLICY] = slot.task.topology_policy
     own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
-    theirs = job.metadata.annotations
-    budgets = [] if any(key in own for key in DISRUPTION) else [*copied(theirs, DISRUPTION).items()]
-    return annotations | copied(theirs, COPIED_ANNOTATIONS) | dict(budgets[:1])
+    of_job = job.metadata.annotations
+    budgets = [] if any(key in own for key in DISRUPTION) else [*copied(of_job, DISRUPTION).items()]
+    return annotations | copied(of_job, COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:

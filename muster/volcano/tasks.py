@@ -1,12 +1,17 @@
-"""The tasks of a Volcano Job: their number of pods, and their minimum; and the defaults of a Job's fields.
+"""The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
 
-A task's minimum is defined here and nowhere else: admission writes it into the Job, the PodGroup asks for it, tasks
-that depend on others wait for theirs, and the Job's end depends on it. Defaults are written into the Job by admission,
-and apply if it was bypassed, too.
+A task's minimum is defined here and nowhere else: admission writes it into the Job, the PodGroup asks for it, dependent
+tasks wait for it, and the Job's end depends on it. Defaults of fields are written into the Job by admission, and apply
+if it was bypassed, too. Host names are those that plugin `svc` gives.
 """
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from muster.api import names
-from muster.api.volcano.batch import JobSpec, TaskSpec
+from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec, is_job
 
 DEFAULT_MAX_RETRY = 3
 """For the Job and for each task, although they count different things: restarts of the Job, and of containers."""
@@ -64,3 +69,100 @@ def task_max_retry(task: TaskSpec) -> int:
 def task_name(index: int, task: TaskSpec) -> str:
     """The name of a task, by default from `index`, its place in the list."""
     return task.name or f"default{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSlot:
+    """One pod that the Job wants: its task, its index in the task, and its name."""
+
+    task: TaskSpec
+    index: int
+    name: str
+
+
+def slot(job: Job, task: TaskSpec, index: int) -> PodSlot:
+    """The task's pod of this index."""
+    return PodSlot(task, index, pod_name(job.metadata.name, task.name, index))
+
+
+def slots(job: Job) -> list[PodSlot]:
+    """Every pod that the Job wants, task by task, in rank order."""
+    return [slot(job, task, index) for task in job.spec.tasks for index in range(task.replicas)]
+
+
+def pod_name(job: str, task: str, index: int | str) -> str:
+    """The name of a task's pod; the index is a number, or its text as pods have it."""
+    return f"{_prefix(job, task)}{index}"
+
+
+def _prefix(job: str, task: str) -> str:
+    return f"{job}-{task}-"
+
+
+def pod_hosts(job: str, task: str, count: int, subdomain: str) -> Run:
+    """The host names of `count` pods of a task in rank order, if each is its pod's own name."""
+    return Run(_prefix(job, task), f".{subdomain}", count)
+
+
+def subdomain(job: Job, task: TaskSpec) -> str:
+    """The template's subdomain, else the Service of `svc`, which has the Job's name."""
+    return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
+
+
+def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
+    """The host names of a task's pods in rank order; a template with a host name has only one."""
+    below = subdomain(job, task)
+    hostname = (task.template.get("spec") or {}).get("hostname")
+    if hostname:
+        return (f"{hostname}.{below}",) if task.replicas else ()
+    return pod_hosts(job.metadata.name, task.name, task.replicas, below)
+
+
+class JobRef(NamedTuple):
+    """The Job that controls an object, in the object's own namespace: a UID alone would not say so."""
+
+    key: str
+    uid: str
+
+    @property
+    def entry(self) -> str:
+        """The reference as one text, the key of an index of stores."""
+        return f"{self.key}/{self.uid}"
+
+
+def reference(job: Job) -> JobRef:
+    """The reference of objects of this Job."""
+    return JobRef(job.metadata.key, job.metadata.uid)
+
+
+def owner_of(job: Job) -> OwnerReference:
+    """The owner reference of everything that belongs to the Job."""
+    return OwnerReference(
+        api_version=JOBS.api_version,
+        kind=JOBS.kind,
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def job_of(meta: ObjectMeta) -> JobRef | None:
+    """The Volcano Job that controls the object, or None."""
+    owner = meta.controller
+    if owner is None or not is_job(owner):
+        return None
+    return JobRef(f"{meta.namespace}/{owner.name}", owner.uid)
+
+
+def job_of_pod(meta: ObjectMeta) -> JobRef | None:
+    """The Volcano Job that a pod belongs to; None for a pod that only claims to.
+
+    Any client that creates an object can set an owner reference. So the pod must have the name that the Job gives to
+    the pod of its task and index; a namespace has only one pod of that name.
+    """
+    owner = meta.controller
+    if owner is None:
+        return None
+    task, index = meta.annotations.get(names.TASK_SPEC, ""), meta.annotations.get(names.TASK_INDEX, "")
+    return job_of(meta) if meta.name == pod_name(owner.name, task, index) else None

@@ -13,7 +13,7 @@ from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS, Job, TaskSpec
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
-from muster.volcano.slots import slot, subdomain, task_hosts
+from muster.volcano.tasks import slot, subdomain, task_hosts
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
 from muster.workloads.kind import Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, name_of, uid_of

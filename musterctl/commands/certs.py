@@ -12,7 +12,7 @@ from certs.content import Content, read
 from certs.problems import problems
 from controller.certificates.options import REPORTS, SERVING
 from muster.api import names
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound

@@ -18,15 +18,13 @@ from rich.table import Table
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, Pod
 from muster.api.muster.gang import gang_of
-from muster.api.muster.noted import noted
-from muster.api.muster.placement import PLACEMENTS
+from muster.api.muster.placement import PLACEMENTS, noted
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable
-from muster.resources.vector import GPU
-from muster.resources.words import amount_words
+from muster.resources.vector import GPU, amount_words
 from musterctl.plane.plane import Plane
 
 _BESIDE = Path(__file__).resolve().parents[1] / "examples"

@@ -13,8 +13,7 @@ from extender.explain.queues import QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 from extender.explain.topology import DomainReport, TopologyReport
-from muster.resources.vector import PODS, Vector
-from muster.resources.words import amount_words
+from muster.resources.vector import PODS, Vector, amount_words
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
-from muster.api.kubernetes.certificates import WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import NAMESPACES, NODES
-from muster.api.kubernetes.extensions import DEFINITIONS
+from muster.api.kubernetes.extensions import DEFINITIONS, WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.meta import Object
 from muster.api.names import DEFAULT_QUEUE, DOMAIN, HOSTNAME, SYSTEM_NAMESPACE, WEBHOOKS
 from muster.api.volcano.scheduling import QUEUES

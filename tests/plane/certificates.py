@@ -16,8 +16,8 @@ from certs.rotation import Terms, Wanted
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import CertificateOptions
 from muster.api import names
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector

@@ -18,8 +18,7 @@ from tenants import JSON, Tenant, owner, pod
 from muster.api import names
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError

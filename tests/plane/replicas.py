@@ -24,8 +24,8 @@ from gangs import attempt, job
 from pairs import ended, option, replaced, resettled, started
 
 from muster.api import names
-from muster.api.kubernetes.certificates import WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import LEASES, PODS
+from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError

@@ -24,8 +24,7 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 from muster.kube.client import Client

@@ -17,8 +17,7 @@ from tenants import JSON, Tenant, tenant, uids_of
 
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, SECRETS, Pod
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound

@@ -26,8 +26,8 @@ from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
 from controller.settings import ControllerSettings
 from muster.api import names
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import EVENTS, NAMESPACES, PODS
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.kube.client import Client
 from muster.process.settings import read, text_of
 from musterctl.plane.machine import free_ports

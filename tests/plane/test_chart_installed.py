@@ -27,8 +27,8 @@ from charts import NAMESPACE
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import LEASES, PODS, SECRETS
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.chart import CHART

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.crds.definitions import DEFINITIONS
 from muster.crds.openapi import OPENAPI_PATH, committed_core, reduced

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.process.debug import PAGES
+from muster.process.health import PAGES
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

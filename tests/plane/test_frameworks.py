@@ -7,7 +7,7 @@ import pytest
 from frameworks_world import compiled, env_of, mpi_runtime, replicated_job, runtime, train_job
 
 from certs.ssh import complete
-from muster.runtime.component import Compiled
+from muster.runtime.plan import Compiled
 
 pytestmark = pytest.mark.plane
 

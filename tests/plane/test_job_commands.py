@@ -8,8 +8,7 @@ from jobs import Story, command, job, task
 from leases import start_at_once
 
 from muster.api import names
-from muster.api.volcano.bus import COMMANDS
-from muster.api.volcano.compat import RESUME_COUNTS
+from muster.api.volcano.batch import COMMANDS, RESUME_COUNTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 

@@ -8,8 +8,7 @@ from jobs import Story, command, job, policy, task
 
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.gang import later_tasks
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 pytestmark = pytest.mark.plane

@@ -10,9 +10,7 @@ from muster.api import names
 from muster.api.kubernetes.core import PODS, SERVICES
 from muster.api.kubernetes.storage import CLAIMS
 from muster.api.muster.gang import gated
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
-from muster.api.volcano.compat import TTL_SPARES_ABORTED
+from muster.api.volcano.batch import COMMANDS, JOBS, TTL_SPARES_ABORTED
 from muster.api.volcano.scheduling import POD_GROUPS
 
 pytestmark = pytest.mark.plane

@@ -10,8 +10,7 @@ from jobs import VOLUMES, Story, command, job, make_claim, policy, task
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -17,10 +17,9 @@ import pytest
 
 from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES
 from muster.api.kubernetes.meta import Object
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import load_config
-from muster.kube.errors import AlreadyExists, APIError
+from muster.kube.errors import AlreadyExists, APIError, Backoff
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 

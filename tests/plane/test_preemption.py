@@ -15,7 +15,7 @@ from lives import Recorder
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.policy import BUDGETS
+from muster.api.kubernetes.quota import BUDGETS
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES

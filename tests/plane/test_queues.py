@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from jobs import Story, job, task
 
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Invalid

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from gangs import History, job, lone_pod, runs
 
-from muster.api.kubernetes.core import NODES, PODS, Pod, PodCondition
-from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.core import NODES, PODS, Pod
+from muster.api.kubernetes.meta import ReportedCondition, parse_time
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
@@ -107,7 +107,7 @@ def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_befor
         def node_of(name: str) -> str:
             return client.get(PODS, name, namespace).spec.node_name
 
-        def conditions(name: str) -> list[PodCondition]:
+        def conditions(name: str) -> list[ReportedCondition]:
             return client.get(PODS, name, namespace).status.conditions
 
         submit(client, namespace, "old", everything - 2, OLD_S, f"{OLD_S}s")

@@ -17,8 +17,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import CONFIG_MAPS, LEASES, NAMESPACES, NODES, PODS, SECRETS
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from musterctl.plane.plane import Plane

@@ -12,8 +12,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
 from muster.api.muster.gang import gated
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane

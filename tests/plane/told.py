@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, CertificateSecret
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, PODS
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, CertificateSecret
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES

@@ -17,7 +17,7 @@ from typing import Any
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.muster.gang import gang_of
-from muster.workloads.worlds import group_name
+from muster.workloads.table import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL

@@ -7,8 +7,8 @@ adds empty structures, and has its own way to write amounts and durations. None 
 from collections.abc import Mapping
 from typing import Any
 
-from muster.resources.duration import parse_duration_ns
 from muster.resources.quantity import parse
+from muster.resources.runtime import parse_duration_ns
 
 PLUGINS = "plugins"
 TEXTS = frozenset(

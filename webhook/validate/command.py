@@ -11,10 +11,9 @@ from msgspec.json import Decoder
 
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
-from muster.api.kubernetes.authorization import ResourceAttributes
 from muster.api.kubernetes.meta import OwnerReference
-from muster.api.volcano.batch import JOBS, is_job
-from muster.api.volcano.bus import Command
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.volcano.batch import JOBS, Command, is_job
 from muster.api.volcano.scheduling import QUEUES
 from webhook.apiserver import Rights
 from webhook.review import Handler, Verdict, decode

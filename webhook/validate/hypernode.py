@@ -10,8 +10,7 @@ from msgspec.json import Decoder
 
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.volcano.hypernodes import PATH, hyper_node_errors, idle_members
-from muster.api.volcano.topology import HyperNode
+from muster.api.volcano.topology import PATH, HyperNode, hyper_node_errors, idle_members
 from webhook.objects.constraints import selector_errors
 from webhook.review import Verdict, decode
 

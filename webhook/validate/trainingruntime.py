@@ -23,7 +23,7 @@ from muster.api.kubeflow.trainer import (
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.limits import PODS
-from muster.runtime.plugins.jobset_fields import claim_names, mounted_names, unmapped
+from muster.runtime.plugins.jobset import claim_names, mounted_names, unmapped
 from muster.runtime.plugins.pod_groups import together
 from muster.runtime.train_job import Target, describe
 from webhook.review import Handler, Verdict, decode

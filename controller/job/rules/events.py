@@ -16,11 +16,9 @@ from muster.api.kubernetes.core import ContainerStatus, Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import refused, told_to_go
 from muster.api.limits import PODS, whole_number
-from muster.api.volcano.batch import Job, TaskState, is_job
-from muster.api.volcano.bus import Command
+from muster.api.volcano.batch import Command, Job, TaskState, is_job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.slots import PodSlot, slot
-from muster.volcano.tasks import partition_of, task_max_retry
+from muster.volcano.tasks import PodSlot, partition_of, slot, task_max_retry
 
 OUT_OF_SYNC = "OutOfSync"
 POD_PENDING = "PodPending"

@@ -41,7 +41,7 @@ from controller.job.rules.phases import SYNCED
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, Phase
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 from muster.volcano.tasks import max_retry
 
 INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})

@@ -12,8 +12,7 @@ from muster.api.limits import PODS, TASKS
 from muster.api.muster.gang import later_tasks
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.slots import PodSlot, slots
-from muster.volcano.tasks import minimum, total_replicas
+from muster.volcano.tasks import PodSlot, minimum, slots, total_replicas
 
 
 class Decision(NamedTuple):

@@ -15,8 +15,7 @@ from controller.job.rules.events import POD_EVICTED, POD_FAILED, POD_PENDING, SY
 from controller.job.rules.phases import STOPPED_PHASES
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
-from muster.api.volcano.batch import Job, JobStatus
-from muster.api.volcano.compat import TTL_SPARES_ABORTED, compat
+from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
 
 MAX_NOTED = 100
 """Timers noted per Job, the first that are due: the restarts of a hundred evicted pods cover those of more."""

@@ -8,7 +8,7 @@ import msgspec
 
 from muster.api.base import Wire
 from muster.api.kubeflow.trainer import GROUP, VERSION, TrainerStatus
-from muster.api.kubernetes.authentication import TokenReviewStatus
+from muster.api.kubernetes.reviews import TokenReviewStatus
 
 MAX_BYTES = 64 << 10
 """Largest body of a report."""

@@ -18,8 +18,7 @@ from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.volcano.batch import FINISHED, Job, JobSpec
-from muster.runtime.component import Component
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Component, Plan
 
 JSON = dict[str, Any]
 

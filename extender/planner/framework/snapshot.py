@@ -15,8 +15,7 @@ from extender.planner.state.queries import Counts, Mark
 from extender.planner.state.state import State
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Node
-from muster.api.kubernetes.policy import PodDisruptionBudget
-from muster.api.kubernetes.quota import ResourceQuota
+from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 

@@ -16,7 +16,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import SLA_WAITING_TIME
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"

@@ -15,7 +15,7 @@ from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")

@@ -13,7 +13,7 @@ from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.queueshares import QueueShares
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""

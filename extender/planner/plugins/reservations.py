@@ -6,7 +6,7 @@ from typing import Any, ClassVar, get_args
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.reserved import ReservationMode, ReservationRules
 from extender.planner.framework.session import Session
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256

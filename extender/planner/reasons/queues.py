@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from extender.planner.reasons.grammar import be, listed
 from muster.api.kubernetes.meta import format_time
-from muster.resources.words import amount_words
+from muster.resources.vector import amount_words
 
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"

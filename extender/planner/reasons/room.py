@@ -10,8 +10,7 @@ from msgspec import Struct
 from extender.planner.reasons.cause import CORDONED
 from extender.planner.reasons.grammar import be, many, verb
 from extender.planner.reasons.topology import Closest
-from muster.resources.vector import PODS, Vector
-from muster.resources.words import amount_words
+from muster.resources.vector import PODS, Vector, amount_words
 
 NO_ROOM = "NotEnoughResources"
 """Reason of a condition."""

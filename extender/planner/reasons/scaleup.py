@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from muster.api.kubernetes.autoscaling import ProvisioningCondition
+from muster.api.kubernetes.meta import ReportedCondition
 
 NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
@@ -26,22 +26,22 @@ unanswered = "ProvisioningRequest {name} is not accepted yet".format
 provisioned = "ProvisioningRequest {name} is provisioned, and its nodes are not there yet".format
 
 
-def ended(name: str, condition: ProvisioningCondition) -> str:
+def ended(name: str, condition: ReportedCondition) -> str:
     """The request has ended by this condition."""
     return f"ProvisioningRequest {name}: {condition.type}{_why(condition)}"
 
 
-def refused(name: str, condition: ProvisioningCondition) -> str:
+def refused(name: str, condition: ReportedCondition) -> str:
     """The autoscaler does not provision the request now."""
     return f"ProvisioningRequest {name} is refused{_why(condition)}"
 
 
-def timed_out(name: str, timeout_s: float, said: Mapping[str, ProvisioningCondition]) -> str:
+def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> str:
     """The request was not provisioned in time; `said` are its conditions by type."""
     last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
     told = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
     return f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"
 
 
-def _why(condition: ProvisioningCondition) -> str:
+def _why(condition: ReportedCondition) -> str:
     return "".join(f": {part}" for part in (condition.reason, condition.message) if part)

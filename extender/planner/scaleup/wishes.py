@@ -12,7 +12,7 @@ from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.volcano.scheduling import PodGroup, Queue
-from muster.resources.duration import parse_duration_s
+from muster.resources.runtime import parse_duration_s
 
 Mode = Literal["none", "condition", "provisioning-request"]
 MODES = ("none", "condition", "provisioning-request")

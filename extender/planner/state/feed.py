@@ -11,8 +11,7 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from muster.api.kubernetes.policy import BUDGETS
-from muster.api.kubernetes.quota import RESOURCE_QUOTAS
+from muster.api.kubernetes.quota import BUDGETS, RESOURCE_QUOTAS
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS

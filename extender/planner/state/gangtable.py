@@ -18,8 +18,7 @@ from extender.planner.state.templates import Templates
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError, whole_number
 from muster.api.muster.gang import DEFAULT_POD_SET, Slot, later_tasks
-from muster.api.muster.noted import is_noted, noted
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, is_noted, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import total_replicas

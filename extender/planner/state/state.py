@@ -30,8 +30,7 @@ from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of,
 from extender.planner.state.templates import Templates
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
-from muster.api.kubernetes.policy import PodDisruptionBudget
-from muster.api.kubernetes.quota import ResourceQuota
+from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import Placement, node_of
 from muster.api.names import DEFAULT_QUEUE

@@ -13,7 +13,7 @@ from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources import topology
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology
-from muster.volcano.claims import claim_names
+from muster.volcano.manifests import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
 

@@ -18,8 +18,7 @@ from extender.planner.topology.nesting import Described, Problem, Problems, nest
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.limits import ALL_PATTERNS, TIERS
-from muster.api.volcano.hypernodes import hyper_node_errors
-from muster.api.volcano.topology import HyperNode
+from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
 """Errors of one HyperNode that its problem names."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Requirements, requirements
-from muster.api.kubernetes.policy import PodDisruptionBudget
+from muster.api.kubernetes.quota import PodDisruptionBudget
 
 
 class Budgets:

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.embedded import JobTemplate
-from muster.api.kubernetes.meta import Condition, Object, TemplateMeta
+from muster.api.kubernetes.meta import Condition, JobTemplate, Object, TemplateMeta
 from muster.api.volcano.batch import ClaimSpec
 from muster.api.volcano.scheduling import NonNegative
 

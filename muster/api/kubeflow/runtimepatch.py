@@ -5,17 +5,19 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from muster.api.base import Wire
-from muster.api.kubernetes.embedded import (
+from muster.api.kubernetes.meta import (
     Affinity,
     Env,
+    LocalReference,
     PodSecurityContext,
     SchedulingGate,
     SecurityContext,
+    TemplateMeta,
+    Time,
     Toleration,
     Volume,
     VolumeMount,
 )
-from muster.api.kubernetes.meta import LocalReference, TemplateMeta, Time
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 Envs = Annotated[list[Env], Meta(max_length=128)]

@@ -7,8 +7,7 @@ from msgspec import Meta, field
 from muster.api.base import Resource, Wire
 from muster.api.kubeflow.jobset import ReplicatedJobStatus
 from muster.api.kubeflow.runtimepatch import Envs, RuntimePatch
-from muster.api.kubernetes.embedded import IntOrString, Resources
-from muster.api.kubernetes.meta import Condition, LocalReference, Object, Time
+from muster.api.kubernetes.meta import Condition, IntOrString, LocalReference, Object, Resources, Time
 from muster.api.volcano.scheduling import NonNegative
 
 GROUP = "trainer.kubeflow.org"

@@ -7,8 +7,7 @@ from msgspec import Meta, field
 from muster.api.base import Resource, Wire
 from muster.api.kubeflow.jobset import JobSetSpec
 from muster.api.kubeflow.trainer import GROUP, VERSION
-from muster.api.kubernetes.embedded import IntOrString
-from muster.api.kubernetes.meta import Object, TemplateMeta
+from muster.api.kubernetes.meta import IntOrString, Object, TemplateMeta
 from muster.api.volcano.scheduling import NonNegative
 
 

@@ -6,58 +6,35 @@ The kind is cluster-autoscaler's, which brings its CustomResourceDefinition; Mus
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import LocalReference, Object
+from muster.api.kubernetes.meta import LocalReference, Object, ReportedCondition
 
 
 class ProvisioningPodSet(Wire):
-    """Pods of one shape."""
+    """Pods of one shape, by a PodTemplate in the same namespace."""
 
     pod_template_ref: LocalReference
-    """A PodTemplate in the same namespace."""
     count: int
-    """Number of pods."""
 
 
 class ProvisioningRequestSpec(Wire):
     """spec; it cannot be changed."""
 
     pod_sets: list[ProvisioningPodSet] = field(default_factory=list)
-    """All pods that need room together."""
     provisioning_class_name: str = ""
-    """Class that answers the request."""
     parameters: dict[str, str] = field(default_factory=dict)
-    """Parameters of that class."""
-
-
-class ProvisioningCondition(Wire):
-    """One condition that the autoscaler reports of a request."""
-
-    type: str
-    """Accepted, Provisioned, Failed, BookingExpired or CapacityRevoked."""
-    status: str
-    """True, False or Unknown."""
-    last_transition_time: str | None = None
-    """Time since which the status holds."""
-    reason: str = ""
-    """Reason, in one word."""
-    message: str = ""
-    """Reason, in a sentence."""
 
 
 class ProvisioningRequestStatus(Wire):
-    """status; the autoscaler writes it."""
+    """status; the autoscaler sets Accepted, Provisioned, Failed, BookingExpired or CapacityRevoked."""
 
-    conditions: list[ProvisioningCondition] = field(default_factory=list)
-    """Conditions so far."""
+    conditions: list[ReportedCondition] = field(default_factory=list)
 
 
 class ProvisioningRequest(Object):
     """Room for all of these pods, asked of an autoscaler."""
 
     spec: ProvisioningRequestSpec = field(default_factory=ProvisioningRequestSpec)
-    """Desired state."""
     status: ProvisioningRequestStatus = field(default_factory=ProvisioningRequestStatus)
-    """Observed state."""
 
 
 PROVISIONING_REQUESTS = Resource(

@@ -9,7 +9,7 @@ from msgspec import field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ReportedCondition
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
@@ -122,16 +122,6 @@ class PodSpec(Wire):
     resource_claims: list[PodResourceClaim] = field(default_factory=list)
 
 
-class PodCondition(Wire):
-    """A pod condition, e.g. PodScheduled."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
 class PodResourceClaimStatus(Wire):
     """The claim that was made for a pod; none if it needs none."""
 
@@ -151,7 +141,7 @@ class PodStatus(Wire):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: list[PodCondition] = field(default_factory=list)
+    conditions: list[ReportedCondition] = field(default_factory=list)
     container_statuses: list[ContainerStatus] = field(default_factory=list)
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
@@ -162,7 +152,7 @@ class PodStatus(Wire):
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
-    def condition(self, kind: str) -> PodCondition | None:
+    def condition(self, kind: str) -> ReportedCondition | None:
         """Return the condition of this type, e.g. PodScheduled; None without it."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 

@@ -1,9 +1,11 @@
-"""CustomResourceDefinitions (apiextensions.k8s.io/v1), reduced to the versions that are served."""
+"""Kinds that extend the API server, CRDs and configurations of webhooks, and Secrets with the data of certificates."""
+
+from typing import Any
 
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ReportedCondition
 
 
 class DefinitionVersion(Wire):
@@ -19,18 +21,10 @@ class DefinitionSpec(Wire):
     versions: list[DefinitionVersion] = field(default_factory=list)
 
 
-class DefinitionCondition(Wire):
-    """A condition of a CRD: `Established` means that the kind is served."""
-
-    type: str
-    status: str
-    message: str = ""
-
-
 class DefinitionStatus(Wire):
-    """`status` of a CRD, which is empty for a moment after its creation."""
+    """`status` of a CRD, which is empty for a moment after its creation; `Established` means that it is served."""
 
-    conditions: list[DefinitionCondition] | None = None
+    conditions: list[ReportedCondition] | None = None
 
 
 class CustomResourceDefinition(Object):
@@ -60,3 +54,50 @@ DEFINITIONS = Resource(
     CustomResourceDefinition,
     namespaced=False,
 )
+
+
+class CertificateSecret(Object):
+    """A Secret with its decoded data, which is left out when it is printed."""
+
+    data: dict[str, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Secret {self.metadata.key} {self.metadata.resource_version}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("key", self.metadata.key)]
+
+
+class WebhookClientConfig(Wire):
+    """The authorities that an API server trusts when it calls a webhook."""
+
+    ca_bundle: bytes | None = None
+    """PEM."""
+
+
+class Webhook(Wire):
+    """One webhook of a configuration."""
+
+    name: str
+    client_config: WebhookClientConfig = field(default_factory=WebhookClientConfig)
+
+
+class WebhookConfiguration(Object):
+    """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
+
+    webhooks: list[Webhook] | None = None
+
+
+_ADMISSION = ("admissionregistration.k8s.io", "v1")
+CERTIFICATE_SECRETS = Resource("", "v1", "secrets", "Secret", CertificateSecret)
+MUTATING_WEBHOOKS = Resource(
+    *_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", WebhookConfiguration, namespaced=False
+)
+VALIDATING_WEBHOOKS = Resource(
+    *_ADMISSION,
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    WebhookConfiguration,
+    namespaced=False,
+)
+WEBHOOK_CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)

@@ -1,4 +1,4 @@
-"""Object metadata of meta/v1, as far as Muster reads it, and RFC 3339 times."""
+"""Object metadata of meta/v1, RFC 3339 times, and parts of objects that stay exactly as written."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -128,6 +128,16 @@ class Condition(Wire):
     """Generation of the spec that was observed."""
 
 
+class ReportedCondition(Wire):
+    """One condition that another component reports of an object, e.g. PodScheduled."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
 class ListMeta(Wire):
     """metadata of a list: the token of its next page, and the version to watch from."""
 
@@ -162,3 +172,26 @@ def readable_time(text: str | None) -> float | None:
         return parse_time(text)
     except (ValueError, OverflowError):
         return None
+
+
+JSON = dict[str, Any]
+
+JobTemplate = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "JobTemplateSpec"})]
+"""metadata and spec of a batch/v1 Job."""
+
+Env = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "EnvVar"})]
+"""One environment variable: `name`, and `value` or `valueFrom`."""
+
+Resources = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "ResourceRequirements"})]
+"""requests, limits and claims of a container."""
+
+Volume = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Volume"})]
+VolumeMount = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "VolumeMount"})]
+Affinity = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Affinity"})]
+Toleration = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Toleration"})]
+SchedulingGate = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSchedulingGate"})]
+SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "SecurityContext"})]
+PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
+
+IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
+"""A number, or a word that stands for one."""

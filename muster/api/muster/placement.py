@@ -1,16 +1,23 @@
-"""muster.dev/v1alpha1: Placement, the node of each member of a gang."""
+"""muster.dev/v1alpha1: Placement, the node of each member of a gang; and its short form for a gang of one pod.
+
+Most gangs are of one pod, and each write costs the API server more than its planning costs Muster. So an annotation of
+the PodGroup takes the place of a `Placement`, in the same write as the phase that follows from it, as long as there is
+no more to report: room that is kept, victims, or a placement that was given up make an object.
+"""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, field
 
+from muster.api import names
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import EPOCH, PODS
 from muster.api.muster.gang import Slot
-from muster.api.volcano.scheduling import NonNegative
+from muster.api.volcano.scheduling import POD_GROUPS, NonNegative, PodGroup
 
 PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
 
@@ -229,3 +236,50 @@ def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
 
 
 PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)
+
+
+class _Note(Wire):
+    spec: PlacementSpec = msgspec.field(default_factory=PlacementSpec)
+    status: PlacementStatus = msgspec.field(default_factory=PlacementStatus)
+
+
+_DECODER = msgspec.json.Decoder(_Note)
+
+
+def noted(group: PodGroup) -> Placement | None:
+    """Return the placement that is noted in the PodGroup; None if there is none, or it cannot be read.
+
+    Its kind, UID and version are the PodGroup's, as changes of it are written there.
+    """
+    text = group.metadata.annotations.get(names.PLACEMENT)
+    if not text:
+        return None
+    try:
+        note = _DECODER.decode(text)
+    except msgspec.MsgspecError:
+        return None
+    meta = group.metadata
+    if note.spec.pod_group_uid != meta.uid:
+        return None
+    own = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        creation_timestamp=meta.creation_timestamp,
+    )
+    return Placement(
+        api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, metadata=own, spec=note.spec, status=note.status
+    )
+
+
+def is_noted(placement: Placement) -> bool:
+    """Return True if the placement is noted in a PodGroup, and no object of its own."""
+    return placement.kind == POD_GROUPS.kind
+
+
+def note_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Return the text of the annotation; `spec` and `status` are a Placement's as JSON."""
+    parts = {"spec": spec, "status": status}
+    given = {name: {key: value for key, value in part.items() if value is not None} for name, part in parts.items()}
+    return msgspec.json.encode(msgspec.convert(given, _Note)).decode()

@@ -1,11 +1,12 @@
-"""batch.volcano.sh/v1alpha1: Job."""
+"""Job (batch.volcano.sh/v1alpha1) with the quirks of Volcano that it may ask for, and Command (bus.volcano.sh)."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from muster.api import names
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Duration, Object, OwnerReference, Time
+from muster.api.kubernetes.meta import Duration, Object, ObjectMeta, OwnerReference, Time
 from muster.api.volcano.scheduling import NetworkTopology, NonNegative
 
 Phase = Literal[
@@ -219,3 +220,32 @@ JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)
 def is_job(reference: OwnerReference | None) -> bool:
     """Return True for a reference to a Volcano Job of any version."""
     return bool(reference and reference.kind == JOBS.kind and reference.api_version.startswith(f"{JOBS.group}/"))
+
+
+class Command(Object):
+    """A request to a controller to act on the target. It has no spec."""
+
+    action: str = ""
+    """The action, e.g. AbortJob, ResumeJob, OpenQueue, CloseQueue."""
+    target: OwnerReference | None = None
+    """The Job or Queue to act on."""
+    reason: str = ""
+    """Reason, in one word."""
+    message: str = ""
+    """Reason, in a sentence."""
+
+
+COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command", Command)
+
+
+RESUME_COUNTS = "resume-counts"
+"""ResumeJob uses up one of maxRetry."""
+TTL_SPARES_ABORTED = "ttl-spares-aborted"
+"""ttlSecondsAfterFinished does not delete a Job that is Aborted."""
+
+QUIRKS = (RESUME_COUNTS, TTL_SPARES_ABORTED)
+
+
+def compat(meta: ObjectMeta) -> frozenset[str]:
+    """Return the quirks that the object asks for, also unknown ones."""
+    return frozenset(filter(None, (word.strip() for word in meta.annotations.get(names.COMPAT, "").split(","))))

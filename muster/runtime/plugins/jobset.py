@@ -1,22 +1,202 @@
-"""A JobSet for the pods of a TrainJob, and the host names of its pods."""
+"""A JobSet for the pods of a TrainJob, and the host names of its pods.
 
-from collections.abc import Iterable, Mapping
+Where TrainJobs run as Jobs of Muster's, every field of a runtime's JobSet template is carried out or refused, none is
+ignored: `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
+Claims that pods share (`volumeClaimPolicies`) are those that a JobSet's controller would make: `<name>-<TrainJob>`, and
+a volume in each pod of which a container mounts `<name>`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.endpoints import Endpoints
-from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan, PodSetPlan
+from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
 from muster.runtime.template import planned
 from muster.workloads.adapter import label
 from muster.workloads.jobset import hosts
+from muster.workloads.sample import mapping
 
 JSON = dict[str, Any]
+Fields = Mapping[str, Any]
+PLAIN = "plain"
+"""The framework whose pods need not find each other."""
+_FAIL, _RESTART = "FailJobSet", "RestartJobSet"
+_POD_FAILED = "BackoffLimitExceeded"
+"""The one reason for which a task of Muster's fails: a pod of it has failed."""
+_OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
+"""Fields of a batch/v1 Job that its pods or their number follow from."""
+_SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
+"""Values of fields of a batch/v1 Job that have no effect, as a Job of Muster's always behaves so."""
+_INSTEAD: Fields = {
+    "backoffLimit": "left out or 0",
+    "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
+    "ttlSecondsAfterFinished": "left out, and ttlSecondsAfterFinished of the template set",
+    "podReplacementPolicy": "left out or Failed",
+}
+_WHY: Fields = {
+    "backoffLimit": "pods are restarted together, failurePolicy.maxRestarts times",
+    "podFailurePolicy": "a pod that fails fails the gang, and one that is evicted never does",
+}
+
+
+class Unmapped(NamedTuple):
+    """A field that a Job of Muster's cannot carry out: its path in the JobSet's spec, the right value, and why."""
+
+    field: str
+    value: Any
+    wanted: str
+    why: str
+
+
+def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator[Unmapped]:
+    """The fields that cannot be carried out; `members` are the replicated jobs that become tasks of the Job."""
+    yield from _network(base.get("network") or {}, framework)
+    yield from _failures(base.get("failurePolicy") or {})
+    yield from _success(base, members)
+    if base.get("managedBy"):
+        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy belongs into the TrainJob")
+    for index, job in enumerate(base.get("replicatedJobs") or []):
+        if job["name"] in members:
+            yield from _of_job(f"replicatedJobs[{index}].template.spec", job["template"].get("spec") or {})
+
+
+def service(base: Fields) -> dict[str, list[str]]:
+    """Plugin svc, with names of pods that are not ready, unless the runtime's `network` switches either off."""
+    network = base.get("network") or {}
+    if network.get("enableDNSHostnames") is False:
+        return {}
+    return {"svc": [] if network.get("publishNotReadyAddresses") is False else ["--publish-not-ready-addresses"]}
+
+
+def fails_at_once(base: Fields, job: str) -> bool:
+    """True if the set fails with this replicated job although restarts are left: the first rule for it decides."""
+    rules = (base.get("failurePolicy") or {}).get("rules") or []
+    actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
+    return next(actions, _RESTART) == _FAIL
+
+
+def deciding(base: Fields, members: Sequence[str]) -> list[str]:
+    """The replicated jobs each of which ends the set when it succeeds; none if all have to."""
+    policy = base.get("successPolicy") or {}
+    targets = list(policy.get("targetReplicatedJobs") or ())
+    if policy.get("operator") == "Any":
+        return targets or list(members)
+    return targets if len(targets) == 1 else []
+
+
+def claims(plan: Plan, plugin: str) -> Iterator[Component]:
+    """The claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
+    for policy in plan.base.get("volumeClaimPolicies") or []:
+        retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
+        for template in policy.get("templates") or []:
+            metadata = {
+                **template["metadata"],
+                "name": f"{template['metadata']['name']}-{plan.owner.name}",
+                "namespace": plan.owner.namespace,
+                **({} if retained else {"ownerReferences": [plan.owner.reference()]}),
+            }
+            manifest = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {key: value for key, value in metadata.items() if value},
+                "spec": template.get("spec") or {},
+            }
+            yield Component(manifest, plugin, once=True)
+
+
+def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
+    """A pod template with a volume for each claim that its containers mount."""
+    spec = pods["spec"]
+    mounted = _mounted(spec)
+    there = {volume.get("name") for volume in spec.get("volumes") or []}
+    wanted = [name for name in claim_names(plan.base) if name in mounted and name not in there]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{plan.owner.name}"}} for name in wanted]
+    return {**pods, "spec": {**spec, "volumes": [*(spec.get("volumes") or []), *volumes]}} if volumes else pods
+
+
+def claim_names(base: Fields) -> list[str]:
+    """The names of all claims of a JobSet spec, as its containers mount them."""
+    return [
+        str((template.get("metadata") or {}).get("name") or "")
+        for policy in base.get("volumeClaimPolicies") or []
+        for template in policy.get("templates") or []
+    ]
+
+
+def mounted_names(base: Fields) -> set[str]:
+    """The names of all volumes that any container of a JobSet spec mounts."""
+    jobs = [mapping(job["template"].get("spec")) for job in base.get("replicatedJobs") or []]
+    return {name for job in jobs for name in _mounted(mapping(mapping(job.get("template")).get("spec")))}
+
+
+def _network(network: Fields, framework: str) -> Iterator[Unmapped]:
+    if network.get("subdomain"):
+        why = "pods are found under the name of their TrainJob"
+        yield Unmapped("network.subdomain", network["subdomain"], "left out", why)
+    if network.get("enableDNSHostnames") is False and framework != PLAIN:
+        why = f"the pods of {framework} find each other by their host names"
+        yield Unmapped("network.enableDNSHostnames", network["enableDNSHostnames"], "left out or true", why)
+
+
+def _failures(policy: Fields) -> Iterator[Unmapped]:
+    strategy = policy.get("restartStrategy")
+    if strategy not in {None, "Recreate", "BlockingRecreate"}:
+        why = "a gang starts again with new pods, all of them"
+        yield Unmapped("failurePolicy.restartStrategy", strategy, "Recreate or BlockingRecreate", why)
+    for index, rule in enumerate(policy.get("rules") or []):
+        path = f"failurePolicy.rules[{index}]"
+        if rule["action"] not in {_FAIL, _RESTART}:
+            why = "all pods are restarted together, and each restart counts"
+            yield Unmapped(f"{path}.action", rule["action"], f"{_FAIL} or {_RESTART}", why)
+        reasons = rule.get("onJobFailureReasons") or []
+        if reasons and _POD_FAILED not in reasons:
+            why = "a replicated job fails with its first pod, and for no other reason"
+            yield Unmapped(f"{path}.onJobFailureReasons", reasons, f"left out, or contain {_POD_FAILED}", why)
+        patterns = rule.get("onJobFailureMessagePatterns") or []
+        if patterns:
+            why = "there is no batch/v1 Job whose message they could match"
+            yield Unmapped(f"{path}.onJobFailureMessagePatterns", patterns, "left out", why)
+
+
+def _success(base: Fields, members: Collection[str]) -> Iterator[Unmapped]:
+    policy = base.get("successPolicy") or {}
+    named = policy.get("targetReplicatedJobs") or []
+    targets = set(named or members)
+    path = "successPolicy.targetReplicatedJobs"
+    if not targets <= set(members):
+        yield Unmapped(path, named, f"some of {', '.join(members)}", "the others are over before the training begins")
+    elif policy.get("operator") == "Any":
+        several = {job["name"] for job in base.get("replicatedJobs") or [] if int(job.get("replicas") or 1) > 1}
+        if several & targets:
+            why = "any one of several Jobs of a replicated job cannot decide, only all of them"
+            yield Unmapped(path, named, f"without {', '.join(sorted(several & targets))}", why)
+    elif len(targets) > 1 and targets != set(members):
+        why = "either one decides about the end, or all do"
+        yield Unmapped(path, named, f"one of {', '.join(members)}, or left out", why)
+
+
+def _of_job(path: str, spec: Fields) -> Iterator[Unmapped]:
+    for key, value in sorted(spec.items()):
+        if key not in _OF_JOBS and value is not None and _SAME_ANYWAY.get(key) != value:
+            why = _WHY.get(key, "the pods belong to one Job of Muster's, which has nothing like it")
+            yield Unmapped(f"{path}.{key}", value, _INSTEAD.get(key, "left out"), why)
+
+
+def _mounted(spec: Fields) -> set[str]:
+    containers = [*_maps(spec.get("containers")), *_maps(spec.get("initContainers"))]
+    return {str(mount.get("name")) for each in containers for mount in _maps(each.get("volumeMounts"))}
+
+
+def _maps(node: Any) -> list[dict[str, Any]]:
+    return msgspec.convert(node or [], list[dict[str, Any]])
 
 
 class JobSet:

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
-from muster.runtime.component import Component
-from muster.runtime.info import Container, Info, Late, PodSet, Variables
-from muster.runtime.plan import Mount, Plan, Volume
+from muster.runtime.info import Info, Late, PodSet, Variables
+from muster.runtime.plan import Component, Mount, Plan, Volume
 from muster.runtime.plugins.mpi_objects import (
     HOSTFILE_ANNOTATION,
     HOSTFILE_KEY,
@@ -21,13 +20,14 @@ from muster.runtime.plugins.mpi_objects import (
     PRIVATE_KEY,
     PUBLIC_KEY,
     SSH_VOLUME,
+    config_map,
     hostfile_map,
     hostfile_text,
     in_a_map,
     secret_name,
-    shared_map,
     shared_name,
     ssh_secret,
+    waiter,
 )
 from muster.runtime.plugins.mpi_settings import (
     HOSTFILE,
@@ -40,7 +40,6 @@ from muster.runtime.plugins.mpi_settings import (
     slots,
     wait_s,
 )
-from muster.runtime.plugins.mpi_wait import waiter
 from muster.runtime.plugins.shared import errors_of, reserved, yielding
 from muster.runtime.settings import SSH_SECRET
 from muster.workloads.adapter import Owner
@@ -77,6 +76,7 @@ class MPI:
             # The launcher is one of the nodes that the user counts.
             for pod_set in nodes:
                 pod_set.count = max(pod_set.count - 1, 0)
+        domain = f"{info.owner.namespace}.svc.{cluster_domain(info.settings)}"
         for pod_set in nodes if launcher in nodes else [launcher, *nodes]:
             if pod_set in nodes or launcher_computes(info):
                 pod_set.slots = slots(info, nodes[0])
@@ -84,7 +84,7 @@ class MPI:
             if pod_set is not launcher:
                 _serve(pod_set)
             if implementation(info.settings).calls_back:
-                pod_set.searches.append(Late(partial(_search_domain, info, launcher)))
+                pod_set.searches.append(Late(lambda: f"{launcher.subdomain}.{domain}"))
         self._launch(info, launcher, slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
@@ -143,12 +143,7 @@ def shared_hostfile(info: Info, owner: Owner) -> Component | None:
     """The ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
     launcher, nodes = _parts(info)
     hosts = hostfile_text(info, launcher, slots(info, nodes[0]))
-    return shared_map(owner, hosts) if in_a_map(hosts) else None
-
-
-def _search_domain(info: Info, launcher: PodSet) -> str:
-    """The domain in which the launcher's short host name is found."""
-    return f"{launcher.subdomain}.{info.owner.namespace}.svc.{cluster_domain(info.settings)}"
+    return config_map(owner, shared_name(owner.name, hosts), hosts, once=True) if in_a_map(hosts) else None
 
 
 def _environment(info: Info, number: int) -> Variables:
@@ -182,19 +177,15 @@ def _serve(pod_set: PodSet) -> None:
     target = pod_set.target
     if target is None:
         return
-    port = _declared_port(target)
+    ports = target.given.ports
+    found = [port.container_port for port in ports if port.name in {"ssh", "sshd"}]
+    found += [port.container_port for port in ports if port.container_port in {SSH_PORT, 2222}]
+    port = found[0] if found else None
     if not target.given.command and not target.given.args:
         target.command = SSHD
         port = port or SSH_PORT
     if port:
         target.readiness = {"tcpSocket": {"port": port}, "periodSeconds": 2}
-
-
-def _declared_port(container: Container) -> int | None:
-    ports = container.given.ports
-    found = [port.container_port for port in ports if port.name in {"ssh", "sshd"}]
-    found += [port.container_port for port in ports if port.container_port in {SSH_PORT, 2222}]
-    return found[0] if found else None
 
 
 def _key_mode(pod_set: PodSet, path: str) -> int:

@@ -1,17 +1,17 @@
-"""Objects of MPI beside the pods: a Secret with the ssh keys, and the hostfile.
+"""The objects of MPI beside the pods, a Secret with the ssh keys and the hostfile; and the launcher's wait.
 
 Pods of one workload mount one Secret. It is made once, it is immutable, and it is deleted with the workload: no running
-pod has another key than pods that come later.
+pod has another key than pods that come later. The pods of a gang become reachable at different times, and mpirun ends
+if one does not answer. So an init container of the launcher tries until all do, in the launcher's image, which has ssh.
 """
 
 from hashlib import sha256
 
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.runtime.component import Component, KeyKind, owned
 from muster.runtime.info import Info, PodSet
-from muster.runtime.plan import Plan
-from muster.runtime.plugins.mpi_settings import implementation
-from muster.runtime.settings import annotation
+from muster.runtime.plan import Component, InitPlan, KeyKind, Plan, owned
+from muster.runtime.plugins.mpi_settings import HOSTFILE, SSH_ARGUMENTS, implementation, mount_path, wait_s
+from muster.runtime.settings import MPI_WAIT, annotation
 from muster.workloads.adapter import Owner
 
 NAME = "MPI"
@@ -52,7 +52,7 @@ def hostfile_map(plan: Plan) -> Component:
         for host in pod_set.endpoints if pod_set.slots is not None else ():
             own = pod_set.role == "launcher" and kind.short_launcher
             lines.append(kind.line(host.partition(".")[0] if own else host, pod_set.slots or 0))
-    return _config_map(plan.owner, f"{plan.owner.name}-{HOSTFILE_VOLUME}", "".join(f"{line}\n" for line in lines))
+    return config_map(plan.owner, f"{plan.owner.name}-{HOSTFILE_VOLUME}", "".join(f"{line}\n" for line in lines))
 
 
 def in_a_map(hosts: str) -> bool:
@@ -65,12 +65,8 @@ def shared_name(workload: str, hosts: str) -> str:
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 
-def shared_map(owner: Owner, hosts: str) -> Component:
-    """The ConfigMap that pods of one shape mount."""
-    return _config_map(owner, shared_name(owner.name, hosts), hosts, once=True)
-
-
-def _config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Component:
+def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Component:
+    """The ConfigMap with a hostfile."""
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -104,3 +100,71 @@ def _fits(info: Info, launcher: PodSet, size: int) -> None:
             f"{_CONFIG_MAP_BYTES}; use fewer pods, or shorter names"
         )
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, info.owner.name))
+
+
+WAIT_NAME = "wait-for-mpi-hosts"
+_AT_ONCE = 32
+
+# One try must not take long, and must not ask for a password; of each option ssh takes the first that it is given.
+_SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_ARGUMENTS}"
+
+SCRIPT = f"""\
+reach() {{
+  said=
+  until answer=$({_SSH} "$1" true 2>&1 </dev/null); do
+    if [ "$(date +%s)" -ge "$end" ]; then
+      echo "$1 has not answered ssh for $MUSTER_WAIT_S s: $answer"
+      return 1
+    fi
+    if [ -z "$said" ]; then echo "waiting until $1 answers ssh: $answer"; fi
+    said=1
+    sleep 1
+  done
+}}
+if ! command -v ssh >/dev/null; then
+  echo "this image has no ssh, by which mpirun starts processes; annotation {annotation(MPI_WAIT)}: \\"0\\" skips this"
+  exit 1
+fi
+end=$(( $(date +%s) + MUSTER_WAIT_S ))
+asked=0
+running=
+failed=0
+while read -r host rest; do
+  host=${{host%%:*}}
+  if [ -z "$host" ] || [ "${{host%%.*}}" = "$MUSTER_LAUNCHER" ]; then continue; fi
+  reach "$host" &
+  running="$running $!"
+  asked=$((asked + 1))
+  if [ $((asked % {_AT_ONCE})) -eq 0 ]; then
+    for each in $running; do wait "$each" || failed=1; done
+    running=
+  fi
+done <{HOSTFILE}
+for each in $running; do wait "$each" || failed=1; done
+if [ "$failed" -ne 0 ]; then
+  echo "mpirun is not started: look at the pods of these hosts, and whether they run sshd;" \\
+    "annotation {annotation(MPI_WAIT)} says how many seconds to wait, 0 for not at all"
+  exit 1
+fi
+echo "all $asked hosts answer ssh"
+"""
+"""For any POSIX shell. Kubernetes replaces `$(NAME)` of known variables only, and leaves the rest as it is."""
+
+
+def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
+    """The init container of the launcher; None if there are no other hosts, or waiting is switched off."""
+    timeout_s = wait_s(info.settings)
+    others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
+    if launcher.role == "trainer":
+        others += launcher.count - 1
+    if not (timeout_s and others and launcher.target):
+        return None
+    return InitPlan(
+        name=WAIT_NAME,
+        like=launcher.target.name,
+        command=("sh", "-c", SCRIPT),
+        env={"MUSTER_WAIT_S": str(timeout_s), "MUSTER_LAUNCHER": launcher.endpoints[0].partition(".")[0]},
+        paths=(mount_path(info.settings), HOSTFILE.rpartition("/")[0]),
+        plugin=plugin,
+        reason=f"mpirun needs ssh to all pods of {info.workload}",
+    )

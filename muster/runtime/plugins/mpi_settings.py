@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.api.limits import PROCESSES, whole_number
-from muster.runtime.component import KeyKind
 from muster.runtime.info import Info, PodSet
+from muster.runtime.plan import KeyKind
 from muster.runtime.settings import (
     CLUSTER_DOMAIN,
     LAUNCHER_AS_NODE,

@@ -10,14 +10,13 @@ from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS
-from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan, PodSetPlan
-from muster.runtime.plugins.jobset_fields import claims, deciding, fails_at_once, service, unmapped, with_claims
+from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
+from muster.runtime.plugins.jobset import claims, deciding, fails_at_once, service, unmapped, with_claims
 from muster.runtime.plugins.pod_groups import together
 from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
-from muster.volcano.slots import pod_hosts
+from muster.volcano.tasks import pod_hosts
 from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 
@@ -37,7 +36,11 @@ class MusterJob:
         """Refuses fields that only a JobSet can carry out, and checks the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
-        return Findings([*_check_nodes(info), *_check_runtime(info)])
+        errors = [*_check_nodes(info)]
+        for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
+            message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
+            errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
+        return Findings(errors)
 
     def identify_pod_network(self, info: Info) -> None:
         """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
@@ -72,13 +75,6 @@ class MusterJob:
     def watched(self) -> Iterable[str]:
         """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
         return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
-
-
-def _check_runtime(info: Info) -> Iterable[FieldError]:
-    """Refuses a runtime with fields that no Job can carry out: it was stored before Muster, or a plugin changed it."""
-    for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
-        message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
-        yield FieldError("spec.runtimeRef", message, info.runtime_name)
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:

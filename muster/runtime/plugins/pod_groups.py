@@ -9,11 +9,10 @@ from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.vector import PODS, Vector, add, scale, to_quantities
-from muster.runtime.component import Component, owned
 from muster.runtime.info import Info, PodSet
-from muster.runtime.plan import Gang, Plan
+from muster.runtime.plan import Component, Gang, Plan, owned
 from muster.runtime.settings import ELASTIC
-from muster.workloads.worlds import needed
+from muster.workloads.table import needed
 
 JOBSET = "JobSet"
 

@@ -7,9 +7,8 @@ TrainJob's status and nothing else. Only the controller has this plugin, and onl
 from collections.abc import Callable, Iterable
 
 from muster.api.kubeflow.trainer import GROUP, VERSION
-from muster.runtime.component import Component, owned
 from muster.runtime.info import Info
-from muster.runtime.plan import Mount, Plan, Volume
+from muster.runtime.plan import Component, Mount, Plan, Volume, owned
 
 VOLUME = "kubeflow-trainer-token"
 FOLDER = "/var/run/secrets/kubeflow/trainer"

@@ -53,10 +53,9 @@ def _framework(info: Info) -> Iterator[FieldError]:
         message = "must not refer to a runtime with mlPolicy flux, which Muster does not run"
         yield FieldError(_PATH, message, info.runtime_name)
     policy = info.runtime.spec.ml_policy if info.runtime else None
-    trainer = info.train_job.spec.trainer if info.train_job else None
-    if policy is None and trainer and trainer.resources_per_node and not info.trainers:
+    if policy is None and info.trainer and info.trainer.resources_per_node and not info.trainers:
         message = "must be left out: the runtime has no step trainer that it could be for"
-        yield FieldError("spec.trainer.resourcesPerNode", message, trainer.resources_per_node)
+        yield FieldError("spec.trainer.resourcesPerNode", message, info.trainer.resources_per_node)
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:

@@ -31,8 +31,7 @@ class Tuning(NamedTuple):
 
 def is_torchtune(info: Info) -> bool:
     """True if the user runs TorchTune."""
-    trainer = info.train_job.spec.trainer if info.train_job else None
-    return bool(trainer and tuple(trainer.command) == ENTRYPOINT)
+    return bool(info.trainer and tuple(info.trainer.command) == ENTRYPOINT)
 
 
 def model_of(runtime: str) -> str:
@@ -87,21 +86,12 @@ def _model_errors(info: Info, tuning: Tuning) -> list[FieldError]:
     suffix = recipe_of(tuning)[1]
     if "_qlora" in suffix and model == QWEN:
         errors.append(FieldError(name, f"QLoRA is not supported for {model} model", info.runtime_name))
-    if suffix == "_qlora" and model in {LLAMA_1B, LLAMA_3B}:
-        errors += _one_device(info, model)
+    if suffix == "_qlora" and model in {LLAMA_1B, LLAMA_3B} and info.trainer:
+        message = f"must be auto or 1 for {model} model when using QLoRA"
+        errors.append(FieldError("spec.trainer.numProcPerNode", message, info.trainer.num_proc_per_node))
+        message = f"must have gpu resource with value 1 for {model} model when using QLoRA"
+        errors.append(FieldError("spec.trainer.resourcesPerNode", message, info.trainer.resources_per_node))
     return errors
-
-
-def _one_device(info: Info, model: str) -> list[FieldError]:
-    trainer = info.train_job.spec.trainer if info.train_job else None
-    given = trainer.num_proc_per_node if trainer else None
-    resources = trainer.resources_per_node if trainer else None
-    first = f"must be auto or 1 for {model} model when using QLoRA"
-    second = f"must have gpu resource with value 1 for {model} model when using QLoRA"
-    return [
-        FieldError("spec.trainer.numProcPerNode", first, given),
-        FieldError("spec.trainer.resourcesPerNode", second, resources),
-    ]
 
 
 def _argument_errors(arguments: Sequence[str]) -> list[FieldError]:
@@ -132,8 +122,7 @@ def _tuning(info: Info, pod_set: PodSet) -> Tuning:
 
 
 def _arguments(info: Info) -> list[str]:
-    trainer = info.train_job.spec.trainer if info.train_job else None
-    return list(trainer.args) if trainer else []
+    return list(info.trainer.args) if info.trainer else []
 
 
 def _overrides(info: Info, pod_set: PodSet) -> list[str]:

@@ -1,8 +1,8 @@
-"""Job plugins: the additions of a Volcano Job's `spec.plugins` to its pods, and their objects, one module per plugin.
+"""Job plugins: the additions of a Volcano Job's `spec.plugins` to its pods, and their objects.
 
-`base.Plugin` is the base class, `flags` reads the arguments, and `registry` lists the plugins in the order in which
-they run, whatever the order in the Job: a new one is a module here and a line there. Those of other packages come
-through `third_party`. A plugin is pure: it finds mistakes of a Job, adds to its pods and describes its objects; the
-webhook refuses, the extender plans and the controller creates by that. Plugins must not call an API server, read a
-clock or draw random numbers. Start with `env`, the smallest, then `pytorch`.
+`base.Plugin` is the base class and reads the arguments; `registry` lists the plugins in the order in which they run,
+whatever the order in the Job, and brings those of other packages. A plugin is pure: it finds mistakes of a Job, adds to
+its pods and describes its objects; the webhook refuses, the extender plans and the controller creates by that. Plugins
+must not call an API server, read a clock or draw random numbers. Start with `ranks.Env`, the smallest, then
+`frameworks`.
 """

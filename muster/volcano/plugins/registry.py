@@ -6,24 +6,103 @@ A package names its plugin in its metadata, and Muster finds it when both are in
     scratch = "my_package:Scratch"
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
 
 from muster.api.fields import FieldError
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.plugins import flags
-from muster.volcano.plugins.base import Plugin, PluginError
-from muster.volcano.plugins.env import Env
-from muster.volcano.plugins.hcclrank import HCCLRank
-from muster.volcano.plugins.mpi import MPI
-from muster.volcano.plugins.pytorch import PyTorch
-from muster.volcano.plugins.ray import Ray
+from muster.volcano.manifests import Manifest
+from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError, flag_warnings
+from muster.volcano.plugins.frameworks import MPI, PyTorch, Ray, TensorFlow
+from muster.volcano.plugins.ranks import Env, HCCLRank
 from muster.volcano.plugins.ssh import SSH
 from muster.volcano.plugins.svc import Svc
-from muster.volcano.plugins.tensorflow import TensorFlow
-from muster.volcano.plugins.third_party import ThirdParty
+from muster.volcano.tasks import PodSlot
+
+T = TypeVar("T")
+
+
+class ThirdParty:
+    """The plugin of an entry point; it is imported when a Job first asks for it."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self._entry = entry
+
+    @property
+    def flags(self) -> Flags:
+        """Its flags; none if it has none, or cannot be imported."""
+        found = self._said("flags")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def requires(self) -> Sequence[str]:
+        """The plugins that it needs; none if it names none, or cannot be imported."""
+        found = self._said("requires")
+        return [str(name) for name in found] if isinstance(found, tuple | list) else ()
+
+    def __call__(self, arguments: Sequence[str], /) -> Plugin:
+        """The plugin; PluginError if it cannot be loaded."""
+        return Guarded(self._entry, arguments)
+
+    def _said(self, attribute: str) -> Any:
+        try:
+            return getattr(self._entry.load(), attribute, None)
+        except Exception:  # noqa: BLE001 - any: it is raised again, and reported, when the plugin is made
+            return None
+
+
+class Guarded(Plugin):
+    """A plugin of another package: all its exceptions become PluginErrors."""
+
+    def __init__(self, entry: EntryPoint, arguments: Sequence[str]) -> None:
+        super().__init__(arguments)
+        self._name = entry.name
+        self._plugin = self._do(f"{entry.value} cannot be loaded", lambda: entry.load()(arguments))
+        self.env_in_init_containers = getattr(self._plugin, "env_in_init_containers", True) is True
+
+    def check(self, job: Job) -> Sequence[FieldError]:
+        """See `Plugin.check`; an exception refuses the Job, since it would not be reported elsewhere."""
+        try:
+            return self._do("check failed", lambda: list(self._method("check")(job)))
+        except PluginError as error:
+            return [FieldError(f"spec.plugins[{self._name}]", str(error), job.spec.plugins[self._name])]
+
+    def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
+        """See `Plugin.ports`."""
+        return self._do(
+            "ports failed", lambda: {str(name): int(port) for name, port in self._method("ports")(job, task).items()}
+        )
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """See `Plugin.env`."""
+        return self._do(
+            "env failed",
+            lambda: [{**variable, "name": str(variable["name"])} for variable in self._method("env")(job, slot)],
+        )
+
+    def objects(self, job: Job) -> Sequence[Owned]:
+        """See `Plugin.objects`."""
+        return self._do("objects failed", lambda: list(self._method("objects")(job)))
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """See `Plugin.shape`."""
+        self._do("shape failed", lambda: self._method("shape")(job, slot, manifest))
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(self._plugin, name, None) or getattr(super(), name)
+        return method
+
+    def _do(self, what: str, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(f"spec.plugins[{self._name}]: {what}: {type(error).__name__}: {error}") from error
+
 
 ENTRY_POINTS = "muster.controller.plugins"
 """Group of the entry points by which other packages add plugins."""
@@ -72,7 +151,7 @@ def warnings(wanted: Mapping[str, Sequence[str]]) -> list[str]:
         sentence
         for name, factory in known().items()
         if name in wanted and (name in BUILT_IN or factory.flags)
-        for sentence in flags.warnings(name, wanted[name] or (), factory.flags)
+        for sentence in flag_warnings(name, wanted[name] or (), factory.flags)
     ]
 
 

@@ -12,9 +12,8 @@ from muster.api.kubernetes.core import SECRETS
 from muster.api.kubernetes.endpoints import Run
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume
-from muster.volcano.plugins.base import KeyMaker, Owned, Plugin, PluginError
-from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot, task_hosts
+from muster.volcano.plugins.base import Flags, KeyMaker, Owned, Plugin, PluginError
+from muster.volcano.tasks import PodSlot, task_hosts
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
 """The files, for every kind of keys: ssh looks for these names, and so do users' programs."""

@@ -1,11 +1,8 @@
 """Plugin `svc`: host names for the pods of a Job, and lists of them.
 
 A headless Service named as the Job gives each pod the name `<pod>.<job>`; a ConfigMap lists the names per task,
-mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out.
-
-A list of hosts that is too long for an environment variable (some 1,100 pods) is in the files only: a container could
-not be started with it. A ConfigMap holds 1 MiB; if both forms of the lists do not fit, the form for environments of
-such a task is left out.
+mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out. A list that is too
+long for a variable (some 1,100 pods) is in the files only, as is one that would not fit into the ConfigMap twice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,10 +14,8 @@ from muster.api.kubernetes.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
 from muster.api.kubernetes.endpoints import Run
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_volume, fits_env
-from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service
-from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot, task_hosts
-from muster.volcano.tasks import total_replicas
+from muster.volcano.plugins.base import Flags, Owned, Plugin, unfit_for_a_service
+from muster.volcano.tasks import PodSlot, task_hosts, total_replicas
 
 MOUNT_PATH = "/etc/volcano"
 CONFIG_MAP_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from certs.certificate import Pair, UnreadableError, read_bundle
 from certs.content import Content, annotations_of, data_of, read
 from certs.problems import problems
 from muster.api import names
-from muster.api.kubernetes.certificates import CertificateSecret
+from muster.api.kubernetes.extensions import CertificateSecret
 
 OURS = {names.MANAGED_BY: names.MANAGER}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certs.ssh import complete, key_pair, pair_of, secret_data
-from muster.runtime.component import Component, KeyKind
+from muster.runtime.plan import Component, KeyKind
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "s"}, "type": "kubernetes.io/ssh-auth", "immutable": True}
 

@@ -22,10 +22,8 @@ from controller.job.rules.policies import match
 from controller.job.rules.sync import dependencies_ready
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.volcano.batch import FINISHED, JOBS, Job
-from muster.api.volcano.bus import COMMANDS
-from muster.volcano.slots import slots
-from muster.volcano.tasks import max_retry
+from muster.api.volcano.batch import COMMANDS, FINISHED, JOBS, Job
+from muster.volcano.tasks import max_retry, slots
 
 RUNS = int(os.environ.get("MUSTER_RUNS", "400"))
 STORM_RUNS = 10_000

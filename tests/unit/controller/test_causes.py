@@ -8,8 +8,7 @@ from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, t
 
 from controller.job import provision
 from muster.api.kubernetes.core import PODS, SERVICES
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden
 from muster.volcano.plugins.base import Plugin, PluginError

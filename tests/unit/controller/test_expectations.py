@@ -6,7 +6,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.owner import JobRef
+from muster.volcano.tasks import JobRef
 
 OWNER = OwnerReference(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="j", uid="u", controller=True)
 JOB = JobRef("n/j", "u")

@@ -5,8 +5,7 @@ from typing import Any, cast
 from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.noted import text_of
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, note_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
 from muster.kube.store import Store
@@ -33,7 +32,7 @@ def groups(api: Api) -> Groups:
 
 def group(phase: str = "", uid: str = "u") -> PodGroup:
     """One with UID `u`, and a placement noted for that of another UID, if so."""
-    note = {"muster.dev/placement": text_of({"podGroupUID": uid, "epoch": 3}, {"phase": phase})} if phase else {}
+    note = {"muster.dev/placement": note_of({"podGroupUID": uid, "epoch": 3}, {"phase": phase})} if phase else {}
     return PodGroup(metadata=ObjectMeta(name="g", namespace="n", uid="u", annotations=note))
 
 

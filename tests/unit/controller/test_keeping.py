@@ -4,7 +4,7 @@ import msgspec
 
 from controller.keeping import kept
 from muster.api.kubernetes.core import Pod
-from muster.resources.usage import pod_usage
+from muster.resources.pods import pod_usage
 
 OWNER = {
     "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True,

@@ -10,7 +10,7 @@ from simulated_faults import Faults
 from controller.queues.rules.state import Wanted, asked, at_rest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueSpec, QueueStatus
 
 OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from http import HTTPStatus
 import pytest
 
 from controller.trainjob.rules.reports import RefusedError, Target, admit, answer, read, target_of, token_of
-from muster.api.kubernetes.authentication import TokenReviewStatus, TokenUser
+from muster.api.kubernetes.reviews import TokenReviewStatus, TokenUser
 
 TARGET = Target("team", "train")
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"

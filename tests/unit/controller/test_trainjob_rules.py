@@ -31,7 +31,7 @@ from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Condition, ObjectMeta
 from muster.api.volcano.batch import JOBS, Job
-from muster.runtime.component import Compiled
+from muster.runtime.plan import Compiled
 from muster.runtime.train_job import compile_train_job
 
 JSON = dict[str, Any]

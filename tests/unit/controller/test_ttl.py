@@ -4,8 +4,7 @@ import pytest
 
 from controller.job.rules.timers import expires_s
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus
-from muster.api.volcano.compat import compat
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, compat
 
 ENDED = "1970-01-01T00:01:00Z"
 

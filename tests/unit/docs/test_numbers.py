@@ -32,7 +32,7 @@ from extender.planner.scaleup import evictions as safe_to_evict
 from extender.planner.victims.domains import DOMAINS
 from extender.settings import ExtenderSettings
 from muster.api.kubernetes.devices import MOST_PODS
-from muster.process import bounds, serve, wsgi
+from muster.process import bounds, prefork, serve
 from muster.runtime.plugins.simple import TF_PORT
 from muster.runtime.plugins.torch_settings import PORT
 from muster.volcano.manifests import MAX_VARIABLE_BYTES
@@ -138,8 +138,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"older than {DURATIONS[bounds.AGE_S]} ends with its next answer. Beyond {bounds.CONNECTIONS:,} connections",
         f"takes one of its {COUNTS[THREADS]} threads",
         (
-            f"Bodies have at most {REVIEW_BYTES // MIB} MiB, and of those above {wsgi.LARGE_BYTES >> 10} KiB it reads "
-            f"{wsgi.LARGE_AT_ONCE} at once"
+            f"Bodies have at most {REVIEW_BYTES // MIB} MiB, "
+            f"and of those above {prefork.LARGE_BYTES >> 10} KiB it reads {prefork.LARGE_AT_ONCE} at once"
         ),
         f"Bodies have at most {MAX_BODY_BYTES // MIB} MiB.",
         (

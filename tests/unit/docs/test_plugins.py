@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.volcano.compat import KNOWN
+from muster.api.volcano.batch import QUIRKS
 from muster.runtime import framework
 from muster.runtime.settings import KEYS
 from muster.volcano.plugins.base import Plugin
@@ -26,7 +26,7 @@ def test_every_compat_setting_is_described() -> None:
     """And no other."""
     page = (DOCS / "volcano-differences.md").read_text(encoding="utf-8")
     table = page.partition("| `muster.dev/compat` | effect |")[2].partition("\n\n")[0]
-    assert {line.split("`")[1] for line in table.splitlines() if "`" in line} == set(KNOWN)
+    assert {line.split("`")[1] for line in table.splitlines() if "`" in line} == set(QUIRKS)
 
 
 def first_cells(page: str, head: str) -> list[str]:

@@ -10,8 +10,7 @@ from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
-from muster.api.muster.noted import text_of
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, note_of
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 
@@ -105,7 +104,7 @@ def test_what_is_noted_in_a_podgroup_counts_too() -> None:
 
 def noted_in(group: PodGroup, phase: str) -> PodGroup:
     """The same with a placement."""
-    note = text_of({"podGroupUID": group.metadata.uid}, {"phase": phase})
+    note = note_of({"podGroupUID": group.metadata.uid}, {"phase": phase})
     return replace(group, metadata=replace(group.metadata, annotations={"muster.dev/placement": note}))
 
 

@@ -19,8 +19,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.muster.noted import is_noted, noted
-from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placement import PLACEMENTS, Placement, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
 

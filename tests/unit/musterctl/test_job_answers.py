@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 from loopback_server import serving
 
-from muster.kube.transport import warnings_of
+from muster.kube.errors import warnings_of
 from musterctl.app import main
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

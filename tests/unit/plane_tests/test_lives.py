@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from lives import Seen, Story, told
 
-from muster.api.kubernetes.core import Pod, PodCondition, PodSpec, PodStatus
-from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.kubernetes.core import Pod, PodSpec, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement, Victim
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 
@@ -34,7 +34,7 @@ class Log:
     def pod(self, uid: str, rank: int, node: str = "", phase: str = "Running", *, evicted: bool = False) -> None:
         """A member of `a`."""
         notes = {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": "w", "volcano.sh/task-index": str(rank)}
-        conditions = [PodCondition(type="DisruptionTarget", status="True")] if evicted else []
+        conditions = [ReportedCondition(type="DisruptionTarget", status="True")] if evicted else []
         meta = ObjectMeta(name=f"a-w-{rank}", uid=uid, annotations=notes)
         status = PodStatus(phase=phase, conditions=conditions)
         self._add(Pod(metadata=meta, spec=PodSpec(node_name=node), status=status))

@@ -8,7 +8,7 @@ from webhook_world import JSON, request
 
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.authorization import ResourceAttributes, SubjectAccessReview
+from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview
 from muster.kube.errors import Unreachable
 from webhook import review
 from webhook.apiserver import ServerRights

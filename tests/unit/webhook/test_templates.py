@@ -9,7 +9,7 @@ from webhook_world import JSON, QueueWorld, request
 
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.authorization import ResourceAttributes
+from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry

@@ -25,8 +25,8 @@ from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
 from extender.planner.state.state import State
-from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
@@ -185,10 +185,10 @@ class World:
             spec["schedulingGates"] = [{"name": gate} for gate in gates]
         if node:
             spec["nodeName"] = node
-        conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
+        conditions = [ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
         if bound is not None:
             at = format_time(bound)
-            conditions.append(PodCondition(type="PodScheduled", status="True", last_transition_time=at))
+            conditions.append(ReportedCondition(type="PodScheduled", status="True", last_transition_time=at))
         name = f"{gang.partition('/')[2]}-{task}-{index}"
         pod = msgspec.convert(
             {

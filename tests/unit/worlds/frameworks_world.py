@@ -14,7 +14,7 @@ from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.runtime import registry
-from muster.runtime.component import Compiled
+from muster.runtime.plan import Compiled
 from muster.runtime.train_job import Target, compile_train_job
 from webhook.mutate.podreview import PodReview
 from webhook.mutate.shape import shape

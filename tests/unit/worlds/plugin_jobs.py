@@ -7,7 +7,7 @@ from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.volcano.plugins.base import Owned
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
-from muster.volcano.slots import slot
+from muster.volcano.tasks import slot
 
 
 def job(tasks: dict[str, int], **plugins: list[str]) -> Job:

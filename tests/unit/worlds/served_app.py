@@ -19,12 +19,12 @@ PROGRAM = """
 import json, os, sys, threading, time
 from pathlib import Path
 import flask, prometheus_client
-from muster.process import bounds, logs, prefork, serve, wsgi
+from muster.process import bounds, logs, prefork, serve
 from muster.process.tls import Files
 
 logs.configure("test")
 for name, value in json.loads(sys.argv[4]).items():
-    [module] = [each for each in (bounds, serve, wsgi) if hasattr(each, name)]
+    [module] = [each for each in (bounds, serve, prefork) if hasattr(each, name)]
     setattr(module, name, value)
 app = flask.Flask("test")
 app.config["MAX_CONTENT_LENGTH"] = 16 * 1024 * 1024

@@ -5,8 +5,7 @@ from typing import Any
 from simulated_cluster import Cluster
 
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 
 
 def task(name: str, replicas: int, **more: Any) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 from simulated_api import Api
 
-from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
 
 ACTIONS = ("AbortJob", "TerminateJob", "CompleteJob", "RestartJob")

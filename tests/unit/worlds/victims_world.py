@@ -13,7 +13,7 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import PodStatus, PriorityClass
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, format_time
-from muster.api.kubernetes.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from muster.api.kubernetes.quota import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 
 

@@ -8,10 +8,9 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.authorization import ResourceAttributes
 from muster.api.kubernetes.core import PODS
-from muster.api.volcano.batch import Job
-from muster.api.volcano.compat import KNOWN, compat
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.volcano.batch import QUIRKS, Job, compat
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
@@ -91,11 +90,11 @@ def check(job: Job) -> list[FieldError]:
 
 def warn(job: Job) -> list[str]:
     """Return warnings of what is allowed, but has another effect than it seems to have."""
-    unknown = sorted(compat(job.metadata) - set(KNOWN))
+    unknown = sorted(compat(job.metadata) - set(QUIRKS))
     result = list(plugins.warnings(job.spec.plugins))
     if unknown:
         path = f"metadata.annotations[{names.COMPAT}]"
-        result.append(f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(KNOWN)}")
+        result.append(f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(QUIRKS)}")
     result += unknown_keys({"labels": job.metadata.labels, "annotations": job.metadata.annotations})
     for index, task in enumerate(job.spec.tasks):
         result += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")

@@ -10,9 +10,8 @@ from itertools import chain
 from muster.api.fields import FieldError
 from muster.api.limits import PODS, POLICIES, RETRIES, SECONDS, TASKS, VOLUMES
 from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, VolumeSpec
-from muster.resources.duration import parse_duration_s
-from muster.volcano.slots import pod_name
-from muster.volcano.tasks import total_replicas
+from muster.resources.runtime import parse_duration_s
+from muster.volcano.tasks import pod_name, total_replicas
 from webhook.objects.names import MAX_LABEL, is_label, is_subdomain
 
 EVENTS = (

@@ -9,12 +9,11 @@ from extender.explain.whatif import WhatIf
 from extender.planner.framework.decisions import RequestNodes, Unschedulable
 from muster.api.kubernetes.autoscaling import (
     PROVISIONING_REQUESTS,
-    ProvisioningCondition,
     ProvisioningRequest,
     ProvisioningRequestSpec,
     ProvisioningRequestStatus,
 )
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
 
 GPU = {"nvidia.com/gpu": 8}
 
@@ -46,7 +45,7 @@ def test_an_autoscalers_refusal_is_told() -> None:
     owner = OwnerReference(api_version="v1", kind="PodGroup", name="a", uid=uid)
     at = format_time(world.now - 10)
     meta = ObjectMeta(name=asked.name, namespace="ns", uid="r", creation_timestamp=at, owner_references=[owner])
-    failed = ProvisioningCondition(
+    failed = ReportedCondition(
         type="Failed", status="True", reason="NoQuota", message="no quota left", last_transition_time=at
     )
     request = ProvisioningRequest(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from muster.crds.files import reference
 from muster.crds.openapi import committed_core
-from muster.crds.pages import reference
 from musterctl.generate import API_PAGE, CRDS, ROOT, differences, generated_files, main
 
 

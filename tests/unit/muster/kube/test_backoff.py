@@ -1,6 +1,6 @@
 """Delays grow to a limit, vary, and start over."""
 
-from muster.kube.backoff import Backoff
+from muster.kube.errors import Backoff
 
 
 def test_doubles_to_the_limit_and_starts_over() -> None:

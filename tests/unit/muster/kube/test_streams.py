@@ -124,7 +124,7 @@ def test_silence_is_an_end() -> None:
     """Whoever says nothing for so long is not there any more; what came before is told."""
 
     async def story(client: LoopClient) -> None:
-        answer = await client._transport.stream("/", resource="pods", query={}, timeout_s=LONGEST_S, silence_s=0.05)
+        answer = await client._transport.stream("/", resource="pods", query={}, silence_s=0.05)
         versions, error = await seen(Watch(answer, PODS))
         assert versions == ["1"]
         assert isinstance(error, Unreachable)

@@ -16,7 +16,7 @@ from scripted_server import head_and_body, scripted_server
 
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube import codec, split
+from muster.kube import codec
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
@@ -168,7 +168,7 @@ def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch:
     """What is remembered of them has a bound."""
     monkeypatch.setattr(codec, "_MOST_TOLD", 10)
     for number in range(100):
-        codec.leave_out(CONFIG_MAPS, split.Identity("ns", "n", f"of many {number}"), "odd")
+        codec.leave_out(CONFIG_MAPS, codec.Identity("ns", "n", f"of many {number}"), "odd")
         assert len(codec._told) <= 10
 
 
@@ -320,18 +320,18 @@ def test_json_is_cut_where_a_parser_would(content: dict[str, Any], *, spaces: bo
     """Whatever stands in it; the values that are strings, objects or arrays come as they are."""
     text = msgspec.json.encode(content)
     text = msgspec.json.format(text) if spaces else text
-    found = [(msgspec.json.decode(b'"' + key + b'"'), msgspec.json.decode(value)) for key, value in split.parts(text)]
+    found = [(msgspec.json.decode(b'"' + key + b'"'), msgspec.json.decode(value)) for key, value in codec.parts(text)]
     assert found == [(key, value) for key, value in content.items() if isinstance(value, str | list | dict)]
 
 
 @given(st.lists(VALUES.filter(lambda value: isinstance(value, str | list | dict))))
 def test_an_array_is_cut_into_its_values(content: list[Any]) -> None:
     """As an object is."""
-    assert [msgspec.json.decode(value) for _, value in split.parts(msgspec.json.encode(content))] == content
+    assert [msgspec.json.decode(value) for _, value in codec.parts(msgspec.json.encode(content))] == content
 
 
 @given(st.binary(max_size=300))
 def test_anything_else_is_cut_into_something(text: bytes) -> None:
     """Without an error; what cannot be decoded then is left out."""
-    list(split.parts(text))
-    split.identity(text)
+    list(codec.parts(text))
+    codec.identity(text)

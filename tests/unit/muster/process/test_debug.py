@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from muster.process.debug import PAGES, Debug, stacks, waits
-from muster.process.health import Health, StatusServer
+from muster.process.health import PAGES, Debug, Health, StatusServer, stacks, waits
 
 OTHER = "127.0.0.2"
 """Loopback, too; the tests below have the server take it for an address of a network."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.resources.duration import parse_duration_ns, parse_duration_s
+from muster.resources.runtime import parse_duration_ns, parse_duration_s
 
 
 @pytest.mark.parametrize(

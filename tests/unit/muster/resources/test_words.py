@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.resources.words import amount_words, vector_words
+from muster.resources.vector import amount_words, vector_words
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import pytest
 
 from muster.api.fields import FieldError, Findings
 from muster.runtime import registry
-from muster.runtime.component import Component
 from muster.runtime.framework import Framework
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Component, Plan
 from muster.runtime.plugins.torch import Torch
 from muster.workloads.adapter import Owner
 

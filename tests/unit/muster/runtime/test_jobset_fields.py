@@ -8,7 +8,7 @@ import pytest
 from frameworks_world import compiled, component, pods_of, replicated_job, runtime, train_job
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
-from muster.runtime.component import Compiled
+from muster.runtime.plan import Compiled
 from webhook.validate.trainingruntime import check
 
 JSON = dict[str, Any]

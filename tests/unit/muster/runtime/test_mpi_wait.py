@@ -20,8 +20,8 @@ from frameworks_world import (
     train_job,
 )
 
+from muster.runtime.plugins.mpi_objects import SCRIPT, WAIT_NAME
 from muster.runtime.plugins.mpi_settings import HOSTFILE
-from muster.runtime.plugins.mpi_wait import NAME, SCRIPT
 
 JSON = dict[str, Any]
 RANK_KEYS = (
@@ -62,7 +62,7 @@ def test_only_the_first_pod_waits(owner: str) -> None:
     as_rank_0(group.pod)
     result = shaped(group)
     assert not result.errors
-    assert inits(result.pod) == [NAME]
+    assert inits(result.pod) == [WAIT_NAME]
     group.pod = result.pod
     assert shaped(group).pod == result.pod  # asked again, it changes nothing
 
@@ -78,7 +78,7 @@ def test_made_like_the_launcher() -> None:
     group.pod["spec"]["initContainers"] = [{"name": "first", "image": "i"}]
     result = shaped(group)
     first, wait = result.pod["spec"]["initContainers"]
-    assert (first["name"], wait["name"]) == ("first", NAME)
+    assert (first["name"], wait["name"]) == ("first", WAIT_NAME)
     assert (wait["image"], wait["imagePullPolicy"], wait["securityContext"]) == ("image", "Always", {"runAsUser": 1000})
     assert wait["resources"] == {"limits": {"cpu": "4"}, "requests": {"memory": "1Gi"}}
     hostfile = {"name": "mpi-hostfile", "mountPath": "/etc/mpi", "readOnly": True}
@@ -95,7 +95,7 @@ def test_the_launcher_of_a_train_job(target: Any, nodes: int, *, computes: bool,
     """It waits for the nodes, which do not; alone it waits for nobody."""
     result = compiled(train_job(trainer={"numNodes": nodes}), mpi_runtime(runLauncherAsNode=computes), target)
     spec = pods_of(result, "launcher")["spec"]
-    assert inits({"spec": spec}) == ([NAME] if waits else [])
+    assert inits({"spec": spec}) == ([WAIT_NAME] if waits else [])
     if waits:
         [wait] = spec["initContainers"]
         assert {mount["mountPath"] for mount in wait["volumeMounts"]} == {"/root/.ssh", "/etc/mpi"}

@@ -5,7 +5,7 @@ import pytest
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
-from muster.volcano.owner import job_of, job_of_pod, owner_of, reference
+from muster.volcano.tasks import job_of, job_of_pod, owner_of, reference
 
 
 def test_owner() -> None:

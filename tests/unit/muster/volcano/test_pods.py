@@ -7,11 +7,10 @@ import pytest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 from muster.api.volcano.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
-from muster.volcano.claims import claims, mount
-from muster.volcano.manifests import Manifest
+from muster.volcano.manifests import Manifest, claims, mount
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.pods import complete_pod, pinned_or_gated, pod, usable
-from muster.volcano.slots import PodSlot
+from muster.volcano.tasks import PodSlot
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "hello"}},

@@ -11,8 +11,7 @@ from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.workloads.kind import GangRules
-from muster.workloads.table import gang_rules
-from muster.workloads.worlds import min_member
+from muster.workloads.table import gang_rules, min_member
 
 SHAPED = {"labels": {"muster.dev/framework": "torch"}}
 

@@ -12,8 +12,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import gang_of, slot_of
-from muster.workloads.table import source_of
-from muster.workloads.worlds import group_name, min_member, world_of
+from muster.workloads.table import group_name, min_member, source_of, world_of
 from webhook.mutate.pod import mutate
 
 JSON = dict[str, Any]

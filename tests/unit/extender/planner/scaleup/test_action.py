@@ -18,13 +18,8 @@ from extender.planner.framework.snapshot import take
 from extender.planner.reasons.scaleup import KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.voices import SETTLE_S
-from muster.api.kubernetes.autoscaling import (
-    ProvisioningCondition,
-    ProvisioningRequest,
-    ProvisioningRequestSpec,
-    ProvisioningRequestStatus,
-)
-from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
+from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT
 from muster.api.volcano.scheduling import Queue, QueueSpec
 
@@ -86,7 +81,7 @@ class Cluster:
             spec=ProvisioningRequestSpec(provisioning_class_name=wanted.provisioning_class),
             status=ProvisioningRequestStatus(
                 conditions=[
-                    ProvisioningCondition(type=kind, status=status, last_transition_time=now)
+                    ReportedCondition(type=kind, status=status, last_transition_time=now)
                     for kind, status in conditions.items()
                 ]
             ),

@@ -3,13 +3,8 @@
 import pytest
 
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
-from muster.api.kubernetes.autoscaling import (
-    ProvisioningCondition,
-    ProvisioningRequest,
-    ProvisioningRequestSpec,
-    ProvisioningRequestStatus,
-)
-from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
+from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import SCALE_UP_ATTEMPT
 
 NOW = 1_800_000_000.0
@@ -19,7 +14,7 @@ TIMEOUT_S = 100.0
 def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> ProvisioningRequest:
     """One of this age, whose conditions have changed a second ago."""
     said = [
-        ProvisioningCondition(
+        ReportedCondition(
             type=kind, status=status, reason="Why", message="so", last_transition_time=format_time(NOW - 1)
         )
         for kind, status in conditions.items()

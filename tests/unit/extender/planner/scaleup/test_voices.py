@@ -5,7 +5,8 @@ from extender_world import NOW, World
 from extender.planner.framework.decisions import Say
 from extender.planner.scaleup.voices import ASKS_AT_ONCE, SENTENCE_EVERY_S, SENTENCES_AT_ONCE, SETTLE_S, Speech, Voices
 from extender.planner.state.gangs import GangView
-from muster.api.kubernetes.core import PodCondition, PodStatus
+from muster.api.kubernetes.core import PodStatus
+from muster.api.kubernetes.meta import ReportedCondition
 
 GPU = {"nvidia.com/gpu": 8}
 
@@ -44,7 +45,7 @@ class Talk:
         message = f"Muster: {say.message}" if say.message else "gated"
         pod.status = PodStatus(
             phase="Pending",
-            conditions=[PodCondition(type="PodScheduled", status="False", reason=reason, message=message)],
+            conditions=[ReportedCondition(type="PodScheduled", status="False", reason=reason, message=message)],
         )
         self.world.state.on_pod(None, pod)
 

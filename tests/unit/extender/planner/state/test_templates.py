@@ -12,7 +12,7 @@ from extender.planner.state.podshape import host_ports
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import PodSpec
 from muster.api.volcano.batch import VolumeSpec
-from muster.volcano.claims import claim_names
+from muster.volcano.manifests import claim_names
 
 
 @pytest.mark.parametrize("on_the_node", [False, True])

@@ -7,12 +7,11 @@ import pytest
 from muster.api.kubernetes.endpoints import Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
-from muster.volcano.plugins.base import PluginError
-from muster.volcano.plugins.flags import parse
+from muster.volcano.plugins.base import PluginError, parse
 from muster.volcano.plugins.registry import check, plugins_for
 from muster.volcano.plugins.svc import hosts_data
 from muster.volcano.pods import complete_pod
-from muster.volcano.slots import slot
+from muster.volcano.tasks import slot
 
 
 def job(**plugins: list[str]) -> Job:

@@ -20,7 +20,7 @@ from muster.api.volcano.batch import Job
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.registry import check, plugins_for, ports, required, warnings
 from muster.volcano.pods import complete_pod
-from muster.volcano.slots import slot
+from muster.volcano.tasks import slot
 
 job = msgspec.json.decode(sys.argv[1], type=Job)
 task = job.spec.tasks[0]

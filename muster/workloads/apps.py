@@ -1,16 +1,17 @@
-"""StatefulSets, whose pods have ordinals."""
+"""StatefulSets, whose pods have ordinals; and kinds whose pods have no ranks, such as Deployments and DaemonSets."""
 
 from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
+from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, StatefulSet
+from muster.api.kubernetes.core import REPLICATION_CONTROLLERS
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import GangRules, Ranks, WorkloadKind
-from muster.workloads.sample import JSON, SamplePod, mapping, name_of, pod_of
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 
 class StatefulSetAdapter(Adapter):
@@ -81,4 +82,29 @@ STATEFUL_SET = WorkloadKind(
     ranks=Ranks(lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, called="a StatefulSet"),
     gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
     samples=_samples,
+)
+
+
+def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
+    """A pod of the ReplicaSet that its controller makes."""
+    replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
+    template = mapping(replica_set["spec"].get("template"))
+    about = f"a pod of Deployment {name_of(deployment)}"
+    yield SamplePod(pod_of(replica_set, template, f"{name_of(replica_set)}-1", {}, {}), about, replica_set)
+
+
+DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, samples=_of_deployment)
+REPLICA_SET = WorkloadKind(
+    REPLICA_SETS,
+    no_ranks="pods of a ReplicaSet (or Deployment) have no index, so none of them has a rank",
+    gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
+)
+DAEMON_SET = WorkloadKind(
+    DAEMON_SETS,
+    one_node_each=True,
+    no_ranks="pods of a DaemonSet have no index, so none of them has a rank",
+    gang=GangRules(),
+)
+REPLICATION_CONTROLLER = WorkloadKind(
+    REPLICATION_CONTROLLERS, no_ranks="pods of a ReplicationController have no index, so none of them has a rank"
 )

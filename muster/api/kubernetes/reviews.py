@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: SubjectAccessReview, which asks for a right of a user."""
+"""TokenReview (authentication.k8s.io/v1) and SubjectAccessReview (authorization.k8s.io/v1), which are not stored."""
 
 from msgspec import field
 
@@ -42,3 +42,37 @@ class SubjectAccessReview(Wire):
 SUBJECT_ACCESS_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", SubjectAccessReview, namespaced=False
 )
+
+
+class TokenReviewSpec(Wire):
+    """The token, and the audiences that it must be for."""
+
+    token: str
+    audiences: list[str] = field(default_factory=list)
+
+
+class TokenUser(Wire):
+    """The owner of the token."""
+
+    username: str = ""
+    uid: str = ""
+    groups: list[str] = field(default_factory=list)
+
+
+class TokenReviewStatus(Wire):
+    """The answer of the API server."""
+
+    authenticated: bool = False
+    user: TokenUser = field(default_factory=TokenUser)
+    audiences: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+class TokenReview(Wire):
+    """The question, and the API server's answer. It is not stored."""
+
+    spec: TokenReviewSpec
+    status: TokenReviewStatus = field(default_factory=TokenReviewStatus)
+
+
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", TokenReview, namespaced=False)

@@ -1,12 +1,24 @@
-"""Plugin `hcclrank`: the rank of a pod as the annotation that Ascend's device plugin reads."""
+"""Plugins `env` and `hcclrank`: the index of a pod in its task, and its rank for Ascend's device plugin."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from muster.api.volcano.batch import Job
-from muster.volcano.manifests import Manifest, containers
-from muster.volcano.plugins.base import Plugin
-from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.manifests import Manifest, containers, variables
+from muster.volcano.plugins.base import Flags, Plugin
+from muster.volcano.tasks import PodSlot
+
+
+class Env(Plugin):
+    """Sets VC_TASK_INDEX, and VK_TASK_INDEX for older programs; takes no flags."""
+
+    name = "env"
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """The index."""
+        del job
+        return variables({"VK_TASK_INDEX": str(slot.index), "VC_TASK_INDEX": str(slot.index)})
+
 
 ANNOTATION = "hccl/rankIndex"
 _RANK = "RANK"

@@ -1,0 +1,266 @@
+"""Plugins `pytorch`, `tensorflow`, `mpi` and `ray`: the addresses and ranks that a framework reads."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from muster.api import names
+from muster.api.fields import FieldError
+from muster.api.kubernetes.core import SERVICES
+from muster.api.volcano.batch import Job, TaskSpec
+from muster.volcano.manifests import Manifest, add_port, containers, fits_env, open_port, variables
+from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError, missing_task
+from muster.volcano.plugins.svc import hosts_file
+from muster.volcano.tasks import PodSlot, task_hosts
+
+PYTORCH_PORT = "pytorchjob-port"
+WAIT_NAME = "wait-for-master"
+
+
+class PyTorch(Plugin):
+    """Flags: master, worker (task names), port (23456), and wait-master-* for an init container that waits.
+
+    The names come from plugin svc. A Job without a master task is left alone.
+    """
+
+    name = "pytorch"
+    flags: ClassVar[Flags] = {
+        "master": "master",
+        "worker": "worker",
+        "port": 23456,
+        "wait-master-enabled": False,
+        "wait-master-image": "busybox:1.36.1",
+        "wait-master-timeout": 300,
+    }
+    requires = ("svc",)
+    env_in_init_containers = False
+
+    def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
+        """The master's port, in the pods of every task."""
+        del task
+        return {PYTORCH_PORT: self.values["port"]} if self._master(job) else {}
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """Masters have rank 0, workers follow; a pod of another task has no rank."""
+        master = self._master(job)
+        if master is None:
+            return ()
+        workers = next((task.replicas for task in job.spec.tasks if task.name == self.values["worker"]), 0)
+        found = {
+            "MASTER_ADDR": _address(job, master),
+            "MASTER_PORT": str(self.values["port"]),
+            "WORLD_SIZE": str(master.replicas + workers),
+        }
+        if slot.task.name == self.values["master"]:
+            found["RANK"] = "0"
+        elif slot.task.name == self.values["worker"]:
+            found["RANK"] = str(slot.index + 1)
+        return variables(found)
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Opens the port, and adds the wait to workers if the flags ask for it."""
+        for name, port in self.ports(job, slot.task).items():
+            open_port(manifest, name, port)
+        master = self._master(job)
+        if master and self.values["wait-master-enabled"] and slot.task.name == self.values["worker"]:
+            self._wait(manifest, _address(job, master))
+
+    def _master(self, job: Job) -> TaskSpec | None:
+        return next((task for task in job.spec.tasks if task.name == self.values["master"]), None)
+
+    def _wait(self, manifest: Manifest, address: str) -> None:
+        """Adds an init container that waits for the master, unless the template has one of its name."""
+        waiting = manifest["spec"].get("initContainers") or []
+        if any(container.get("name") == WAIT_NAME for container in waiting):
+            return
+        port, timeout_s = self.values["port"], self.values["wait-master-timeout"]
+        script = (
+            f"for i in $(seq {timeout_s}); do nc -z -w 1 {address} {port} && exit 0; sleep 1; done; "
+            f"echo the master {address}:{port} did not answer within {timeout_s} s; exit 1"
+        )
+        container = {"name": WAIT_NAME, "image": self.values["wait-master-image"], "command": ["sh", "-c", script]}
+        manifest["spec"]["initContainers"] = [*waiting, container]
+
+
+def _address(job: Job, master: TaskSpec) -> str:
+    """The host name of rank 0; empty while the master has no pods."""
+    return next(iter(task_hosts(job, master)), "")
+
+
+TF_CONFIG = "TF_CONFIG"
+ROLES = ("ps", "worker", "chief", "evaluator")
+"""Flags that name tasks, in the order that the cluster lists them."""
+
+
+class TensorFlow(Plugin):
+    """Flags: ps, worker, chief, evaluator (task names), port (2222). The names come from plugin svc."""
+
+    name = "tensorflow"
+    flags: ClassVar[Flags] = {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222}
+    requires = ("svc",)
+    env_in_init_containers = False
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        super().__init__(arguments)
+        self._cluster = ""
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """The variable; a Job of one pod is no cluster."""
+        if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
+            return ()
+        return variables({TF_CONFIG: self._config(job, slot.task.name, slot.index)})
+
+    def objects(self, job: Job) -> Sequence[Owned]:
+        """None; PluginError if no program could be started with the variable."""
+        text = self._config(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
+        if not fits_env(TF_CONFIG, text):
+            raise PluginError(
+                f"spec.plugins[tensorflow]: {TF_CONFIG} would have {len(text)} characters, more than a program can be "
+                "started with; use fewer pods or shorter names"
+            )
+        return ()
+
+    def _config(self, job: Job, task: str, index: int) -> str:
+        """TF_CONFIG of one pod. A task without a role is its own type."""
+        self._cluster = self._cluster or self._addresses(job)
+        role = self._roles().get(task, task)
+        return f'{{"cluster":{self._cluster},"task":{_json({"type": role, "index": index})}}}'
+
+    def _addresses(self, job: Job) -> str:
+        """The part of TF_CONFIG that all pods share, as JSON: addresses per role; tasks without a role have none."""
+        roles = self._roles()
+        found = {
+            roles[task.name]: [f"{host}:{self.values['port']}" for host in task_hosts(job, task)]
+            for task in job.spec.tasks
+            if task.name in roles and task.replicas
+        }
+        return _json({role: found[role] for role in ROLES if role in found})
+
+    def _roles(self) -> Mapping[str, str]:
+        """Task → role; a task that several flags name has the first role."""
+        return {self.values[role]: role for role in reversed(ROLES)}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+MPI_PORT = "mpijob-port"
+HOST = "MPI_HOST"
+HOSTFILE = "MPI_HOSTFILE"
+
+
+class MPI(Plugin):
+    """Flags: master, worker (task names), port (22). The names come from plugin svc, the keys from plugin ssh."""
+
+    name = "mpi"
+    flags: ClassVar[Flags] = {"master": "master", "worker": "worker", "port": 22}
+    requires = ("svc", "ssh")
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        super().__init__(arguments)
+        self._hosts: str | None = None
+
+    def check(self, job: Job) -> Iterable[FieldError]:
+        """Refuses a Job without a master."""
+        return missing_task(job, self.name, "master", self.values["master"])
+
+    def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
+        """The port, in the pods of every task."""
+        del job, task
+        return {MPI_PORT: self.values["port"]}
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """The names of the workers, separated by commas, in the master's pods; none if there is no such task.
+
+        A list that is too long for a variable is in the file of plugin svc, for `mpiexec --hostfile`.
+        """
+        hosts = self._workers(job) if slot.task.name == self.values["master"] else ""
+        if not hosts:
+            return ()
+        return variables({HOST: hosts} if fits_env(HOST, hosts) else {HOSTFILE: hosts_file(self.values["worker"])})
+
+    def objects(self, job: Job) -> Sequence[Owned]:
+        """None; PluginError without a master."""
+        master = self.values["master"]
+        if master not in {task.name for task in job.spec.tasks}:
+            raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
+        return ()
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Opens the port everywhere."""
+        for name, port in self.ports(job, slot.task).items():
+            open_port(manifest, name, port, init=True)
+
+    def _workers(self, job: Job) -> str:
+        if self._hosts is None:
+            workers = [task for task in job.spec.tasks if task.name == self.values["worker"]]
+            self._hosts = ",".join(host for task in workers for host in task_hosts(job, task))
+        return self._hosts
+
+
+class Ray(Plugin):
+    """Flags: head, worker (tasks), headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
+
+    name = "ray"
+    flags: ClassVar[Flags] = {
+        "head": "head",
+        "headContainer": "head",
+        "worker": "worker",
+        "workerContainer": "worker",
+        "port": 6379,
+        "dashboardPort": 8265,
+        "clientPort": 10001,
+    }
+    requires = ("svc",)
+
+    def check(self, job: Job) -> Iterable[FieldError]:
+        """Refuses a Job without a head."""
+        return missing_task(job, self.name, "head", self.values["head"])
+
+    def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
+        """Those of the head."""
+        del job
+        return self._head_ports() if task.name == self.values["head"] else {}
+
+    def objects(self, job: Job) -> Sequence[Owned]:
+        """The Service of the head."""
+        selector = {
+            names.JOB_NAME: job.metadata.name,
+            names.JOB_NAMESPACE: job.metadata.namespace,
+            names.TASK_SPEC: self._head(job).name,
+        }
+        ports = [
+            {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+            for name, port in self._head_ports().items()
+        ]
+        metadata = {"name": f"{job.metadata.name}-head-svc"}
+        return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Replaces the commands of the head's and the workers' container, and opens the head's ports."""
+        head, role = self._head(job), slot.task.name
+        for container in containers(manifest, init=False):
+            if (role, container.get("name")) == (self.values["head"], self.values["headContainer"]):
+                for name, port in self.ports(job, slot.task).items():
+                    add_port(container, name, port)
+                container["command"] = ["sh", "-c", self._start_head()]
+            elif (role, container.get("name")) == (self.values["worker"], self.values["workerContainer"]):
+                address = f"{next(iter(task_hosts(job, head)), '')}:{self.values['port']}"
+                container["command"] = ["sh", "-c", f"ray start --block --address={address}"]
+
+    def _head_ports(self) -> Mapping[str, int]:
+        flags = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}
+        return {name: self.values[flag] for name, flag in flags.items()}
+
+    def _start_head(self) -> str:
+        return (
+            f"ray start --head --block --dashboard-host=0.0.0.0 --port={self.values['port']} "
+            f"--dashboard-port={self.values['dashboardPort']} --ray-client-server-port={self.values['clientPort']}"
+        )
+
+    def _head(self, job: Job) -> TaskSpec:
+        for task in job.spec.tasks:
+            if task.name == self.values["head"]:
+                return task
+        raise PluginError(f"spec.plugins[ray]: no task is named {self.values['head']!r}; name the head's with --head")
