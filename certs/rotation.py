@@ -1,4 +1,4 @@
-"""The next step of a rotation: a pure decision of the Secret, the webhook configurations and two clocks.
+"""The next step of a rotation: a pure decision by the Secret, the webhook configurations and two clocks.
 
 The order in which authorities change, so that at each moment every API server trusts what every replica shows:
 
@@ -13,7 +13,7 @@ long something has been so is told by the monotonic clock of this process: after
 is only later, never wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -218,3 +218,15 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
     waited_s = seen.get(certificate.fingerprint)
     if waited_s is not None and waited_s < wait_s:
         yield wait_s - waited_s
+
+
+class Since:
+    """Remembers since when each of some things is there; times are those of one monotonic clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._first_s: dict[str, float] = {}
+
+    def update(self, present: Iterable[str], now_s: float) -> dict[str, float]:
+        """Takes in what is there now; gives for how many seconds each has been. What was missing begins anew."""
+        self._first_s = {each: self._first_s.get(each, now_s) for each in present}
+        return {each: now_s - first_s for each, first_s in self._first_s.items()}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from controller.caches import kept
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
@@ -19,11 +20,10 @@ from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
-from controller.keeping import kept
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shipped import Manifest, Shipped
-from controller.trainjob.authority import Authorities
 from controller.trainjob.controller import TrainJobs
+from controller.trainjob.report import Authorities
 from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod

@@ -19,11 +19,9 @@ import structlog
 from controller.app import Controller
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
-from controller.options import Options, parse
-from controller.settings import ControllerSettings
+from controller.settings import ControllerSettings, Options, parse
 from controller.shipped import Manifest, read
-from controller.trainjob.authority import Authorities
-from controller.trainjob.report import Reports, ReportServer
+from controller.trainjob.report import Authorities, Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector

@@ -9,13 +9,19 @@ import time
 from collections.abc import Callable
 
 import structlog
+from prometheus_client import Counter, Histogram
 
-from controller.metrics import RECONCILE_SECONDS, RECONCILES
 from muster.kube.errors import APIError, Conflict
 from muster.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
-
+RECONCILES = Counter("muster_controller_reconciles_total", "Passes over an object.", ["controller", "result"])
+RECONCILE_SECONDS = Histogram(
+    "muster_controller_reconcile_seconds",
+    "Seconds of one pass over an object.",
+    ["controller"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 _MAX_DELAY_S = 30.0
 
 

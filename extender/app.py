@@ -1,7 +1,12 @@
 """The extender's routes: bytes in, a verb's answer out, and an error that kube-scheduler reads if that fails.
 
-Everything runs on the event loop: filter, prioritize and preempt are arithmetic over what memory holds and never wait;
-bind is a coroutine, since it waits for the other members of a gang and for the API server.
+Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait; bind is
+a coroutine, since it waits for the other members of a gang and for the API server.
+
+Calls over TLS need a client certificate. Over plain HTTP, which is on loopback only, a process on the same machine can
+call without one, but a web page that is open there must not: it can send forms and plain text anywhere, and reach
+loopback under a name of its own (DNS rebinding), but it cannot send JSON elsewhere without being asked about it first,
+nor choose the headers `Host` and `Origin`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,13 +17,14 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from extender.callers import OnlyScheduler
 from extender.planner.reasons.verbs import Reason
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
@@ -32,6 +38,7 @@ from muster.api.kubernetes.extender import (
     ExtenderPreemptionResult,
     HostPriority,
 )
+from muster.process.loopback import host_of, is_loopback
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
@@ -117,3 +124,39 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 
 def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
     return Response(msgspec.json.encode(answer), status, media_type="application/json")
+
+
+CONTENT_TYPE = "application/json"
+Refusal = tuple[HTTPStatus, str]
+
+
+class OnlyScheduler:
+    """Middleware that passes on requests that kube-scheduler can have sent, and refuses others unread.
+
+    A caller that is `authenticated`, by its client certificate, may call the extender by any name.
+    """
+
+    def __init__(self, app: ASGIApp, *, authenticated: bool) -> None:
+        self._app = app
+        self._authenticated = authenticated
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        answer = JSONResponse({"error": refusal[1]}, refusal[0]) if refusal else self._app
+        await answer(scope, receive, send)
+
+    def _refusal(self, method: str, headers: Headers) -> Refusal | None:
+        if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
+            return (
+                HTTPStatus.FORBIDDEN,
+                "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
+            )
+        if "origin" in headers:
+            return (
+                HTTPStatus.FORBIDDEN,
+                "the extender answers kube-scheduler, no web pages: leave out the header Origin",
+            )
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
+        return None

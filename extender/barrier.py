@@ -13,7 +13,7 @@ A *meeting* is of one gang and one epoch, since a member that was pinned by an o
 of a newer one. It ends once, with one outcome for all its calls; whoever comes after that opens the next one.
 
 Everything here runs on the event loop, where each call that waits is a coroutine; other threads ask the loop
-(`extender.live`).
+(`extender.cluster`).
 """
 
 import asyncio

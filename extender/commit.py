@@ -12,10 +12,10 @@ from functools import partial
 import msgspec
 
 from extender.barrier import Barrier
+from extender.cluster import Live
 from extender.evictions import Evictions
 from extender.groupstatus import StatusWriter
 from extender.hypernodestatus import HyperNodeStatusWriter
-from extender.live import Live
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
 from extender.planner.framework import decisions

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from extender.cluster import Live
 from extender.commit import Committer
-from extender.live import Live
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.cycle import Parts, run_cycle
 from extender.planner.framework.causes import Causes

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import structlog
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session

@@ -11,14 +11,13 @@ from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
-from extender.cluster import Cluster
+from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
 from extender.milestones import Milestones
-from extender.options import Options, parse
 from extender.planner.framework.session import Session
-from extender.settle import settle
+from extender.settings import Options, parse
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt

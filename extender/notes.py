@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from extender.cluster import Live
 from extender.groupstatus import StatusWriter, status_body, wanted_status
-from extender.live import Live
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView

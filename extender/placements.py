@@ -13,7 +13,7 @@ import structlog
 
 from extender import placementstatus
 from extender.barrier import Barrier
-from extender.live import Live
+from extender.cluster import Live
 from extender.notes import NoteWriter, content_of, fits
 from extender.planner.fairshare.capacity import bounded, queue_full
 from extender.planner.framework import decisions

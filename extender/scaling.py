@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import newest

@@ -13,14 +13,11 @@ from typing import Any
 import structlog
 
 from certs.certificate import Certificate, read_bundle, write_bundle
-from certs.content import Content, annotations_of, data_of, read
+from certs.content import Content, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.problems import problems
-from certs.rotation import Seen, Step, bundle_for, look_again_s
-from certs.since import Since
-from controller.certificates.metrics import PROBLEMS, STEPS, measure
+from certs.rotation import Seen, Since, Step, bundle_for, look_again_s
 from controller.certificates.options import CertificateOptions
-from controller.certificates.sentences import told
+from controller.certificates.telling import PROBLEMS, STEPS, measure, told
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource

@@ -8,6 +8,7 @@ the phase (`controller.job.reconcile`), in the same pass or in a later one.
 from dataclasses import replace
 
 from msgspec import structs
+from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
 from controller.job.rules import backoff, notes, timers
@@ -38,11 +39,12 @@ from controller.job.rules.policies import (
 )
 from controller.job.rules.timers import Timer
 from controller.live import find
-from controller.metrics import ACTIONS
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.batch import Job, JobStatus
 from muster.api.volcano.compat import RESUME_COUNTS, compat
+
+ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
 
 
 class Actions:

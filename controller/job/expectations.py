@@ -1,7 +1,7 @@
 """Writes of this process that its caches do not show yet.
 
 Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A created object is noted
-until the cache shows it, or for a while (see `controller.own_writes`). A deletion stays noted for some minutes: the
+until the cache shows it, or for a while (see `controller.caches`). A deletion stays noted for some minutes: the
 event of a pod's end may come late, and must not be taken for an eviction.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from controller.own_writes import OwnWrites
+from controller.caches import OwnWrites
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import structs
+from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.rules.status import only_counters
-from controller.metrics import STATUS_WRITES
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
+STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Job's status.", ["why"])
 REST_S = 0.5
 """Counters are written when they have not changed for this long."""
 REST_PER_POD_S = 0.01

@@ -7,8 +7,17 @@ from contextlib import suppress
 from typing import Any
 
 from controller.live import delete, find
-from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
-from controller.queues.rules.usage import Usage
+from controller.queues.rules import (
+    CLOSED_BY_PARENT,
+    Load,
+    Usage,
+    Wanted,
+    asked,
+    at_rest,
+    by_parent,
+    counted,
+    status_of,
+)
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.kubernetes.core import Pod

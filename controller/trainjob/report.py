@@ -1,12 +1,13 @@
 """The status server: trainers tell over HTTPS how far they are, and it is written to `status.trainerStatus`.
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
-calls it with `update_trainjob_status`.
+calls it with `update_trainjob_status`. `Authorities` are the certificates by which trainers trust it.
 """
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules.reports import (
     FIELD_MANAGER,
     MAX_BYTES,
@@ -131,3 +133,22 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _gone(_request: Request, _error: Exception) -> Response:
     """Ends a request whose client has gone before all of it came; the answer reaches no client."""
     return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
+
+
+LOOK_AGAIN_S: Final = 300.0
+"""Time between passes over a running TrainJob, which give its pods new authorities long before the old ones expire."""
+
+
+class Authorities:
+    """The file, which is missing in a fresh installation at first: the controller itself makes its content."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pem(self) -> str:
+        """The certificates in it now. Obstacle if the file cannot be read yet."""
+        try:
+            return self._file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = f"the authority of the server that trainers report to cannot be read: {error}"
+            raise Obstacle(why) from error

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from extender.explain.members import Members, frees, members
+from extender.explain.members import Members, frees, gang_words, members, pod_set_report, progress, where
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.slots import gang_words, pod_set_report, progress, where
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons

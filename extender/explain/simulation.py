@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from extender.explain.gang import GangExplainer
+from extender.explain.members import gang_words, where
 from extender.explain.report import GangReport
-from extender.explain.slots import gang_words, where
 from extender.explain.whatif import WhatIf, waits
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind

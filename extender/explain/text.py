@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from extender.explain.members import runs_words
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
-from extender.explain.slots import runs_words
 from extender.planner.reasons.grammar import many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time

@@ -9,7 +9,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.fairshare.capacity import queue_full
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
@@ -17,8 +17,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.pods import PodRecord
-from extender.verbs.calls import counted, unavailable
-from extender.verbs.room import SharedGpus, nodes_with_room
+from extender.verbs.room import SharedGpus, counted, nodes_with_room, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster.gang import Slot

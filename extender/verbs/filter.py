@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Counter
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.fairshare.capacity import queue_full
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
-from extender.verbs.calls import counted, unavailable
-from extender.verbs.room import nodes_with_room
+from extender.verbs.room import counted, nodes_with_room, unavailable
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from extender.live import Live
+from extender.cluster import Live
 from muster.api.kubernetes.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 
 DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.session import Session
 from extender.planner.state.nodes import NodeTable
 from muster.api.kubernetes.extender import ExtenderArgs, HostPriority

@@ -1,24 +1,46 @@
-"""Nodes that have room for a pod without a gang, and GPUs of them that it shares: what the ledger leaves.
+"""Parts of filter and bind: if this replica can answer at all, the nodes with room for a pod without a gang, and GPUs.
 
-Asked by filter of all nodes, and once more by bind of the one that it is about, as things may have changed since.
+Filter asks for the room that the ledger leaves on all nodes, bind once more on one, as it may have changed since.
 """
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from prometheus_client import Counter
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.session import Session
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from muster.api.muster.placement import text_of_devices
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
 from muster.resources.gpus import format_portion
 from muster.resources.vector import Vector, add
+
+
+def labels(reason: Reason | None) -> tuple[str, str]:
+    """The labels `verdict` and `reason` of a call that ended so."""
+    return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+
+
+def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
+    """What counts calls by the kind of their pod and by how they ended, in a metric with these labels.
+
+    Each is looked up once: prometheus_client takes a lock and makes a key of the labels whenever it is asked.
+    """
+    return cache(lambda kind, reason: metric.labels(kind, *labels(reason)))
+
+
+def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
+    """Why this replica cannot answer at all now: another one leads, or it does not know the cluster yet."""
+    if not active():
+        return Reason.NOT_LEADING
+    return None if cluster.synced else Reason.NOT_SYNCED
+
 
 Mask = NDArray[np.bool_]
 

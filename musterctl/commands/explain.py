@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from extender.explain.clusterdump import ClusterDump
+from extender.explain.clusterdump import ClusterDump, save
 from extender.explain.find import explain as explain_in
 from extender.explain.report import UnknownNameError
-from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import format_time

@@ -10,8 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from controller.trainjob.rules.children import Children, before, has, initializer_name
-from controller.trainjob.rules.manifests import intent, job_manifest, marked, role
+from controller.trainjob.rules.children import (
+    Children,
+    before,
+    has,
+    initializer_name,
+    intent,
+    job_manifest,
+    marked,
+    role,
+)
 from controller.trainjob.rules.outcome import resumed_at
 from controller.trainjob.rules.status import completed
 from muster.api import names

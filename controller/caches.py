@@ -1,12 +1,24 @@
-"""Objects as this process wrote them last: a pass right after a write must not decide on the state before it."""
+"""What caches do not show: objects as this process wrote them last, and the fields of pods that no rule reads.
+
+A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000:
+the variables, commands, volumes and affinity of a member follow from its Job. Pods of other workloads are kept whole,
+as `controller.gangs.rendezvous` reads their templates.
+"""
 
 import threading
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, cast
 
-from muster.api.kubernetes.meta import Object
+import msgspec
+from msgspec import structs
+
+from muster.api.kubernetes.core import Container, Pod, PodCondition
+from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.volcano.owner import job_of_pod
 
 T = TypeVar("T", bound=Object)
+V = TypeVar("V")
 
 
 class OwnWrites(Generic[T]):
@@ -64,3 +76,41 @@ class OwnWrites(Generic[T]):
 
 def _version(obj: Object) -> int:
     return int(obj.metadata.resource_version or 0)
+
+
+def kept(pod: Pod) -> Pod:
+    """A member of a Job without the fields that only its node needs; any other pod as it is."""
+    if job_of_pod(pod.metadata) is None:
+        return pod
+    spec = structs.replace(
+        pod.spec,
+        containers=_shared([_kept(container) for container in pod.spec.containers], list[Container]),
+        init_containers=_shared([_kept(container) for container in pod.spec.init_containers], list[Container]),
+        volumes=[],
+        affinity=None,
+        tolerations=[],
+        topology_spread_constraints=[],
+    )
+    owners = _shared(pod.metadata.owner_references, list[OwnerReference])
+    conditions = _shared(pod.status.conditions, list[PodCondition])
+    return structs.replace(
+        pod,
+        metadata=structs.replace(pod.metadata, owner_references=owners),
+        spec=spec,
+        status=structs.replace(pod.status, conditions=conditions),
+    )
+
+
+def _kept(container: Container) -> Container:
+    """The container with its name and resources only."""
+    return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)
+
+
+def _shared(value: V, kind: type[V]) -> V:
+    """An equal value that pods share, so it must not be changed."""
+    return cast("V", _decoded(msgspec.json.encode(value), cast("Hashable", kind)))
+
+
+@lru_cache(maxsize=4096)
+def _decoded(text: bytes, kind: Any) -> object:
+    return msgspec.json.decode(text, type=kind)
