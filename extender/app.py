@@ -47,7 +47,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 class Verbs(NamedTuple):
-    """What answers kube-scheduler, one function for each thing that it can ask an extender."""
+    """Handlers of kube-scheduler's calls, one for each verb of an extender."""
 
     filter: Callable[[ExtenderArgs], ExtenderFilterResult]
     prioritize: Callable[[ExtenderArgs], list[HostPriority]]
@@ -56,10 +56,10 @@ class Verbs(NamedTuple):
 
 
 def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> Starlette:
-    """The ASGI app that answers four verbs, and shows the pages of plugins.
+    """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
 
-    A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it. Only who
-    cannot be kube-scheduler gets another one. `authenticated`: all who get here have shown a client certificate.
+    A verb's answer is always 200 with any error in its body: kube-scheduler reads no other one. Only calls that cannot
+    be kube-scheduler's get another status.
     """
     return Starlette(
         routes=[
@@ -78,8 +78,6 @@ def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> St
 def _verb(
     name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[Reason], object]
 ) -> Route:
-    """The route of a verb: what decides, and what says that it failed."""
-
     async def answer(request: Request) -> Response:
         body = await request.body()
         try:
@@ -96,9 +94,7 @@ def _verb(
 
 
 def _page(pages: Pages) -> Callable[[Request], Response]:
-    """The pages of plugins; each is made in a thread, as it may take its time."""
-
-    def answer(request: Request) -> Response:
+    def answer(request: Request) -> Response:  # in a thread, as a page may take its time
         known, name = pages(), request.path_params["name"]
         if name not in known:
             return _json({"error": f"there is no page {name!r}", "pages": sorted(known)}, HTTPStatus.NOT_FOUND)
@@ -112,13 +108,13 @@ def _page(pages: Pages) -> Callable[[Request], Response]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """The answer to a request that is none of these."""
+    """Answer a request that is none of these."""
     status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST)
     return _json({"error": f"{request.method} {request.scope['path']}: {status.phrase}"}, status)
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
-    """Ends a request whose client has gone before all of it came; the answer reaches no client."""
+    """End a request whose client has gone before all of it came; the answer reaches no client."""
     return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
 
 
@@ -131,32 +127,25 @@ Refusal = tuple[HTTPStatus, str]
 
 
 class OnlyScheduler:
-    """Middleware that passes on requests that kube-scheduler can have sent, and refuses others unread.
-
-    A caller that is `authenticated`, by its client certificate, may call the extender by any name.
-    """
+    """Middleware that refuses requests which cannot be kube-scheduler's; `authenticated` callers use any host."""
 
     def __init__(self, app: ASGIApp, *, authenticated: bool) -> None:
         self._app = app
         self._authenticated = authenticated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Pass one request on, or refuse it."""
         refusal = self._refusal(scope["method"], Headers(scope=scope))
         answer = JSONResponse({"error": refusal[1]}, refusal[0]) if refusal else self._app
         await answer(scope, receive, send)
 
     def _refusal(self, method: str, headers: Headers) -> Refusal | None:
         if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
-            return (
-                HTTPStatus.FORBIDDEN,
-                "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
-            )
+            why = "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it"
+            return HTTPStatus.FORBIDDEN, why
         if "origin" in headers:
-            return (
-                HTTPStatus.FORBIDDEN,
-                "the extender answers kube-scheduler, no web pages: leave out the header Origin",
-            )
+            why = "the extender answers kube-scheduler, no web pages: leave out the header Origin"
+            return HTTPStatus.FORBIDDEN, why
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
         return None

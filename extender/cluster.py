@@ -8,6 +8,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from sys import intern
 from typing import Any, TypeVar
 
@@ -27,13 +28,18 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""No loop that still runs takes so long to answer a thread; one that has ended never does."""
+"""Limit for an answer of the loop to a thread: only a loop that has ended takes so long."""
+MAX_DELAY_S = 5.0
+"""Longest time between two tries while the API server does not answer: gangs wait for it."""
+_NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
+
+log = structlog.get_logger()
 
 
 class Live:
-    """The state, and who is told of its changes. `wake` asks the planner for a cycle, and may be called anywhere.
+    """The state on its loop, and its waiters; without a loop (before `run_here`) questions run in the caller's thread.
 
-    Until `run_here` there is no loop, and everybody asks in his own thread.
+    `wake` asks the planner for a cycle, and may be called in any thread.
     """
 
     def __init__(self, state: State, *, wake: Callable[[], None]) -> None:
@@ -41,22 +47,21 @@ class Live:
         """For callbacks of the loop; other threads `ask`."""
         self._wake = wake
         self._waiting: set[asyncio.Event] = set()
-        """Who waits for a change; told of the first one."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def synced(self) -> bool:
-        """Whether the state shows the whole cluster."""
+        """True if the state shows the whole cluster."""
         return True
 
     def run_here(self) -> None:
-        """From now on the state belongs to the loop that is running."""
+        """Give the state to the running loop."""
         self._loop = asyncio.get_running_loop()
 
     def ask(self, question: Callable[[State], T]) -> T:
-        """What `question` says of the state, or what it raises; it may change the state, and must not block.
+        """Return what `question` answers about the state, or raise its error. It may change the state, but not block.
 
-        From the loop itself it is a plain call. Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
+        Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
         """
         if self._loop is None or runs_on(self._loop):
             return question(self.state)
@@ -65,11 +70,11 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[State], bool | None]) -> None:
-        """Has the state changed, and tells of it: the planner too, unless the answer is False, nothing follows."""
+        """Change the state, and tell of it: the planner too, unless `change` returns False."""
         self.ask(lambda state: self.changed(change(state)))
 
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
-        """Tells those who wait of a change, and unless it does not matter the planner, too. Runs on the loop."""
+        """Wake the waiters after a change, and unless it does not matter the planner. Runs on the loop."""
         if self._waiting:
             for changed in self._waiting:
                 changed.set()
@@ -78,23 +83,15 @@ class Live:
             self._wake()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until the state fulfils a condition; False if it did not in time."""
-        if condition():
-            return True
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while loop.time() < deadline:
-            changed = asyncio.Event()
-            self._waiting.add(changed)
-            try:
-                async with asyncio.timeout_at(deadline):
+        """Wait until the state fulfils a condition; False if it did not in time."""
+        changed = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not condition():
+                    changed.clear()
+                    self._waiting.add(changed)
                     await changed.wait()
-            except TimeoutError:
-                break
-            finally:
-                self._waiting.discard(changed)
-            if condition():
-                return True
+        self._waiting.discard(changed)
         return condition()
 
     def _answer(self, question: Callable[[State], T], answer: "Future[T]") -> None:
@@ -104,18 +101,8 @@ class Live:
             answer.set_exception(error)
 
 
-MAX_DELAY_S = 5.0
-"""Between two tries while the API server does not answer: gangs wait for it."""
-
-
-_NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
-
-
 def name_only(pod: Pod) -> Pod:
-    """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000.
-
-    What is empty is the same for all of them.
-    """
+    """Return the pod without what the state knows; a whole one is some 15 KiB, and there may be 50,000."""
     meta = pod.metadata
     namespace, version = intern(meta.namespace), meta.resource_version
     name = replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
@@ -123,7 +110,7 @@ def name_only(pod: Pod) -> Pod:
 
 
 class Cluster(Live):
-    """The live state and the reflectors that feed it. `wake` is called after every change that matters."""
+    """The live state and the reflectors that feed it."""
 
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
         super().__init__(State(), wake=wake)
@@ -132,28 +119,28 @@ class Cluster(Live):
 
     @property
     def synced(self) -> bool:
-        """Whether every cache has been filled once."""
+        """True if every cache has been filled once."""
         self._synced = self._synced or all(reflector.synced for reflector in self._reflectors)
         return self._synced
 
     def sizes(self) -> dict[str, int]:
-        """How many objects each cache has, by kind."""
+        """Return the number of objects in each cache, by kind."""
         return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
-        """Tells somebody else of each change of a kind too; before `start`."""
+        """Add a handler of the changes of a kind, before `start`."""
         for fed, reflector in zip(FEED, self._reflectors, strict=True):
             if fed.resource is resource and isinstance(reflector, Reflector):
                 reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Starts the reflectors; `synced` tells when each has filled its cache. Runs on the loop."""
+        """Start the reflectors. Runs on the loop."""
         self.run_here()
         for reflector in self._reflectors:
             reflector.start()
 
     def stop(self) -> None:
-        """Stops the reflectors; the state stays as it is."""
+        """Stop the reflectors; the state stays as it is."""
         for reflector in self._reflectors:
             reflector.stop()
 
@@ -168,16 +155,15 @@ class Cluster(Live):
         return reflector
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
-        """What is called with each change of a kind, on the loop."""
         tell, state = fed.tell, self.state
         return lambda old, new: self.changed(tell(state, old, new))
 
 
-log = structlog.get_logger()
-
-
 async def settle(filled: Callable[[], bool], *, look_s: float = 0.2) -> None:
-    """Waits until the caches are filled, and freezes what there is then."""
+    """Wait until the caches are filled, and take their objects out of the garbage collector's rounds.
+
+    Everything waits for a full collection, bind calls too: 0.16 s with 20,000 pods.
+    """
     while not filled():  # noqa: ASYNC110 - a list that has ended is no event
         await asyncio.sleep(look_s)
     gc.collect()

@@ -77,7 +77,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A field for each flag; their help is in the table below."""
+    """The values of the command line."""
 
     kubeconfig: str
     host: str

@@ -1,4 +1,4 @@
-"""Another cluster than the one there is: nodes added or cordoned, workloads gone or new. Pictures are not changed."""
+"""Changed copies of a dump: nodes added or cordoned, workloads gone or new."""
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -23,7 +23,7 @@ KUBERNETES_TAINTS = "node.kubernetes.io/"
 
 @dataclass(slots=True)
 class Change:
-    """What is different; names of workloads may be `namespace/name`, else they are in `namespace`."""
+    """A change of a dump; names of workloads may be `namespace/name`, else they are in `namespace`."""
 
     namespace: str
     without: list[str] = field(default_factory=list)
@@ -32,13 +32,13 @@ class Change:
     added: dict[str, int] = field(default_factory=dict)
     """Name of a node that exists → number of new ones like it."""
     queues: list[str] = field(default_factory=list)
-    """What is different of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
+    """Changes of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
     """Objects that are submitted."""
 
 
 def changed(dump: ClusterDump, change: Change) -> ClusterDump:
-    """A picture with the change. Raises UnknownNameError for names that do not exist."""
+    """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
     result = ClusterDump(
         dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}
     )
@@ -62,7 +62,7 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Changes queues as asked. Raises UnknownNameError for one that does not exist, ValueError for another field."""
+    """Change queues. Raises UnknownNameError for one that does not exist, ValueError for another field."""
     queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
     for change in changes:
         path, _, value = change.partition("=")
@@ -90,7 +90,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
 
 
 def copies(node: Node, number: int) -> list[Node]:
-    """New empty nodes of the same kind, not cordoned."""
+    """Return new empty nodes of the same kind, not cordoned."""
     made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
@@ -101,23 +101,23 @@ def copies(node: Node, number: int) -> list[Node]:
 
 
 def uncordoned(node: Node) -> Node:
-    """The node without its cordon, and without the taint that Kubernetes adds to one that is cordoned."""
+    """Return the node without its cordon, and without the taint that Kubernetes adds to one that is cordoned."""
     taints = [taint for taint in node.spec.taints if taint.key != CORDON_TAINT]
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
 def recovered(node: Node) -> Node:
-    """The node without the taints that tell how it is at the moment."""
+    """Return the node without the taints of Kubernetes, which tell its condition at the moment."""
     return replace(node, spec=replace(node.spec, taints=_own_taints(node)))
 
 
 def _own_taints(node: Node) -> list[Taint]:
-    """The taints that somebody chose; those of Kubernetes tell how one particular node is at the moment."""
+    """Return the taints without those of Kubernetes."""
     return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]
 
 
 def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
-    """Takes out a workload, its gang and its pods."""
+    """Remove a workload, its gang and its pods."""
     given, _, short = name.rpartition("/")
     namespace = given or namespace
     jobs = [job for job in dump.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
@@ -134,12 +134,8 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
         raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
     gone = {item.metadata.uid for item in [*jobs, *groups]}
     keys = {group.metadata.key for group in groups}
-    for resource in (JOBS, POD_GROUPS):
-        _keep(dump, resource, lambda item: item.metadata.uid not in gone)
-    _keep(dump, PLACEMENTS, lambda item: item.metadata.key not in keys)
-    _keep(dump, PODS, lambda item: f"{item.metadata.namespace}/{gang_of(item.metadata)}" not in keys)
-
-
-def _keep(dump: ClusterDump, resource: Resource[Any], wanted: Any) -> None:
-    items = dump.of(resource)
-    items[:] = [item for item in items if wanted(item)]
+    dump.of(JOBS)[:] = [job for job in dump.of(JOBS) if job.metadata.uid not in gone]
+    dump.of(POD_GROUPS)[:] = [group for group in dump.of(POD_GROUPS) if group.metadata.uid not in gone]
+    dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
+    pods = dump.of(PODS)
+    pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod.metadata)}" not in keys]

@@ -45,26 +45,26 @@ class ClusterDump:
     objects: dict[str, list[Any]] = field(default_factory=dict)
 
     def of(self, resource: Resource[T]) -> list[T]:
-        """The objects of one kind."""
+        """Return the list of the objects of one kind."""
         return self.objects.setdefault(kind_name(resource), [])
 
     def put(self, resource: Resource[T], items: Iterable[T]) -> None:
-        """Adds objects of one kind, after those that are there."""
+        """Add objects of one kind."""
         self.of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:
-        """Whether the kind was read; a cluster may not have it, and an older file neither."""
+        """Return True if the kind was read: a cluster, or an older file, may not have it."""
         return kind_name(resource) in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of this name, as the API server had it; the state keeps less of it."""
+        """Return the pod of this name, as the API server had it; the state keeps less of it."""
         return next(
             (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
         )
 
 
 def state_of(dump: ClusterDump) -> State:
-    """The planner's state, fed as the watches would feed it; gangs arrive in the order of their creation."""
+    """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
     state = State()
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
@@ -86,12 +86,12 @@ READ_DOMAINS = (
     "volume.kubernetes.io",
     "volume.beta.kubernetes.io",
 )
-"""Annotations of these domains, and of their sub-domains, say something to the planner."""
+"""Domains of annotations that the planner reads, with their sub-domains."""
 CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
 
 
 def scrubbed(item: ObjectT) -> ObjectT:
-    """A copy without what the planner does not read."""
+    """Return a copy with the fields that the planner reads."""
     meta = _metadata(item.metadata)
     if isinstance(item, Pod):
         return replace(item, metadata=meta, spec=_spec(item.spec), status=_status(item.status))
@@ -119,9 +119,8 @@ def _template(task: TaskSpec) -> dict[str, Any]:
 
 
 def _spec(spec: PodSpec) -> PodSpec:
-    volumes = [
-        {key: value for key, value in volume.items() if key in CLAIMS} for volume in spec.volumes if _claims(volume)
-    ]
+    claims = [volume for volume in spec.volumes if "persistentVolumeClaim" in volume or "ephemeral" in volume]
+    volumes = [{key: value for key, value in volume.items() if key in CLAIMS} for volume in claims]
     return replace(
         spec,
         containers=[_container(container) for container in spec.containers],
@@ -131,7 +130,7 @@ def _spec(spec: PodSpec) -> PodSpec:
 
 
 def _status(status: PodStatus) -> PodStatus:
-    """Messages about containers name images and commands."""
+    """Remove messages about containers, which name images and commands."""
     return replace(
         status,
         container_statuses=[_container_status(each) for each in status.container_statuses],
@@ -147,13 +146,9 @@ def _container_status(status: ContainerStatus) -> ContainerStatus:
 
 
 def _job_status(status: JobStatus) -> JobStatus:
-    """The message of a Job that goes on may be one about a container."""
+    """Remove the message of a Job that goes on, as it may be about a container."""
     going_on = status.state.phase in {"Pending", "Running"}
     return replace(status, state=replace(status.state, message="")) if going_on else status
-
-
-def _claims(volume: dict[str, Any]) -> bool:
-    return "persistentVolumeClaim" in volume or "ephemeral" in volume
 
 
 def _container(container: Container) -> Container:
@@ -165,8 +160,6 @@ _MAGIC = b"\x1f\x8b"
 
 
 class _File(msgspec.Struct, rename="camel", kw_only=True):
-    """What stands in the file."""
-
     format: str
     taken_at: str
     scheduler_config: str = ""
@@ -174,7 +167,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def save(dump: ClusterDump) -> bytes:
-    """The picture as a file, with nothing in it that the planner does not read; equal pictures give equal files."""
+    """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
     objects = {
         kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.of(resource)])
         for resource in READ
@@ -190,7 +183,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Reads the file back. Raises ValueError that says what is wrong with it."""
+    """Read a file. Raises ValueError that says what is wrong with it."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)
@@ -201,7 +194,7 @@ def load(content: bytes) -> ClusterDump:
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
-        if kind in known:  # another kind comes from a later version, whose planner reads more than ours
+        if kind in known:  # another kind comes from a later version, whose planner reads more
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
             dump.put(known[kind], items)
     return dump

@@ -1,4 +1,4 @@
-"""Finds what the user named, or says what there is instead."""
+"""Objects by the names that users give; errors name those that exist instead."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -20,21 +20,19 @@ CUTOFF = 0.5
 
 
 def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport | PodReport:
-    """The report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
+    """Return the report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
     if kind == "pod":
         pod = what_if.dump.pod(namespace, name)
         if pod is None:
             pods = what_if.dump.of(PODS)
             raise _unknown("pod", name, namespace, pods)
         return explain_pod(what_if, pod)
-    group = _by_workload(what_if, name, namespace) if kind == "job" else _by_name(what_if, name, namespace)
-    if group is not None:
-        view = what_if.state.gang(group.metadata.key)
-        if view is not None:
-            return GangExplainer(what_if).explain(view)
     if kind == "gang":
-        groups = what_if.dump.of(POD_GROUPS)
-        raise _unknown("gang (PodGroup)", name, namespace, groups)
+        return GangExplainer(what_if).explain(gang_named(what_if, name, namespace))
+    group = _by_workload(what_if, name, namespace)
+    view = what_if.state.gang(group.metadata.key) if group else None
+    if view is not None:
+        return GangExplainer(what_if).explain(view)
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
@@ -43,8 +41,8 @@ def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport
 
 
 def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
-    """The gang of this name, or of the workload of this name. Raises UnknownNameError."""
-    group = _by_name(what_if, name, namespace)
+    """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
+    group = what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is None:
         groups = what_if.dump.of(POD_GROUPS)
@@ -53,7 +51,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """The PodGroup that a workload of this name owns; the youngest if there are several."""
+    """Return the PodGroup of a workload of this name; the youngest if there are several."""
     owned = [
         group
         for group in what_if.dump.of(POD_GROUPS)
@@ -63,13 +61,8 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
 
 
-def _by_name(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """The PodGroup of this name; the workload's name will do, as PodGroups have UIDs in theirs."""
-    return what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
-
-
 def _workloads(what_if: WhatIf) -> list[Object]:
-    """Owners of PodGroups, as far as their PodGroups name them."""
+    """Return the owners that PodGroups name."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
         for group in what_if.dump.of(POD_GROUPS)
@@ -78,7 +71,7 @@ def _workloads(what_if: WhatIf) -> list[Object]:
 
 
 def _without_group(job: Job) -> GangReport:
-    """A Volcano Job whose PodGroup is not there."""
+    """Return the report of a Volcano Job without a PodGroup."""
     state = job.status.state
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)

@@ -22,7 +22,7 @@ NODES_SHOWN = 12
 SLOTS_SHOWN = 4
 """Slots that are named of those that wait for the same."""
 MEMBERS_SHOWN = 8
-"""Members that are told one by one; of more there is the number only."""
+"""Members with a line of their own."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
@@ -45,12 +45,12 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
         failed=failed,
         leaving=leaving,
-        missing=max(0, _wanted(gang, pod_set) - slots),
+        missing=max(0, (pod_set.replicas if pod_set.template else _minimum(gang, pod_set)) - slots),
     )
 
 
 def told_requests(cls: PodClass | None) -> Vector:
-    """What a pod asks for, devices that it claims included; nothing if that is not known yet."""
+    """Return the requests of a pod with the devices that it claims; empty if they are not known yet."""
     if cls is None:
         return {}
     replaced = cls.needs.replaced
@@ -58,7 +58,7 @@ def told_requests(cls: PodClass | None) -> Vector:
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
-    """Nodes in rank order, one line for each pod set; of a placement if it is given, else where the members are."""
+    """Return the nodes in rank order, a line for each pod set: of `placed` if given, else those of the members."""
     if placed is not None:
         return [f"{pod_set.name}: {runs_words(pod_set.runs)}" for pod_set in placed]
     lines = []
@@ -70,19 +70,19 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
 
 
 def gang_words(gang: GangView) -> str:
-    """The gang as its owner calls it, `Job ns/name`; its key if it has no owner."""
+    """Return the gang as its owner is called, `Job ns/name`; its key if it has no owner."""
     owner = gang.group.metadata.controller
     return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
 
 
 def runs_words(runs: list[NodeRun]) -> str:
-    """`node-0 (2), node-1`; of very many nodes only the first are named."""
+    """Return `node-0 (2), node-1`; of very many nodes only the first are named."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
     return listed(named, NODES_SHOWN, "more nodes")
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Members of an active placement that are not bound yet, by what they wait for."""
+    """Yield the placed slots of a gang in sentences, by what they wait for."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Slots of pods that have failed, and of pods that are being deleted, as far as nobody else has them by now."""
+    """Return the numbers of slots of failed pods and of pods that are being deleted, without those taken again."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -122,29 +122,24 @@ def _minimum(gang: GangView, pod_set: PodSetView) -> int:
     return pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0)
 
 
-def _wanted(gang: GangView, pod_set: PodSetView) -> int:
-    """Slots that the owner fills as far as we know: all of a template's, else what the gang starts with."""
-    return pod_set.replicas if pod_set.template else _minimum(gang, pod_set)
-
-
 def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
     return pod.slot is not None and pod.slot.pod_set == pod_set.name
 
 
 @dataclass(slots=True)
 class Members:
-    """The members that do not do what they should."""
+    """Problems of members that have a node."""
 
     details: list[str] = field(default_factory=list)
     """One line each."""
     lost: list[Pod] = field(default_factory=list)
     """On a node that is gone or not Ready, in order of their nodes."""
     hindered: str = ""
-    """The first one that kubelet says something of, as a sentence."""
+    """The first problem that kubelet reports, as a sentence."""
 
 
 def members(what_if: WhatIf, gang: GangView) -> Members:
-    """What is wrong with the members of a gang."""
+    """Return the problems of a gang's members."""
     pods = sorted(what_if.pods_of(gang.key), key=lambda pod: (pod.spec.node_name, pod.metadata.name))
     result = Members(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
     told = sentence(pods)
@@ -162,14 +157,14 @@ def members(what_if: WhatIf, gang: GangView) -> Members:
 
 
 def is_lost(what_if: WhatIf, pod: Pod) -> bool:
-    """Whether nobody can say how the pod is: its node is gone, or not Ready. A pod that has ended is not lost."""
+    """Return True if the pod's node is gone or not Ready, and the pod has not ended."""
     if pod.finished and not pod.metadata.deletion_timestamp:
         return False
     return _silent(what_if, pod) != ""
 
 
 def deletion(what_if: WhatIf, pod: Pod) -> str:
-    """How far its deletion is, e.g. `is being deleted since … from node-3, which …`; empty if it is not deleted."""
+    """Return the state of a deletion, e.g. `is being deleted since … from node-3, which …`; empty without one."""
     began = deletion_began(pod.metadata)
     if began is None:
         return ""
@@ -178,14 +173,14 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Why nothing is known of a pod that is not being deleted; empty if its node answers."""
+    """Return the reason why nothing is known of a pod that is not being deleted; empty if its node answers."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """What lets go of pods that are being deleted on nodes that do not answer; by node."""
+    """Yield the ways to end the deletion of pods on nodes that do not answer, by node."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:
@@ -203,7 +198,7 @@ def _silent(what_if: WhatIf, pod: Pod) -> str:
     if node is None:
         return reasons.members.NODE_GONE
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
-    if ready is None or ready.status == "True":  # or nobody has said yet
+    if ready is None or ready.status == "True":  # a new node has no condition yet
         return ""
     return reasons.members.not_ready(ready.last_transition_time or "")
 

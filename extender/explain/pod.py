@@ -1,4 +1,4 @@
-"""Why a pod is where it is: its slot, its gate or pin, and what kube-scheduler says."""
+"""The report of a pod: its slot, its gate or pin, and the words of kube-scheduler."""
 
 from extender.explain.gang import GangExplainer
 from extender.explain.members import deletion, frees, is_lost, silence
@@ -17,7 +17,7 @@ from muster.api.names import GATES, SCHEDULERS
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
-    """The report of one pod, with that of its gang."""
+    """Return the report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
@@ -59,7 +59,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """What is to be said of a pod about which nothing is to be decided any more; None of any other."""
+    """Return the cause of a pod that has its node, has ended or is being deleted; None of any other."""
     if record.terminating:
         return "terminating", reasons.members.told(pod="it", what=deletion(what_if, pod))
     if pod.finished:
@@ -70,7 +70,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 
 
 def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
-    """A pod that has its node: whether it runs there."""
+    """Return the cause of a pod that has its node."""
     if silent := silence(what_if, pod):
         return "lost", reasons.members.told(pod="it", what=silent)
     if hindered := problem(pod):
@@ -81,7 +81,7 @@ def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
-    """A member without a gate: how its pin agrees with the placement."""
+    """Return the cause of a member without a gate, whose pin may agree with the placement."""
     if record.epoch is None and not record.pin:
         return "not-tried", reasons.members.UNPINNED
     if stale := _stale(record, gang):
@@ -95,7 +95,7 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
 
 
 def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
-    """How the pin disagrees with the placement as it is now."""
+    """Return the cause if the pin disagrees with the placement as it is now."""
     placement, pin, epoch = gang.placement, record.pin, record.epoch or 0
     if placement is None or epoch > placement.spec.epoch:
         return "newer-epoch", reasons.members.pin_too_new(pin=pin, epoch=record.epoch)
@@ -117,6 +117,5 @@ def _alone(pod: Pod, lacks: Shortage | None) -> str:
 
 
 def _lacks(what_if: WhatIf, record: PodRecord) -> Shortage:
-    """Why the nodes do not take a pod of no gang, counted as for a gang of one."""
-    session = what_if.cycle()
-    return shortage(session, None, PodSetView("pod", record.cls, 1, 1), 1, 0)
+    """Return the shortage of a pod without a gang, as for a gang of one."""
+    return shortage(what_if.cycle(), None, PodSetView("pod", record.cls, 1, 1), 1, 0)

@@ -1,4 +1,7 @@
-"""What would let a waiting gang start: every suggestion is tried on the planner's own cycle before it is made."""
+"""Changes that would let a waiting gang start: each is tried on the planner's own cycle before it is suggested.
+
+Among them are the ends of other gangs and pods, which hold the room that the gang lacks.
+"""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
@@ -34,7 +37,7 @@ class Holder:
     title: str
     """Its name for people."""
     use: dict[int, Amounts] = field(default_factory=dict)
-    """Node's column → what it takes there."""
+    """Node's column → its amounts there."""
     pods: list[Pod] = field(default_factory=list)
     size: int = 0
     """Pods and placed slots."""
@@ -51,7 +54,7 @@ class Holder:
 def holders(
     what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, inside: NDArray[np.bool_] | None = None
 ) -> list[Holder]:
-    """Holders whose end would make room for a pod of this class on nodes that take it, of those `inside` if given."""
+    """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
     pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.of(PODS)}
@@ -95,7 +98,7 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Tries what could help one gang. `session` is the cycle in which it was seen to wait."""
+    """Tries changes for one gang. `session` is the cycle in which it was seen to wait."""
 
     def __init__(self, what_if: WhatIf, session: Session, gang: GangView) -> None:
         self._what_if = what_if
@@ -103,7 +106,7 @@ class Reliever:
         self._gang = gang
 
     def find(self, report: GangReport) -> Iterator[Relief]:
-        """Suggestions, the least drastic first."""
+        """Yield suggestions, the least drastic first."""
         match report.cause:
             case "queue-closed" | "queue-missing":
                 yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
@@ -126,7 +129,7 @@ class Reliever:
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """What would have to go from the domain that came closest, and what wish would be met at once."""
+        """Yield the ends in the domain that came closest, and the wider level that would be met at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots().items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
@@ -142,7 +145,7 @@ class Reliever:
         return Relief("queue", reasons.relief.queue(name, others, missing=missing), (name,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """More room for the pod set that is short of it."""
+        """Yield ways to more room for the pod set that is short of it."""
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if lacks is None or lacks.miss is None or cls is None:
             return
@@ -151,8 +154,6 @@ class Reliever:
         if lacks.kind != "ever":
             yield from self._ends(cls, lacks.miss.pods)
         yield from self._add_nodes(cls, lacks.miss.pods)
-
-    # -- nodes that are there ---------------------------------------------------------------------------------------
 
     def _uncordon(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         if not any(cause.words == CORDONED for cause in lacks.causes):
@@ -176,14 +177,14 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _recover(self, nodes: list[Node], taint: str) -> Iterator[Relief]:
-        """A taint that says how a node is: pods that tolerate it would be placed on a node that may be dead."""
+        """Suggest the end of a taint of Kubernetes: pods that tolerate it might be placed on a dead node."""
         enough = self._fewest([recovered(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
             yield Relief("recovers", reasons.relief.recovered(names, taint), tuple(names))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
-        """Nodes that would have room were it not for this cause, most room first."""
+        """Return the nodes that would have room were it not for this cause, most room first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(words)
         order = snapshot.order
@@ -193,7 +194,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> list[Node]:
-        """The smallest number of these nodes, in their order, with which the gang starts; none if all do not help."""
+        """Return the fewest of these nodes, in their order, with which the gang starts; empty if all do not help."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return []
         low, high = 1, len(nodes)
@@ -204,8 +205,6 @@ class Reliever:
             else:
                 low = middle + 1
         return nodes[:high]
-
-    # -- what is in the way -----------------------------------------------------------------------------------------
 
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
         found = holders(self._what_if, self._session, cls, self._gang, inside)
@@ -222,7 +221,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """A small set: the largest holders until the gang fits, then without those that are not needed."""
+        """Return a small set: the largest holders until the gang fits, then without those that are not needed."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -236,10 +235,8 @@ class Reliever:
                 chosen = rest
         return chosen
 
-    # -- nodes that are not there -----------------------------------------------------------------------------------
-
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Copies of the node that would hold most of these pods, were it empty."""
+        """Suggest copies of the node that would hold most of these pods, were it empty."""
         snapshot = self._session.snapshot
         fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
         if not fit.any():
@@ -250,15 +247,13 @@ class Reliever:
             name = like.metadata.name
             yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
 
-    # -- trying -----------------------------------------------------------------------------------------------------
-
     def _fits_without(self, chosen: list[Holder]) -> bool:
         gangs = [holder.name for holder in chosen if holder.gang]
         pods = [pod for holder in chosen if not holder.gang for pod in holder.pods]
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Whether the planner would place the gang then, without that anybody is evicted for it."""
+        """Return True if the planner would place the gang then, without victims."""
         with trial():
             session = self._what_if.cycle()
         places = (each for each in session.decided(decisions.Place) if each.gang.key == self._gang.key)

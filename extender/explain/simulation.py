@@ -1,4 +1,4 @@
-"""What the planner would do: cycles until nothing more is placed."""
+"""Simulations: cycles of the planner until nothing more is placed."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from extender.explain.gang import GangExplainer
 from extender.explain.members import gang_words, where
 from extender.explain.report import GangReport
-from extender.explain.whatif import WhatIf, waits
+from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind
 from extender.planner.state.gangs import GangView
@@ -16,25 +16,25 @@ from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
-    """What becomes of one gang."""
+    """The outcome for one gang."""
 
     gang: str
     workload: str
     submitted: bool
-    """It came with the simulation; others waited already."""
+    """True if it came with the simulation; others waited already."""
     placed: bool
     slots: int
     nodes: list[str]
-    """Where, in rank order, one line for each pod set."""
+    """Nodes in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement]
     why: GangReport | None = None
-    """Of a gang that is not placed."""
+    """The report of a gang that is not placed."""
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
+    """Return the waiting gangs in the order in which they are placed or tried; `submitted` are keys of new ones.
 
-    Placed slots do not keep a simulated gang from being tried: by the time it is, their pods have arrived.
+    Placed slots do not keep a simulated gang from being tried: their pods have arrived by then.
     """
     new = set(submitted)
     placed: list[SimulatedGang] = []
@@ -47,9 +47,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             placed.append(_placed(place, new))
             _take(what_if, place)
     explainer = GangExplainer(what_if)
-    session = what_if.cycle()
-    left = session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
-    return placed + [_left(explainer, gang, new) for gang in left]
+    return placed + [_left(explainer, gang, new) for gang in what_if.waiting(what_if.cycle())]
 
 
 def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
@@ -72,7 +70,7 @@ def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedG
 
 
 def _take(what_if: WhatIf, place: decisions.Place) -> None:
-    """Lets the gang use its nodes, and be tried no more."""
+    """Open entries for the gang's nodes, and have it tried no more."""
     classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
     for pod_set in place.pod_sets:
         cls = classes.get(pod_set.name)

@@ -1,4 +1,4 @@
-"""Reports in words, line by line; whoever prints them chooses colours by tone."""
+"""Reports in words, line by line, with a tone for the colour of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Line:
 
 
 def lines_of(report: GangReport | PodReport, now: float) -> list[Line]:
-    """The whole report; `now` is seconds since the epoch, for ages."""
+    """Return the lines of a report; `now` is seconds since the epoch, for ages."""
     return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
 
 

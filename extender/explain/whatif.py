@@ -1,4 +1,4 @@
-"""A picture brought to life: the planner's state and plugins, on which cycles can be run and changes tried."""
+"""The planner's state and plugins over a dump of the cluster, on which cycles can be run and changes tried."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,9 +23,9 @@ from muster.api.muster.gang import gang_of
 
 
 class WhatIf:
-    """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends.
+    """The cluster of a dump. Every cycle is new; the changes of `tried_*` are undone at the end.
 
-    `recovery_s` is what the extender of that cluster has as its recoveryTimeout.
+    `recovery_s` is recoveryTimeout of the extender in that cluster.
     """
 
     def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
@@ -45,12 +45,12 @@ class WhatIf:
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
     def cycle(self) -> Session:
-        """What the planner would decide now."""
+        """Run a cycle, and return its decisions."""
         actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
         return self._run(actions)
 
     def session(self) -> Session:
-        """The cluster as it is, with the plugins' opinions and without any decision."""
+        """Return the cluster as it is, with the plugins and without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
@@ -66,18 +66,18 @@ class WhatIf:
         return run_cycle(inputs, actions, self._plugins)
 
     def waiting(self, session: Session) -> list[GangView]:
-        """Gangs that wait for nodes, in the order in which they are tried."""
+        """Return the gangs that wait for nodes, in the order in which they are tried."""
         return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
 
     def pods_of(self, key: str) -> list[Pod]:
-        """The pods of a gang."""
+        """Return the pods of a gang."""
         return self._pods_of.get(key, [])
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Has these nodes be as they are given here for a while; new names are added."""
-        before = {name: column for name, column in self.state.nodes.index.items() if name in _names(nodes)}
-        originals = {name: self.state.nodes.nodes[column] for name, column in before.items()}
+        """Replace these nodes for a while; new names are added."""
+        index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
+        originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:
             self.state.on_node(originals.get(node.metadata.name), node)
         try:
@@ -88,7 +88,7 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Has these gangs, and these pods of no gang, be gone for a while."""
+        """Remove these gangs, and these pods without a gang, for a while."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
@@ -111,11 +111,7 @@ class WhatIf:
 
 
 def waits(session: Session, gang: GangView) -> bool:
-    """Whether the gang has not started and has nothing."""
+    """Return True for a gang that has not started and has no placed slots."""
     if gang.started or gang.active or gang.group.status.phase == "Completed":
         return False
     return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)
-
-
-def _names(nodes: list[Node]) -> set[str]:
-    return {node.metadata.name for node in nodes}

@@ -23,20 +23,17 @@ from muster.resources.vector import Vector, add
 
 
 def labels(reason: Reason | None) -> tuple[str, str]:
-    """The labels `verdict` and `reason` of a call that ended so."""
+    """Return the labels `verdict` and `reason` of a call that ended with this reason."""
     return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
 
 
 def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
-    """What counts calls by the kind of their pod and by how they ended, in a metric with these labels.
-
-    Each is looked up once: prometheus_client takes a lock and makes a key of the labels whenever it is asked.
-    """
+    """Return the counters of calls by kind of pod and reason, each looked up once: prometheus_client takes a lock."""
     return cache(lambda kind, reason: metric.labels(kind, *labels(reason)))
 
 
 def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
-    """Why this replica cannot answer at all now: another one leads, or it does not know the cluster yet."""
+    """Return the reason why this replica cannot answer now: another one leads, or its caches are not filled yet."""
     if not active():
         return Reason.NOT_LEADING
     return None if cluster.synced else Reason.NOT_SYNCED
@@ -48,9 +45,9 @@ Mask = NDArray[np.bool_]
 def nodes_with_room(
     state: State, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, Reason]:
-    """Which of these columns take the pod (-1: a node that is not known), and why none does if it is none.
+    """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does.
 
-    `record` is the pod as it is known, if it is; `now` is in seconds since the epoch.
+    `now` is in seconds since the epoch.
     """
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
@@ -58,7 +55,7 @@ def nodes_with_room(
     wanted = np.flatnonzero(row)
     offered = table.allocatable[wanted][:, columns]
     free = offered - table.used[wanted][:, columns]
-    if claimed:  # a node whose devices we do not know (yet) has been judged by kube-scheduler before us
+    if claimed:  # kube-scheduler has checked nodes whose devices are not known here (yet)
         devices = np.isin(wanted, [table.axis[name] for name in claimed if name in table.axis])
         free = np.where(devices[:, None] & (offered < row[wanted, None]), row[wanted, None], free)
     own = state.ledger.entries.get(record.uid) if record else None
@@ -74,17 +71,14 @@ def nodes_with_room(
 
 
 class SharedGpus:
-    """Chooses devices for pods without a gang; those of members stand in their placements.
-
-    `session` is the last planning cycle, whose plugins order devices.
-    """
+    """Chooses GPUs for pods without a gang, in the order of the last cycle's plugins."""
 
     def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster
         self._session = session
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """The GPUs that the pod is to share; None if there is no room."""
+        """Return the GPUs that the pod is to share; None if there is no room."""
         table, share = self._cluster.state.nodes, record.cls.gpu
         column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:
@@ -96,7 +90,7 @@ class SharedGpus:
         return table.devices.choose(share, column, unused, order)
 
     def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
-        """Annotations of the binding; Volcano's device plugin is told in its own words."""
+        """Return annotations of the binding, also those that Volcano's device plugin reads."""
         share = record.cls.gpu
         if share is None or not devices:
             return {}
