@@ -103,7 +103,7 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
 
 
 _LATE = 4
-"""A certificate is late when one part of so many is over of the time between its renewal, as planned, and its end."""
+"""A certificate is late when one part of so many is over of the time between its due renewal and its end."""
 
 
 def problems(
@@ -120,21 +120,17 @@ def problems(
     """
     if content is None:
         return ["the Secret does not exist"]
+    foreign = (
+        "the Secret belongs to another issuer, so it is not written: say so (certIssuer: external), "
+        "or delete it, or name another one"
+    )
     return [
         *content.faults,
-        *_foreign(content, managed=managed),
+        *([foreign] if managed and not content.ours else []),
         *(f"there is no certificate {name}.crt with its key" for name in leaves if name not in content.leaves),
         *_old(content, now_s),
         *_not_trusted(content, bundles),
     ]
-
-
-def _foreign(content: Content, *, managed: bool) -> Iterator[str]:
-    if managed and not content.ours:
-        yield (
-            "the Secret belongs to another issuer, so it is not written: say so (certIssuer: external), "
-            "or delete it, or name another one"
-        )
 
 
 def _old(content: Content, now_s: float) -> Iterator[str]:

@@ -38,8 +38,7 @@ def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Conten
 
 
 def _with_authority(content: Content, now_s: float, terms: Terms) -> Content:
-    # The name differs from that of every other one, so that no certificate is taken for one of another's.
-    name = f"muster-ca-{secrets.token_hex(4)}"
+    name = f"muster-ca-{secrets.token_hex(4)}"  # of this authority only: verifiers look for a signer by its name
     coming = Pair.of(Authority.create(name, life=timedelta(seconds=terms.authority_life_s), now=_time(now_s)).pair)
     return replace(
         content,
@@ -68,13 +67,9 @@ def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms
 
 def _issued(authority: Authority, wanted: Wanted, now_s: float, terms: Terms) -> Pair:
     addresses = sorted(name for name in wanted.names if _is_address(name))
+    others, life = sorted(wanted.names - set(addresses)), timedelta(seconds=terms.life_s)
     pair = authority.issue(
-        wanted.common_name,
-        dns_names=sorted(wanted.names - set(addresses)),
-        ips=addresses,
-        server=True,
-        life=timedelta(seconds=terms.life_s),
-        now=_time(now_s),
+        wanted.common_name, dns_names=others, ips=addresses, server=True, life=life, now=_time(now_s)
     )
     return Pair.of(pair)
 

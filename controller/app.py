@@ -39,11 +39,8 @@ from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job.
-
-The same holds for changes that this controller has mostly made itself: a phase that was written, a PodGroup that was
-created or deleted. A PodGroup that is admitted, a Command, and a new or changed Job have their pass at once.
-"""
+"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job; also after
+changes that are mostly this controller's own: a phase that was written, a PodGroup that was created or deleted."""
 
 
 def _job_of(pod: Pod) -> list[str]:
@@ -54,9 +51,8 @@ def _job_of(pod: Pod) -> list[str]:
 class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is the delay of
-    passes after events of pods; `shipped` are the objects of the installation. `framework` has the plugins that
-    TrainJobs are compiled with, `authorities` the certificates that trainers trust when they report.
+    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
+    are the objects of the installation, `authorities` the certificates that trainers trust when they report.
     """
 
     def __init__(
@@ -135,10 +131,7 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Starts the workers, first on every object, as the last leader may have left work undone.
-
-        `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile.
-        """
+        """Starts the workers, first on every object; `may_act` is called before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()

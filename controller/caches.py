@@ -1,4 +1,4 @@
-"""What caches do not show: objects as this process wrote them last, and the fields of pods that no rule reads.
+"""Objects beside the caches, as this process wrote them last, and pods in the cache without unread fields.
 
 A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000:
 the variables, commands, volumes and affinity of a member follow from its Job. Pods of other workloads are kept whole,
@@ -24,8 +24,7 @@ V = TypeVar("V")
 class OwnWrites(Generic[T]):
     """Objects of one kind by key, each until a cache shows it or a later version. Thread safe.
 
-    With `kept_s` a created object counts for so long while no cache shows it; after that it came and went between two
-    lists of the reflector.
+    With `kept_s` a created object counts for so long; after that it came and went between two lists of the reflector.
     """
 
     def __init__(self, monotonic_s: Callable[[], float], kept_s: float = 0.0) -> None:

@@ -98,7 +98,7 @@ def _life(name: str, text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A field for each flag; their help is in the table below."""
+    """The values of the command line."""
 
     kubeconfig: str
     status_host: str

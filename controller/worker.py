@@ -32,8 +32,7 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
-    `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile. `queue` is the
-    name of the queue in metrics, if several workers have one name.
+    `may_act` is called before each pass, as a frozen process may have lost its lease. `queue` is the name in metrics.
     """
 
     def __init__(
@@ -72,15 +71,12 @@ class Worker:
             RECONCILES.labels(self.name, result).inc()
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
-    def _pass(self, key: str) -> None:
-        if not self.may_act():
-            raise Retry("this process does not lead any more")
-        self._process(key)
-
     def once(self, key: str) -> str:
         """One pass over a key of the queue; returns its result. No exception of a pass ends the thread."""
         try:
-            self._pass(key)
+            if not self.may_act():
+                raise Retry("this process does not lead any more")  # noqa: TRY301 - counted as any other one
+            self._process(key)
         except (Retry, APIError) as error:
             # A conflict only means that the cache was behind; it is not worth a line.
             if not isinstance(error, Conflict):

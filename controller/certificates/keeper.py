@@ -1,8 +1,7 @@
 """Keeps one Secret of certificates, and the caBundles that trust them, as `certs.rotation` decides.
 
-Everything is decided anew in each pass from what the caches show, and each write names the version that was read. So
-others may write, the process may be killed at any instruction, and two of them may act at once: one write gets through,
-and the other process reads again.
+Each pass decides anew by the caches, and each write names the version that was read. So others may write, the process
+may be killed at any instruction, and of two processes that act at once one reads again.
 """
 
 import time
@@ -39,10 +38,7 @@ _SOON_S = 1.0
 
 
 class Keeper:
-    """A worker over one key. `namespace` is the Secret's; `wall_s` gives seconds since the epoch.
-
-    By default that is the API server's time, as it is the one that checks if a certificate is valid.
-    """
+    """A worker over one key. `namespace` is the Secret's; `wall_s` is by default the time of the API server."""
 
     def __init__(
         self,
@@ -90,9 +86,8 @@ class Keeper:
     def process(self, _key: str) -> None:
         """One pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
         if waiting := [reflector for reflector in self._reflectors if not reflector.synced]:
-            raise Retry(
-                f"{len(waiting)} of {len(self._reflectors)} caches are not in sync: may it list and watch them?"
-            )
+            many = f"{len(waiting)} of {len(self._reflectors)}"
+            raise Retry(f"{many} caches are not in sync: may it list and watch them?")
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
         configurations = [(kind, found) for kind, each in self._configurations for found in each.store.list()]
@@ -120,10 +115,9 @@ class Keeper:
         return [self._secret, *(reflector for _, reflector in self._configurations)]
 
     def _reflector(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Of one object, by its name: it needs no right to see others."""
-        reflector: Reflector[Any] = Reflector(
-            self._client, kind, namespace=namespace, field_selector=f"metadata.name={name}"
-        )
+        """A cache of one object, by its name: it needs no right to see others."""
+        selector = f"metadata.name={name}"
+        reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
         return reflector
 
@@ -149,9 +143,9 @@ class Keeper:
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Gives a webhook configuration the caBundles that it should have; True if it had others.
+        """Writes the caBundles of a webhook configuration; True if it had others. A failure is returned.
 
-        A failure is returned, as it must not keep certificates from being renewed.
+        It must not keep certificates from being renewed.
         """
         changed = []
         for webhook in found.webhooks or ():
@@ -195,19 +189,15 @@ class Keeper:
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
         """Creates or patches the Secret as it was read; raises Conflict if it is another one by now."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
-        metadata: dict[str, Any] = {
-            "labels": {names.MANAGED_BY: names.MANAGER},
-            "annotations": annotations_of(content),
-        }
+        metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
             metadata["resourceVersion"] = secret.metadata.resource_version
             body = {"metadata": metadata, "data": data}
             return self._client.merge_patch(CERTIFICATE_SECRETS, self._options.secret, body, self._namespace)
         metadata |= {"name": self._options.secret, "annotations": _given(metadata["annotations"])}
+        manifest = {"metadata": metadata, "type": "Opaque", "data": _given(data)}
         try:
-            return self._client.create(
-                CERTIFICATE_SECRETS, {"metadata": metadata, "type": "Opaque", "data": _given(data)}, self._namespace
-            )
+            return self._client.create(CERTIFICATE_SECRETS, manifest, self._namespace)
         except AlreadyExists as error:
             raise Conflict(f"another controller has made the Secret {self._options.secret}") from error
 
