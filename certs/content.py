@@ -114,10 +114,7 @@ def problems(
     leaves: Sequence[str],
     managed: bool = True,
 ) -> list[str]:
-    """Every problem. `bundles` has the caBundles of each webhook configuration by its name.
-
-    `managed`: the Secret should be one that Muster writes. `leaves` are the certificates that should be there.
-    """
+    """Every problem. `bundles` has the caBundles by webhook configuration, `leaves` the needed certificates."""
     if content is None:
         return ["the Secret does not exist"]
     foreign = (

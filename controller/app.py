@@ -14,8 +14,7 @@ from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
 from controller.job.expectations import Expectations
-from controller.job.groups import Groups
-from controller.job.objects import Objects
+from controller.job.objects import Groups, Objects
 from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters

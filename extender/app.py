@@ -29,15 +29,7 @@ from extender.planner.reasons.verbs import Reason
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
-from muster.api.kubernetes.extender import (
-    ExtenderArgs,
-    ExtenderBindingArgs,
-    ExtenderBindingResult,
-    ExtenderFilterResult,
-    ExtenderPreemptionArgs,
-    ExtenderPreemptionResult,
-    HostPriority,
-)
+from muster.api.kubernetes import extender as api
 from muster.process.loopback import host_of, is_loopback
 
 log = structlog.get_logger()
@@ -49,10 +41,10 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 class Verbs(NamedTuple):
     """Handlers of kube-scheduler's calls, one for each verb of an extender."""
 
-    filter: Callable[[ExtenderArgs], ExtenderFilterResult]
-    prioritize: Callable[[ExtenderArgs], list[HostPriority]]
-    bind: Callable[[ExtenderBindingArgs], Awaitable[ExtenderBindingResult]]
-    preempt: Callable[[ExtenderPreemptionArgs], ExtenderPreemptionResult]
+    filter: Callable[[api.ExtenderArgs], api.ExtenderFilterResult]
+    prioritize: Callable[[api.ExtenderArgs], list[api.HostPriority]]
+    bind: Callable[[api.ExtenderBindingArgs], Awaitable[api.ExtenderBindingResult]]
+    preempt: Callable[[api.ExtenderPreemptionArgs], api.ExtenderPreemptionResult]
 
 
 def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> Starlette:
@@ -63,10 +55,10 @@ def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> St
     """
     return Starlette(
         routes=[
-            _verb("filter", DECODE_ARGS, verbs.filter, lambda why: ExtenderFilterResult(error=why)),
+            _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
             _verb("prioritize", DECODE_ARGS, verbs.prioritize, lambda _: []),
-            _verb("bind", DECODE_BINDING, verbs.bind, lambda why: ExtenderBindingResult(error=why)),
-            _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: ExtenderPreemptionResult()),
+            _verb("bind", DECODE_BINDING, verbs.bind, lambda why: api.ExtenderBindingResult(error=why)),
+            _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: api.ExtenderPreemptionResult()),
             Route("/plugins/{name}", _page(pages)),
         ],
         middleware=[Middleware(OnlyScheduler, authenticated=authenticated)],

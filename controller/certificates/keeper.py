@@ -143,10 +143,7 @@ class Keeper:
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Writes the caBundles of a webhook configuration; True if it had others. A failure is returned.
-
-        It must not keep certificates from being renewed.
-        """
+        """Writes the caBundles of a webhook configuration; True if it had others. Renewal goes on after a failure."""
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)

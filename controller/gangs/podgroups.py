@@ -145,10 +145,7 @@ class PodGroups:
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """True if the gang stays in its queue when pod and owner name none, or none but the default queue.
-
-        The default queue does not count where the namespace names one: admission has moved the group there.
-        """
+        """True if pod and owner name no queue, or the namespace names one, to which admission has moved the group."""
         if not queue_of(pod, owner):
             return True
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)

@@ -91,10 +91,7 @@ class Rendezvous:
         self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one.
-
-        The formulas are those by which admission has shaped the pod.
-        """
+        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one."""
         controller, workload = self._controller(pod), self._workload(pod)
         if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
             return

@@ -138,10 +138,7 @@ class Effects:
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Creates these pods, one batch after the other; a batch is taken when the one before it is done.
-
-        A pod of the Job that exists already is fine, a foreign one is a failure.
-        """
+        """Creates these pods, one batch after the other; a pod of the Job may exist, a foreign one is a failure."""
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
             for batch in batches:
@@ -153,10 +150,7 @@ class Effects:
         return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Deletes exactly these pods, by UID; with `mark` each is first marked as deleted on purpose.
-
-        A kill of the whole Job needs no marks: its old pods are outdated by their version, or the Job stops.
-        """
+        """Deletes exactly these pods, by UID; with `mark`, if the Job goes on, first marks each as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 

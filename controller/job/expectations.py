@@ -77,12 +77,7 @@ class Expectations:
                     known[name] = pod
             if not created:
                 self._pods.pop(job, None)
-            return [self._terminating(pod) for pod in known.values()]
-
-    def _terminating(self, pod: Pod) -> Pod:
-        if pod.metadata.uid not in self._deleted or pod.metadata.deletion_timestamp:
-            return pod
-        return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
+            return [_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in known.values()]
 
     def satisfied(self, job: JobRef, group_key: str = "") -> bool:
         """True if the caches show all pods that were created for the Job, and its PodGroup."""
@@ -113,3 +108,8 @@ class Expectations:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)
         self.jobs.seen(job, None)
+
+
+def _terminating(pod: Pod) -> Pod:
+    since = pod.metadata.deletion_timestamp or "just now"
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp=since))

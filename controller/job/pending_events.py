@@ -17,8 +17,7 @@ from muster.api.volcano.batch import Job
 class Batch:
     """The requests of one pass. A request counts as handled when the loop over the batch takes the next one.
 
-    A Command is not done with that: it has to be deleted, in the next pass if that fails. So it stays in the batch
-    until the loop over `carried_out` takes the next one.
+    A Command stays in the batch until it is deleted, which is when the loop over `carried_out` takes the next one.
     """
 
     def __init__(self, requests: Iterable[Request]) -> None:
@@ -56,10 +55,7 @@ class Batch:
 
 
 class PendingEvents:
-    """Requests by the key of their Job, each once, in order of arrival. Thread safe.
-
-    A sync is not kept: every pass syncs.
-    """
+    """Requests by the key of their Job, each once, in order of arrival, without syncs. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,10 +80,9 @@ class PendingEvents:
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[Request] = ()) -> Iterator[Batch]:
-        """All requests of the Job, Commands last and in the order in which they were given, for one pass.
+        """All requests of the Job, Commands last and in their order, for one pass.
 
-        `unwritten` is read when the pass ends: requests that were handled, but whose outcome (further targets of a Job
-        that is restarting) is not written yet. They come first.
+        `unwritten` is read when the pass ends: handled requests whose outcome is not written yet. They come first.
         """
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
@@ -95,11 +90,7 @@ class PendingEvents:
         try:
             yield batch
         finally:
-            self._put_back(key, [*unwritten, *batch.left()])
-
-    def _put_back(self, key: str, requests: Iterable[Request]) -> None:
-        """Puts requests before those that came meanwhile; one that came twice keeps its first place."""
-        returned = dict.fromkeys(requests)
-        if returned:
-            with self._lock:
-                self._requests[key] = returned | self._requests.get(key, {})
+            returned = dict.fromkeys([*unwritten, *batch.left()])
+            if returned:  # before those that came meanwhile; one that came twice keeps its first place
+                with self._lock:
+                    self._requests[key] = returned | self._requests.get(key, {})

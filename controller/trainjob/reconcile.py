@@ -52,12 +52,10 @@ class StatusWriter:
         return self._written.newest(key, self._cached.get(key))
 
     def write(self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition]) -> TrainJob:
-        """The TrainJob with this status, which is written if it differs.
-
-        Counts that are all zero are left out at first. Raises Conflict if the TrainJob has changed since it was read.
-        """
+        """The TrainJob with this status, written if it differs. Conflict if the TrainJob has changed."""
         old = train_job.status
-        counts = jobs if old.jobs_status or any(map(_counts, jobs)) else []
+        begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
+        counts = jobs if old.jobs_status or begun else []
         wanted = structs.replace(old, conditions=held, jobs_status=counts)
         patch: dict[str, Any] = difference(old, wanted)
         if not patch:
@@ -67,10 +65,6 @@ class StatusWriter:
         written = self._client.merge_patch(TRAIN_JOBS, meta.name, body, meta.namespace, subresource="status")
         self._written.note(written)
         return written
-
-
-def _counts(job: ReplicatedJobStatus) -> bool:
-    return bool(job.ready or job.succeeded or job.failed or job.active or job.suspended)
 
 
 BLOCKED_S = 10.0

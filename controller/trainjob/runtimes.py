@@ -164,10 +164,7 @@ def _typed(runtime: JSON) -> Runtime:
 
 
 class Finalizers:
-    """A worker over runtimes with a finalizer of Kubeflow Trainer before 2.3, which keeps them from being deleted.
-
-    Its keys are `namespace/name`, or `name` for runtimes of the cluster.
-    """
+    """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
 
     def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client

@@ -12,10 +12,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncordoned
 from extender.explain.members import gang_words
 from extender.explain.report import GangReport, Relief
-from extender.explain.whatif import WhatIf
+from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session

@@ -34,9 +34,9 @@ MAX_S = 300.0
 
 
 class BackOff(NamedTuple):
-    """Delayed restarts in a row, the time of the next pods (seconds since the epoch), and the last pod and its reason.
+    """Delayed restarts in a row, the time of the next pods, and the last pod that was refused, if one was.
 
-    Without a reason no pod was refused: the pods ended at once.
+    `until_s` is in seconds since the epoch.
     """
 
     restarts: int
@@ -72,9 +72,9 @@ def left_s(status: JobStatus, now_s: float) -> float:
 
 
 def restarted(status: JobStatus, request: Request, now_s: float, ran_s: float) -> JobStatus:
-    """The status after a restart that `request` led to, `ran_s` seconds after the Job came to the phase it was in.
+    """The status after a restart by `request`, with a note if pods were refused or, time and again, ended at once.
 
-    A restart after a refusal delays pods, and so does a quick one after many; any other one ends the row.
+    `ran_s` are the seconds that the Job was in its phase.
     """
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick

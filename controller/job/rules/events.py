@@ -37,9 +37,8 @@ COMMAND_ISSUED = "CommandIssued"
 class Request:
     """One event of a Job, with the facts by which a later pass checks that it is still true.
 
-    `job_version` None: the event belongs to no version of the Job. `since_s` is the time of the event in seconds since
-    the epoch, where an object's timestamp has it: timeouts count from there. `refused` is the reason for which kubelet
-    refused the pod before any of its containers ran.
+    `since_s` is the time of the event in seconds since the epoch, where an object's timestamp has it: timeouts count
+    from there. `refused` is kubelet's reason to refuse the pod before any of its containers ran.
     """
 
     event: str = OUT_OF_SYNC
@@ -102,10 +101,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
 
 
 def _deleted(pod: Pod) -> str:
-    """PodEvicted for a pod that had a node and did not succeed; another one loses nothing by being deleted.
-
-    A pod that succeeded after it was told to go counts as evicted: its success is gone with it, so it is made anew.
-    """
+    """PodEvicted for a pod that had a node and did not succeed before it was told to go: its work is lost."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED

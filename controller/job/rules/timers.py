@@ -37,10 +37,7 @@ class Timer:
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """True if the timer is to be checked: when it is due, or at any time if the event may be over by then.
-
-        A pod that was pending is the same pod later; one that came back after a failure may have failed again.
-        """
+        """True if the timer is to be checked: when it is due, or at any time if the event may be over by then."""
         return self.due_s <= now_s or self.request.since_s is None
 
 
@@ -79,10 +76,7 @@ def expires_s(job: Job) -> float | None:
 
 
 def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
-    """True if the event still holds; `pods` are the Job's, by name.
-
-    A pod that is back after it failed or was evicted is no failure.
-    """
+    """True if the event still holds: a pod that is back after it failed or was evicted is no failure."""
     if job.status.state.phase not in _ACTING:
         return False
     if request.event == UNKNOWN:

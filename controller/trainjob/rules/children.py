@@ -25,10 +25,7 @@ OVER = frozenset({"Complete", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them.
-
-    All of them belong to this TrainJob.
-    """
+    """The TrainJob's Job, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them."""
 
     job: Job | None = None
     pods: Sequence[Pod] = ()
@@ -83,10 +80,7 @@ _ROLES: tuple[tuple[Resource[Any], Literal["train", "initialize", "job set"]], .
 
 
 def intent(train_job: TrainJob) -> str:
-    """A hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go.
-
-    `suspend`, the time of a patch and the number of nodes of an elastic training do not change the pods.
-    """
+    """A hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go."""
     spec = msgspec.to_builtins(train_job.spec)
     for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
         spec.pop(key, None)
@@ -112,8 +106,7 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
     """An object that makes pods, with notes: the hash of its TrainJob, the time it was resumed, its life after the end.
 
-    The latter is a note, not a field of the Job: a Job that is deleted before its end is written to the TrainJob would
-    run a second time.
+    A Job with the field for the latter might be deleted before the TrainJob has its end, and would run again.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
@@ -134,10 +127,7 @@ def role(manifest: Mapping[str, Any]) -> Literal["train", "initialize", "job set
 
 
 def covers(wanted: Any, live: Any) -> bool:
-    """True if the live object has every wanted field; fields that other clients have added do not matter.
-
-    Lists are compared element by element: an element that was inserted or moved is a difference.
-    """
+    """True if the live object has every wanted field, and lists with equal elements; it may have further fields."""
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(live, list):

@@ -153,11 +153,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Deletes the pods that had ended, then resumes the Job.
-
-    A Job of Muster's goes on where it was, without the pods that had ended. A gang that trains needs all of them again,
-    and a pod that failed while it was being suspended would not be restarted.
-    """
+    """Deletes the pods that had ended, then resumes the Job, which would go on without them: training needs all."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)
@@ -172,10 +168,7 @@ def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
 
 
 def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
-    """The JSON patch that brings numbers and notes of a Job up to date with its TrainJob.
-
-    The other fields of a Job's spec are fixed from its creation on.
-    """
+    """The JSON patch that brings numbers and notes of a Job up to date; the other fields of its spec are fixed."""
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
         key = names.RESUMED_AT.replace("/", "~1")  # as in JSON pointers (RFC 6901)
