@@ -1,7 +1,4 @@
-"""The controller as a whole: its caches, handlers and workers.
-
-Caches run from the start, so that a standby takes over at once; workers run only in the leader.
-"""
+"""The controller as a whole: caches, which a standby has too, and handlers and workers, which run in the leader."""
 
 import threading
 import time
@@ -106,7 +103,7 @@ class Controller:
         self._connect()
 
     def start(self) -> None:
-        """Starts the caches; a standby has them too, so that it takes over at once."""
+        """Starts the caches, also of a standby, so that it takes over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()

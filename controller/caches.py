@@ -92,12 +92,8 @@ def kept(pod: Pod) -> Pod:
     )
     owners = _shared(pod.metadata.owner_references, list[OwnerReference])
     conditions = _shared(pod.status.conditions, list[PodCondition])
-    return structs.replace(
-        pod,
-        metadata=structs.replace(pod.metadata, owner_references=owners),
-        spec=spec,
-        status=structs.replace(pod.status, conditions=conditions),
-    )
+    metadata = structs.replace(pod.metadata, owner_references=owners)
+    return structs.replace(pod, metadata=metadata, spec=spec, status=structs.replace(pod.status, conditions=conditions))
 
 
 def _kept(container: Container) -> Container:

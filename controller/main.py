@@ -1,8 +1,4 @@
-"""The life of the controller process, from its options to its exit code.
-
-It ends with code 0 when asked to, and with another one when it loses its lease: then another process leads, and only a
-fresh start gives caches and lists of things to do that are right.
-"""
+"""The life of the controller process, which ends with code 0 when asked to, and with 1 when it loses its lease."""
 
 import os
 import signal

@@ -1,7 +1,6 @@
 """Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
 
-The chart cannot create them: their kinds and the webhook that checks them do not exist while it is installed for the
-first time. So they are files in a folder, and the leader tries until the API server accepts them.
+While the chart is installed their kinds and the webhook do not exist, so the leader tries until they are accepted.
 """
 
 import time

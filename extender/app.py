@@ -50,8 +50,7 @@ class Verbs(NamedTuple):
 def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> Starlette:
     """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
 
-    A verb's answer is always 200 with any error in its body: kube-scheduler reads no other one. Only calls that cannot
-    be kube-scheduler's get another status.
+    A verb's answer is always 200 with any error in its body, as kube-scheduler reads no other one.
     """
     return Starlette(
         routes=[

@@ -5,12 +5,11 @@ gang whose last member is refused would stay half placed: kube-scheduler checks 
 is answered when enough members have come. While it is held, kube-scheduler has checked the member's node with all its
 plugins and counts it there; when enough are held, the gang can start for certain.
 
-The planner has chosen the nodes before, so members come one right after the other. Hence the wait is short, and it
-counts from the first arrival, as held calls take room. Each member that comes adds to it, as thousands take longer.
+The planner has chosen the nodes before, so members come one right after the other, and the wait, which counts from the
+first arrival, is short: held calls take room. Each member that comes adds to it, as thousands take longer.
 
 A *meeting* has the calls of one gang and one epoch: members pinned by different placements do not start together. It
-ends once, with one outcome for all its calls; the next call opens another one. Everything here runs on the event loop,
-where each call that waits is a coroutine; other threads ask the loop (`extender.cluster`).
+ends once, with one outcome for all its calls; the next call opens another one. All of it runs on the event loop.
 """
 
 import asyncio
@@ -73,10 +72,9 @@ class Barrier:
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Wait until `enough` holds for the slots of the held members, or the time is over.
+        """Wait until `enough` holds for the slots of the held members, or the time is over; call `on_arrival` before.
 
-        Of several pods with one slot only the last gets it, and the others CANCELLED. `on_arrival` is called once this
-        member is among those that have arrived.
+        Of several pods with one slot only the last gets it, and the others CANCELLED.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)

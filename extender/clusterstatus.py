@@ -103,10 +103,7 @@ def _first_refusals(session: Session) -> dict[str, str]:
 
 
 class HyperNodeStatusWriter:
-    """Writes statuses that have changed since they were written last: Volcano's controller may write the same fields.
-
-    `wall_s` returns seconds since the epoch.
-    """
+    """Writes statuses that have changed since the last write, as Volcano's controller may write the same fields."""
 
     def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
         self._client = client

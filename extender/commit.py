@@ -30,10 +30,7 @@ from muster.kube.events import Recorder
 
 
 class Committer:
-    """Writes placements, statuses, lifted gates and evictions.
-
-    `active` returns True while this replica leads; `wall_s` returns seconds since the epoch.
-    """
+    """Writes placements, statuses, lifted gates and evictions while this replica is `active`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Evicts pods to make room for gangs, and deletes those that lost their gang or must be made anew.
 
-Victims are evicted through the API server's Eviction API, which watches over disruption budgets. The placement that
-waits for their room is written before, and names them all, so that the next process goes on after any end of this one.
+The API server's Eviction API watches over disruption budgets. The placement that waits for the room is written before,
+and names all victims, so that the next process goes on after any end of this one.
 """
 
 from collections.abc import Callable
@@ -58,10 +58,7 @@ class Evictions:
         """UID of an evicted pod → time until which it is not evicted again."""
 
     def make_room(self, session: Session, writes: Writes) -> None:
-        """Evict the victims of written placements: those with a budget first, the rest only if none was refused.
-
-        So no victim is evicted in vain, as far as that can be known. Failed evictions are decided again.
-        """
+        """Evict the victims of written placements: those with a budget first, the rest only if none was refused."""
         now = self._wall_s()
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
@@ -107,15 +104,8 @@ class Evictions:
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
-        log.info(
-            "evicted",
-            pod=f"{pod.namespace}/{pod.name}",
-            uid=pod.uid,
-            gang=victim.key,
-            reason=room.reason,
-            asker=room.gang.key,
-            epoch=room.epoch,
-        )
+        name, by = f"{pod.namespace}/{pod.name}", room.gang.key
+        log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=room.reason, asker=by, epoch=room.epoch)
         self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)

@@ -189,13 +189,8 @@ def wanted_status(
     enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
-    return PodGroupStatus(
-        phase=phase,
-        conditions=_conditions(gang, phase, waits, over, now),
-        running=running,
-        succeeded=succeeded,
-        failed=failed,
-    )
+    conditions = _conditions(gang, phase, waits, over, now)
+    return PodGroupStatus(phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed)
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:

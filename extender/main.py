@@ -87,12 +87,11 @@ class Extender:
             partial(preempt, self._cluster),
         )
         self._config_file = config_file
-        self._config_file.follow(self._planner.reconfigure, self._config_refused)
-        self._lease = Lease(
-            api_version=LEASES.api_version,
-            kind=LEASES.kind,
-            metadata=ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace),
-        )
+        # Told at the Lease that this extender follows, as it exists for certain.
+        named = ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace)
+        lease = Lease(api_version=LEASES.api_version, kind=LEASES.kind, metadata=named)
+        refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
+        self._config_file.follow(self._planner.reconfigure, refuse)
         milestones = Milestones(active=self._active, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(PLACEMENTS, milestones.placement)
@@ -140,10 +139,6 @@ class Extender:
 
     def _active(self) -> bool:
         return self._follower.active
-
-    def _config_refused(self, why: str) -> None:
-        """Send an event to the Lease that this extender follows, which exists for certain."""
-        self._recorder.event(self._lease, "Warning", "ConfigRefused", why)
 
     def _last_session(self) -> Session | None:
         return self._planner.session

@@ -51,10 +51,7 @@ class NoteWriter:
         return self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
 
     def _patch(self, group: PodGroup, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Patch the PodGroup as the watch has it, if its note is still the one that was decided upon.
-
-        Labels, minimums and texts of a PodGroup change all the time, and are no reason to plan once more.
-        """
+        """Patch the PodGroup as the watch has it, also after other changes, if its note is still the decided one."""
         key, decided = group.metadata.key, content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:

@@ -64,8 +64,7 @@ class PlacementWriter:
     def place(self, session: Session, place: decisions.Place) -> None:
         """Write the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
 
-        Pods without a gang are bound during a cycle. Both have entries in the ledger before their writes, so that only
-        one gets the last room of a queue.
+        Pods without a gang are bound during a cycle: both open entries before, so one gets the last room of a queue.
         """
         gang, wanted = place.gang, new_requests(place)
         if not self._cluster.ask(lambda state: _assume(state, place, wanted)):
@@ -98,11 +97,8 @@ class PlacementWriter:
     def reserve(self, reserve: decisions.Reserve) -> None:
         """Write the reserved nodes of a waiting gang, with an event the first time."""
         gang = reserve.gang
-        spec = {
-            "podGroupUID": gang.uid,
-            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
-            "podSets": msgspec.to_builtins(reserve.pod_sets),
-        }
+        epoch = gang.placement.spec.epoch if gang.placement else gang.next_epoch()
+        spec = {"podGroupUID": gang.uid, "epoch": epoch, "podSets": msgspec.to_builtins(reserve.pod_sets)}
         new = gang.placement is None or gang.placement.status.phase != "Reserved"
         self._write(gang, spec, placementstatus.reserved(reserve))
         if new:
@@ -165,12 +161,8 @@ class PlacementWriter:
         if placement is None:
             return
         deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
-        spec = {
-            "deadline": format_time(deadline),
-            "podSets": msgspec.to_builtins(there.pod_sets),
-            "victims": None,
-            "victimsReason": None,
-        }
+        pod_sets = msgspec.to_builtins(there.pod_sets)
+        spec = {"deadline": format_time(deadline), "podSets": pod_sets, "victims": None, "victimsReason": None}
         self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there()})
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 

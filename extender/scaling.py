@@ -1,7 +1,6 @@
 """Writes conditions of pods and ProvisioningRequests for autoscalers, and reads their answers.
 
-`planner.scaleup` decides. The requests are listed, not watched: mostly there are none, and often the cluster does not
-have the kind.
+`planner.scaleup` decides. The requests are listed, not watched, as there are mostly none.
 """
 
 from typing import Any
@@ -110,26 +109,24 @@ class Scaling:
         for pod_set, count, pod in wanted.pods:
             name = f"{wanted.name}-{pod_set}"
             whole = self._client.get(_WHOLE_PODS, pod.name, pod.namespace)
+            spec = {key: value for key, value in whole["spec"].items() if key not in _NOT_OF_A_TEMPLATE}
             template = {
                 "apiVersion": "v1",
                 "kind": "PodTemplate",
                 "metadata": {**owned, "name": name},
-                "template": _template(whole),
+                "template": {"metadata": {"labels": whole["metadata"].get("labels", {})}, "spec": spec},
             }
             try:
                 self._client.create(_TEMPLATES, template, meta.namespace)
             except AlreadyExists:
                 log.debug("PodTemplate is there from an earlier try", name=name)
             pod_sets.append({"podTemplateRef": {"name": name}, "count": count})
+        of_class = wanted.provisioning_class
         body = {
             "apiVersion": PROVISIONING_REQUESTS.api_version,
             "kind": PROVISIONING_REQUESTS.kind,
             "metadata": {**owned, "name": wanted.name, "annotations": {names.SCALE_UP_ATTEMPT: str(wanted.attempt)}},
-            "spec": {
-                "podSets": pod_sets,
-                "provisioningClassName": wanted.provisioning_class,
-                "parameters": dict(wanted.parameters),
-            },
+            "spec": {"podSets": pod_sets, "provisioningClassName": of_class, "parameters": dict(wanted.parameters)},
         }
         self.requests[meta.uid] = self._client.create(PROVISIONING_REQUESTS, body, meta.namespace)
         log.info("asked for nodes", gang=wanted.gang.key, request=wanted.name)
@@ -150,9 +147,3 @@ class Scaling:
             self._client.delete(resource, name, namespace, uid=uid)
         except (NotFound, Conflict):
             log.debug("it is gone already", kind=resource.kind, name=name)
-
-
-def _template(whole: dict[str, Any]) -> dict[str, Any]:
-    """Return the template that would make such a pod, with the fields that decide where it can be."""
-    spec = {key: value for key, value in whole["spec"].items() if key not in _NOT_OF_A_TEMPLATE}
-    return {"metadata": {"labels": whole["metadata"].get("labels", {})}, "spec": spec}

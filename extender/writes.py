@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.planner.state.gangs import GangView
+from extender.planner.framework.session import Decision
 from muster.kube.errors import APIError
 
 log = structlog.get_logger()
@@ -37,19 +37,8 @@ class Lane(StrEnum):
     """Statuses for people, queues and autoscalers."""
 
 
+D = TypeVar("D", bound=Decision)
 _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
-
-
-class OfGang(Protocol):
-    """A decision about a gang."""
-
-    @property
-    def gang(self) -> GangView:
-        """The gang."""
-        ...
-
-
-D = TypeVar("D", bound=OfGang)
 
 
 class Writes:

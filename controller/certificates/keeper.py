@@ -14,7 +14,7 @@ import structlog
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.rotation import Seen, Since, Step, bundle_for, look_again_s
+from certs.rotation import Seen, Since, bundle_for, look_again_s
 from controller.certificates.options import CertificateOptions
 from controller.certificates.telling import PROBLEMS, STEPS, measure, told
 from controller.worker import Retry, Worker
@@ -35,6 +35,8 @@ log = structlog.get_logger(__name__)
 
 _KEY = "certificates"
 _SOON_S = 1.0
+_Bundles = Mapping[str, list[tuple[Certificate, ...]]]
+"""The caBundles of the webhooks, by the name of their configuration."""
 
 
 class Keeper:
@@ -132,7 +134,7 @@ class Keeper:
         meta = secret.metadata
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
-    def _see(self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]) -> Seen:
+    def _see(self, content: Content | None, bundles: _Bundles) -> Seen:
         """The state of this moment, and for how long this process has seen it."""
         now_s = self._monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
@@ -162,12 +164,7 @@ class Keeper:
         return bool(changed)
 
     def _write(
-        self,
-        secret: CertificateSecret | None,
-        content: Content | None,
-        bundles: Mapping[str, list[tuple[Certificate, ...]]],
-        seen: Seen,
-        now_s: float,
+        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, seen: Seen, now_s: float
     ) -> bool:
         """Takes all steps that can be taken now, in one write; False if there were none."""
         after, steps = all_steps(
@@ -180,7 +177,12 @@ class Keeper:
         )
         if after is None or not steps:
             return False
-        self._tell(self._store(secret, after), after, steps)
+        stored = self._store(secret, after)
+        for step in steps:
+            STEPS.labels(type(step).__name__).inc()
+            kind, reason, message = told(step, after)
+            log.info("certificates changed", reason=reason, what=message)
+            self._recorder.event(stored, kind, reason, message)
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
@@ -198,19 +200,8 @@ class Keeper:
         except AlreadyExists as error:
             raise Conflict(f"another controller has made the Secret {self._options.secret}") from error
 
-    def _tell(self, secret: CertificateSecret, content: Content, steps: list[Step]) -> None:
-        for step in steps:
-            STEPS.labels(type(step).__name__).inc()
-            event = told(step, content)
-            log.info("certificates changed", reason=event.reason, what=event.message)
-            self._recorder.event(secret, *event)
-
     def _complain(
-        self,
-        secret: CertificateSecret | None,
-        content: Content | None,
-        bundles: Mapping[str, list[tuple[Certificate, ...]]],
-        now_s: float,
+        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
         """Reports problems, each once as long as it lasts."""
         own = self._options.issuer == "own"

@@ -123,7 +123,10 @@ class PodGroups:
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
             if gang_of(pod.metadata) is None:
-                self._join(pod, key.partition("/")[2])
+                annotations = {names.GROUP_NAME: key.partition("/")[2]}
+                patch = {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}}
+                with suppress(NotFound):
+                    self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
@@ -207,8 +210,3 @@ class PodGroups:
         kind = kind_of(ref.api_version, ref.kind) if ref else None
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None
-
-    def _join(self, pod: Pod, group: str) -> None:
-        patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
-        with suppress(NotFound):
-            self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)

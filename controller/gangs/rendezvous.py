@@ -1,7 +1,6 @@
 """Objects by which shaped pods find each other: a headless Service, and for MPI ssh keys and the hostfile.
 
-Pods that the webhook shapes refer to them by name, and wait until they exist. Each is made once, when the first pod of
-a workload is seen.
+Pods that the webhook shapes name them, and wait until they exist. Each is made with the first pod of a workload.
 """
 
 import time

@@ -14,7 +14,7 @@ from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
-from controller.job.rules import backoff, events, notes, policies, timers
+from controller.job.rules import events, notes, policies, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.events import Request
 from controller.job.rules.phases import count, without
@@ -88,7 +88,11 @@ class Actions:
             if found.action == Action.SYNC_JOB or not timers.still_true(timer.request, job, snapshot.by_name, phase):
                 del armed[timer.key]
             elif timer.due_s <= now_s:
-                job = self._carry_out(job, found.action, _of_the_pod_there(timer.request, snapshot), snapshot)
+                # A timer is about a slot without a working pod: another one may have the name by now.
+                here, request = snapshot.by_name.get(timer.request.pod), timer.request
+                if here and request.pod_uid:
+                    request = replace(request, pod_uid=here.metadata.uid)
+                job = self._carry_out(job, found.action, request, snapshot)
                 armed.pop(timer.key, None)
         due = min((timer.due_s for timer in armed.values()), default=None)
         if due is not None:
@@ -170,7 +174,7 @@ class Actions:
             status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
-            status = backoff.restarted(status, request, now_s, ran_s)
+            status = timers.restarted(status, request, now_s, ran_s)
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
@@ -198,12 +202,6 @@ class Actions:
 
     def _event(self, job: Job, message: str) -> None:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
-
-
-def _of_the_pod_there(request: Request, snapshot: JobSnapshot) -> Request:
-    """The request about the pod that has the name now, as a timer is about a slot that stays without a working pod."""
-    here = snapshot.by_name.get(request.pod)
-    return replace(request, pod_uid=here.metadata.uid) if here and request.pod_uid else request
 
 
 def _why(request: Request) -> str:

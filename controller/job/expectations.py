@@ -1,8 +1,7 @@
 """Writes of this process that its caches do not show yet.
 
-Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A created object is noted
-until the cache shows it, or for a while (see `controller.caches`). A deletion stays noted for some minutes: the
-event of a pod's end may come late, and must not be taken for an eviction.
+Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A deletion stays noted for
+some minutes: the event of a pod's end may come late, and must not be taken for an eviction.
 """
 
 import threading

@@ -84,13 +84,9 @@ class Objects:
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
         """Makes or changes the object; returns a foreign one that has its name."""
         resource = owned.resource
-        metadata = {
-            **owned.manifest["metadata"],
-            "namespace": job.metadata.namespace,
-            "ownerReferences": [to_builtins(owner_of(job))],
-        }
-        content = {**owned.manifest, "metadata": metadata}
-        name, namespace = metadata["name"], job.metadata.namespace
+        name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
+        of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
+        content = {**owned.manifest, "metadata": {**owned.manifest["metadata"], **of_job}}
         # Look first where keys would be made in vain: RSA takes its time.
         there = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         found: Object

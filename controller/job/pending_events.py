@@ -1,8 +1,7 @@
 """The events of each Job since its last pass.
 
-Events come while a pass is under way, and a pass may fail at any call to the API server. So a pass takes all pending
-requests as one `Batch` and strikes off those that it has handled; the rest is put back when the pass ends, in whichever
-way, before the requests that have come meanwhile. No request is lost, and the order stays that of the events.
+A pass takes all pending requests as one `Batch` and strikes off those that it has handled; the rest is put back when
+the pass ends or fails, before the requests that have come meanwhile. No request is lost, and their order stays.
 """
 
 import threading

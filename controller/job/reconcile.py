@@ -1,8 +1,7 @@
 """One pass over a Job: handle its events, then do the work of the phase that it is in.
 
-The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart,
-and deletes no pod; the work of a phase deletes and creates pods by what the status says. So this pass can do the work,
-or the next one after a failure, or another process after this one has died.
+The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart;
+the work of a phase deletes and creates pods by that, in this pass, the next one after a failure, or another process.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
 from controller.job.provision import Prepared, Provisioner
-from controller.job.rules import backoff, notes
+from controller.job.rules import notes, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.phases import STOPPED_PHASES, SYNCED
 from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
@@ -128,7 +127,7 @@ class Reconciler:
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
             return Work(job.status, pods, [over])
-        delay_s = backoff.left_s(job.status, self._context.wall_s())  # after refusals of kubelet
+        delay_s = timers.left_s(job.status, self._context.wall_s())  # after refusals of kubelet
         if delay_s:
             self._context.requeue_after(job.metadata.key, delay_s)
         if delay_s and self._context.groups.find(job) is None:
@@ -143,7 +142,7 @@ class Reconciler:
         status, waiting = job.status, None
         if not found.failures and found.group:
             status = notes.with_resources(status, job.spec.plugins, claim_names(job))
-        if delay_s and (delayed := backoff.back_off(status)):
+        if delay_s and (delayed := timers.back_off(status)):
             waiting = delayed.words
         elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)

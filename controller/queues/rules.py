@@ -1,11 +1,10 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
 A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
-below it, and these open again with it; an annotation tells them from those that were closed by a Command. The state
-follows from the objects alone, so the order in which they are seen does not matter.
+below it, and these open again with it; an annotation tells them from those that were closed by a Command.
 
-A pod counts from the moment it has a node until it has finished; after a resize it counts with its new amounts. It
-counts for the queue that its gang was in when the pod was bound.
+A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang at its
+binding.
 """
 
 import threading

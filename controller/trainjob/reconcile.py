@@ -1,7 +1,6 @@
 """One pass over a TrainJob: its next steps and its status.
 
-Both follow from its spec, the runtime that was kept for it and the objects that exist, never from the memory of this
-process: when it dies at any instruction, the next process makes the same pass.
+Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
 """
 
 import time
@@ -120,9 +119,8 @@ class Reconciler:
     def _go_on(self, train_job: TrainJob) -> None:
         compiled = self._compile(train_job)
         if compiled.plan is None:
-            raise Obstacle(
-                "this TrainJob does not fit its runtime: " + "; ".join(str(error) for error in compiled.errors)
-            )
+            why = "; ".join(map(str, compiled.errors))
+            raise Obstacle(f"this TrainJob does not fit its runtime: {why}")
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._context.wall_s()
@@ -133,7 +131,9 @@ class Reconciler:
             end = outcome.DEADLINE
         train_job = self._write(train_job, plan, children, theirs, end)
         if end:
-            self._ended(train_job, end)
+            kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
+            self._context.recorder.event(train_job, kind, end.reason, end.message)
+            self._after_the_end(train_job)
             return
         if left_s is not None:
             self._context.requeue_after(train_job.metadata.key, left_s)
@@ -210,11 +210,6 @@ class Reconciler:
             if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
                 self._context.recorder.event(train_job, "Normal", each.reason, each.message)
         return written
-
-    def _ended(self, train_job: TrainJob, end: Outcome) -> None:
-        kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
-        self._context.recorder.event(train_job, kind, end.reason, end.message)
-        self._after_the_end(train_job)
 
     def _after_the_end(self, train_job: TrainJob) -> None:
         """Deletes Jobs that still run after the end, and the Job when its time is over."""

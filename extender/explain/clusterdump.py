@@ -20,7 +20,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, Container, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
-from muster.api.volcano.batch import Job, JobStatus, TaskSpec
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 
 T = TypeVar("T")
@@ -76,16 +76,9 @@ def state_of(dump: ClusterDump) -> State:
 
 
 READ_DOMAINS = (
-    "muster.dev",
-    "volcano.sh",
-    "sla-waiting-time",
-    "scheduling.k8s.io",
-    "scheduling.x-k8s.io",
-    "batch.kubernetes.io",
-    "pv.kubernetes.io",
-    "volume.kubernetes.io",
-    "volume.beta.kubernetes.io",
-)
+    "muster.dev", "volcano.sh", "sla-waiting-time", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io",
+    "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
+)  # fmt: skip
 """Domains of annotations that the planner reads, with their sub-domains."""
 CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
 
@@ -99,7 +92,10 @@ def scrubbed(item: ObjectT) -> ObjectT:
         tasks = [replace(task, template=_template(task)) for task in item.spec.tasks]
         volumes = [replace(volume, volume_claim=None) for volume in item.spec.volumes]
         spec = replace(item.spec, tasks=tasks, plugins={}, volumes=volumes)
-        return replace(item, metadata=meta, spec=spec, status=_job_status(item.status))
+        status = item.status
+        if status.state.phase in {"Pending", "Running"}:  # its message may be about a container
+            status = replace(status, state=replace(status.state, message=""))
+        return replace(item, metadata=meta, spec=spec, status=status)
     return replace(item, metadata=meta)
 
 
@@ -143,12 +139,6 @@ def _container_status(status: ContainerStatus) -> ContainerStatus:
     if waiting is None:
         return status
     return replace(status, state=replace(status.state, waiting=replace(waiting, message="")))
-
-
-def _job_status(status: JobStatus) -> JobStatus:
-    """Remove the message of a Job that goes on, as it may be about a container."""
-    going_on = status.state.phase in {"Pending", "Running"}
-    return replace(status, state=replace(status.state, message="")) if going_on else status
 
 
 def _container(container: Container) -> Container:

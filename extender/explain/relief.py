@@ -108,7 +108,10 @@ class Reliever:
         """Yield suggestions, the least drastic first."""
         match report.cause:
             case "queue-closed" | "queue-missing":
-                yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
+                known = self._session.snapshot.queues.items()
+                others = sorted(name for name, queue in known if queue.open and name != "root")
+                text = reasons.relief.queue(report.queue.name, others, missing=report.cause == "queue-missing")
+                yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":
                 existing = sum(len(slots) for slots in self._gang.open_slots().values())
                 missing = self._gang.min_member - self._gang.taken - existing
@@ -137,11 +140,6 @@ class Reliever:
         yield from self._ends(cls, max(1, closest.said.wanted - closest.said.held), closest.inside)
         level = closest.said.level
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
-
-    def _queue(self, name: str, *, missing: bool) -> Relief:
-        open_queues = sorted(queue for queue, known in self._session.snapshot.queues.items() if known.open)
-        others = [queue for queue in open_queues if queue != "root"]
-        return Relief("queue", reasons.relief.queue(name, others, missing=missing), (name,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
         """Yield ways to more room for the pod set that is short of it."""

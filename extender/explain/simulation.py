@@ -11,7 +11,6 @@ from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind
-from extender.planner.state.gangs import GangView
 from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
 
 
@@ -23,23 +22,21 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     submitted: bool
     """True if it came with the simulation; others waited already."""
     placed: bool
-    slots: int
-    nodes: list[str]
+    slots: int = 0
+    nodes: list[str] = []
     """Nodes in rank order, one line for each pod set."""
-    pod_sets: list[PodSetPlacement]
+    pod_sets: list[PodSetPlacement] = []
     why: GangReport | None = None
     """The report of a gang that is not placed."""
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Return the waiting gangs in the order in which they are placed or tried; `submitted` are keys of new ones.
-
-    Placed slots do not keep a simulated gang from being tried: their pods have arrived by then.
-    """
+    """Return the waiting gangs in the order in which they are placed or tried; `submitted` are keys of new ones."""
     new = set(submitted)
     placed: list[SimulatedGang] = []
     while True:
         session = what_if.cycle()
+        # Placed slots do not keep a simulated gang from being tried: their pods have arrived by then.
         places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
         if not places:
             break
@@ -47,7 +44,10 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             placed.append(_placed(place, new))
             _take(what_if, place)
     explainer = GangExplainer(what_if)
-    return placed + [_left(explainer, gang, new) for gang in what_if.waiting(what_if.cycle())]
+    for gang in what_if.waiting(what_if.cycle()):
+        why = explainer.explain(gang, relief=False)
+        placed.append(SimulatedGang(gang.key, gang_words(gang), gang.key in new, placed=False, why=why))
+    return placed
 
 
 def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
@@ -59,13 +59,6 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
         slots=place.new_slots,
         nodes=where(place.gang, place.pod_sets),
         pod_sets=place.pod_sets,
-    )
-
-
-def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedGang:
-    why = explainer.explain(gang, relief=False)
-    return SimulatedGang(
-        gang.key, gang_words(gang), gang.key in new, placed=False, slots=0, nodes=[], pod_sets=[], why=why
     )
 
 

@@ -86,7 +86,8 @@ def topology_reports(
     Raises UnknownNameError for a topology, or a resource, that does not exist.
     """
     session = what_if.session()
-    trees = _trees(session)
+    bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
+    trees = session.hooks.topologies.call() or bare  # bare: without the plugin `topology`
     if name is not None and name not in trees:
         raise UnknownNameError(f"there is no topology {name!r}; there is {any_of(trees)}")
     known = session.snapshot.axis
@@ -119,12 +120,6 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     ]
     more = len(told) - len(found)
     return found + ([reasons.topology.more_wrong(count=more, name=HYPER_NODES)] if more > 0 else [])
-
-
-def _trees(session: Session) -> Mapping[str, Tree]:
-    """Return the planner's trees; without the plugin `topology` that of HyperNodes."""
-    bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
-    return session.hooks.topologies.call() or bare
 
 
 class _Reporter:

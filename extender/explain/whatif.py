@@ -156,10 +156,7 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 class WhatIf:
-    """The cluster of a dump. Every cycle is new; the changes of `tried_*` are undone at the end.
-
-    `recovery_s` is recoveryTimeout of the extender in that cluster.
-    """
+    """The cluster of a dump, with that extender's `recovery_s`; the changes of `tried_*` are undone at the end."""
 
     def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
         self.dump = dump

@@ -43,10 +43,7 @@ class Prioritize:
 
 
 def collapse(scores: Scores) -> Ranks:
-    """Return scores of any magnitude as ranks 0-10 in their order: equal scores are equal, the best is 10.
-
-    An extender has eleven values, so neighbouring scores share one if there are more.
-    """
+    """Return scores of any magnitude as ranks 0-10 in their order, which neighbouring scores may share; 10 is best."""
     levels, position = np.unique(scores, return_inverse=True)
     if len(levels) == 1:
         return np.zeros(len(scores), dtype=np.int64)

@@ -1,9 +1,7 @@
 """Events of a Job: requests made of changes of its pods, its PodGroup and its Commands.
 
-The functions also answer for an object that is seen for the first time (`old` None), as after a start of the
-controller: a pod that is failed raises the event that its failing would have raised, and versions tell whether that was
-handled. A pod that is gone raises nothing any more; the counters in the Job's status tell that it existed
-(`unseen_evictions`).
+An object that is seen for the first time (`old` None) raises the event of its state; versions tell if that was handled.
+A pod that is gone raises nothing: the counters in the Job's status tell that it existed (`unseen_evictions`).
 """
 
 from collections import Counter

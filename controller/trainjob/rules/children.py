@@ -72,11 +72,8 @@ def goes_on(job: Job | IndexedJob | JobSet) -> bool:
 
 JSON = dict[str, Any]
 _DIGITS = 16
-_ROLES: tuple[tuple[Resource[Any], Literal["train", "initialize", "job set"]], ...] = (
-    (JOBS, "train"),
-    (INDEXED_JOBS, "initialize"),
-    (JOB_SETS, "job set"),
-)
+Role = Literal["train", "initialize", "job set"]
+_ROLES: Mapping[Role, Resource[Any]] = {"train": JOBS, "initialize": INDEXED_JOBS, "job set": JOB_SETS}
 
 
 def intent(train_job: TrainJob) -> str:
@@ -120,10 +117,10 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
     return result
 
 
-def role(manifest: Mapping[str, Any]) -> Literal["train", "initialize", "job set"] | None:
+def role(manifest: Mapping[str, Any]) -> Role | None:
     """The role of an object that makes pods: Muster's Job trains, batch/v1 Jobs initialize, a JobSet does both."""
     kind = (manifest["apiVersion"], manifest["kind"])
-    return next((role for resource, role in _ROLES if kind == (resource.api_version, resource.kind)), None)
+    return next((role for role, each in _ROLES.items() if kind == (each.api_version, each.kind)), None)
 
 
 def covers(wanted: Any, live: Any) -> bool:

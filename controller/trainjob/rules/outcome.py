@@ -127,8 +127,7 @@ def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> O
 def resumed_at(train_job: TrainJob, children: Children) -> str:
     """The time when the TrainJob was resumed for the last time; "" if it never was suspended.
 
-    The condition has it until the pods run. Then the condition has to go (Kubeflow's SDK takes any condition for "not
-    running yet"), and a note at the Job has the time.
+    The condition has it until the pods run, and then, as Kubeflow's SDK takes any condition for "not running", a note.
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":

@@ -1,14 +1,14 @@
 """The next steps of a TrainJob, from its spec and the objects that exist, in the order to take them.
 
-Rules of order: initializers complete before the gang is created (so its minimum counts only pods that can exist), and
-once the gang exists initializers are over. While a TrainJob is suspended no pods are created and its objects stay: a
-Job is aborted and resumed, not deleted. Only pods that were made for other runtime patches are deleted.
+Initializers complete before the gang is created, so its minimum counts only pods that can exist. While a TrainJob is
+suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods that were made
+for other runtime patches are deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from controller.trainjob.rules.children import (
     Children,
@@ -32,53 +32,46 @@ from muster.runtime.plan import Plan
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Create this Job, of either kind."""
 
     manifest: JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Ensure:
+class Ensure(NamedTuple):
     """Create this object if it is missing, and change it if it differs, unless it is made only `once`."""
 
     component: Component
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(NamedTuple):
     """Suspend a batch/v1 Job, or resume it."""
 
     job: IndexedJob
     suspend: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """Send this Command to the controller of Jobs."""
 
     job: Job
     action: Literal["AbortJob", "ResumeJob"]
 
 
-@dataclass(frozen=True, slots=True)
-class Clear:
+class Clear(NamedTuple):
     """Delete these pods, which have ended."""
 
     pods: Sequence[Pod]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Bring numbers and notes of a Job up to date, by a JSON patch that tests its assumptions."""
 
     job: Job
     operations: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Delete a Job of either kind with its pods, and wait until it is gone."""
 
     job: Job | IndexedJob
