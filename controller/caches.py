@@ -22,10 +22,7 @@ V = TypeVar("V")
 
 
 class OwnWrites(Generic[T]):
-    """Objects of one kind by key, each until a cache shows it or a later version. Thread safe.
-
-    With `kept_s` a created object counts for so long; after that it came and went between two lists of the reflector.
-    """
+    """Objects of one kind by key until a cache shows them, created ones for `kept_s` at most. Thread safe."""
 
     def __init__(self, monotonic_s: Callable[[], float], kept_s: float = 0.0) -> None:
         self._monotonic_s = monotonic_s

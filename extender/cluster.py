@@ -37,10 +37,7 @@ log = structlog.get_logger()
 
 
 class Live:
-    """The state on its loop, and its waiters; without a loop (before `run_here`) questions run in the caller's thread.
-
-    `wake` asks the planner for a cycle, and may be called in any thread.
-    """
+    """The state on its loop (before `run_here` in the caller's thread), and its waiters; `wake` asks for a cycle."""
 
     def __init__(self, state: State, *, wake: Callable[[], None]) -> None:
         self.state = state
@@ -160,10 +157,7 @@ class Cluster(Live):
 
 
 async def settle(filled: Callable[[], bool], *, look_s: float = 0.2) -> None:
-    """Wait until the caches are filled, and take their objects out of the garbage collector's rounds.
-
-    Everything waits for a full collection, bind calls too: 0.16 s with 20,000 pods.
-    """
+    """Wait until the caches are filled, and freeze their objects: a full collection takes 0.16 s with 20,000 pods."""
     while not filled():  # noqa: ASYNC110 - a list that has ended is no event
         await asyncio.sleep(look_s)
     gc.collect()

@@ -46,16 +46,13 @@ _OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADM
 
 
 class _Held(NamedTuple):
-    """A status that waits to be written; times in seconds since the epoch."""
+    """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s` (epoch)."""
 
     phase: str
     phase_s: float
-    """Since when the phase is due."""
     counts: tuple[int, int, int]
     first_s: float
-    """Since when any counts wait."""
     latest_s: float
-    """Since when these counts wait."""
 
 
 class StatusWriter:

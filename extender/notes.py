@@ -31,10 +31,7 @@ class NoteWriter:
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, patch: dict[str, Any], *, placed: bool) -> None:
-        """Change the note by a merge patch of a Placement; `placed`: this places the gang.
-
-        The status of the PodGroup is written along with it: Inqueue with the plan, Running with the end of it.
-        """
+        """Change the note by a patch of a Placement, with the PodGroup's status; `placed`: this places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         content = applied(content_of(known), patch)

@@ -30,14 +30,14 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     key_file: str = ""
     """Its key (PEM)."""
     client_ca_file: str = ""
-    """The authorities (PEM) of kube-scheduler's client certificate: they must sign for no other client, as whoever has
-    a client certificate of theirs may call."""
+    """The authorities (PEM) of kube-scheduler's client certificate: they must sign for no other client, as every one
+    with such a certificate may call."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     lease_name: str = names.SCHEDULER_LEASE
-    """The Lease of the kube-scheduler beside it. Whoever holds it decides which extender acts."""
+    """The Lease of the kube-scheduler beside it. Its holder decides which extender acts."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
-    """Where that Lease is."""
+    """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
     """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
     65 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
@@ -51,7 +51,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     not among the default ones); negative: for ever. Long enough for its controller to make the missing pods anew."""
     growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
-    before anybody's surplus."""
+    before surplus members."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""

@@ -79,10 +79,7 @@ class PendingEvents:
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[Request] = ()) -> Iterator[Batch]:
-        """All requests of the Job, Commands last and in their order, for one pass.
-
-        `unwritten` is read when the pass ends: handled requests whose outcome is not written yet. They come first.
-        """
+        """All requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
         batch = Batch(requests)

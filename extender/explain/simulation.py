@@ -36,7 +36,6 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     placed: list[SimulatedGang] = []
     while True:
         session = what_if.cycle()
-        # Placed slots do not keep a simulated gang from being tried: their pods have arrived by then.
         places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
         if not places:
             break

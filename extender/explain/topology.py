@@ -81,10 +81,7 @@ def topology_reports(
     gang: GangView | None = None,
     nodes: bool = False,
 ) -> list[TopologyReport]:
-    """Return reports of the topology of this name, or of all; `nodes`: with nodes as the innermost level.
-
-    Raises UnknownNameError for a topology, or a resource, that does not exist.
-    """
+    """Return reports of one topology or all, with `nodes` as the innermost level. Raises UnknownNameError."""
     session = what_if.session()
     bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
     trees = session.hooks.topologies.call() or bare  # bare: without the plugin `topology`

@@ -131,10 +131,7 @@ class Bind:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
-        """Hold the call until enough members of this epoch have come, look again, and bind.
-
-        Leadership, placement and pod are checked once more after the wait: another pod may have the room by then.
-        """
+        """Hold the call until enough members of this epoch have come, check everything again, and bind."""
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
         if placement is None or record.slot is None:
             return Reason.NOT_SEEN

@@ -9,10 +9,7 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Leave out nodes whose victims would break a running gang, while there are nodes where none does.
-
-    Off by default (Muster's profiles have no DefaultPreemption); for clusters whose own scheduler asks Muster too.
-    """
+    """Leave out nodes whose victims would break a running gang, if others are left; Muster's profiles never ask."""
     candidates = args.node_name_to_meta_victims or {}
     harmless = {
         node: victims

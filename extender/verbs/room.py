@@ -45,10 +45,7 @@ Mask = NDArray[np.bool_]
 def nodes_with_room(
     state: State, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, Reason]:
-    """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does.
-
-    `now` is in seconds since the epoch.
-    """
+    """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))

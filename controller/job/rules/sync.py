@@ -45,10 +45,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods without grace left that still exist: the API server deletes in two steps, and the connection broke between.
-
-    A kubelet deletes such a pod again; where there is none, the controller has to.
-    """
+    """Pods without grace left that still exist, as the connection broke between the two steps of a deletion."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 

@@ -108,10 +108,7 @@ MAX_S = 300.0
 
 
 class BackOff(NamedTuple):
-    """Delayed restarts in a row, the time of the next pods, and the last pod that was refused, if one was.
-
-    `until_s` is in seconds since the epoch.
-    """
+    """Delayed restarts in a row, the time of the next pods (seconds since the epoch), and the last refused pod."""
 
     restarts: int
     until_s: float
@@ -146,10 +143,7 @@ def left_s(status: JobStatus, now_s: float) -> float:
 
 
 def restarted(status: JobStatus, request: Request, now_s: float, ran_s: float) -> JobStatus:
-    """The status after a restart by `request`, with a note if pods were refused or, time and again, ended at once.
-
-    `ran_s` are the seconds that the Job was in its phase.
-    """
+    """The status after a restart by `request` of a Job that was `ran_s` in its phase, with any delay of new pods."""
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick
     if not delayed and left_s(status, now_s) > 0:

@@ -4,9 +4,9 @@ Every `on_*` method takes one object that changed (None: gone) and costs only wh
 itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
 that arrives later is ignored.
 
-Most of it is kept up to date by each event: nodes, the ledger of what is not free, who matches whose demands. Views of
-gangs are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes
-which gang it concerns, and `refresh` makes their views. One loop uses it (`extender.cluster`); nothing here blocks.
+Nodes, the ledger and the matches of pods with demands are up to date after each event. Views of gangs are not, since a
+gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh` makes the views. It is
+used on one loop (`extender.cluster`); nothing here blocks.
 """
 
 from collections import Counter
