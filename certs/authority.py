@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""The time by which a certificate is valid before it is made: clocks that are a day off, or jump by one, accept it."""
+"""Time by which a certificate is valid before it is made, for clocks that are a day off."""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 
@@ -50,7 +50,7 @@ class Authority:
 
     @classmethod
     def create(cls, common_name: str, *, life: timedelta = _CA_LIFETIME, now: datetime | None = None) -> Self:
-        """A new authority, with a new key; `life` counts from `now`, which is by default the time of this machine."""
+        """A new authority with a new key; `life` counts from `now`, by default the time of this machine."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         began = now or datetime.now(UTC)
@@ -82,12 +82,13 @@ class Authority:
         life: timedelta = _LIFETIME,
         now: datetime | None = None,
     ) -> KeyPair:
-        """A certificate with a new key, for a server (names, addresses), a client (name, groups) or both.
+        """A certificate with a new key for a server, a client (groups are its organizations) or both.
 
         It lives for `life` from `now` (by default this machine's time), but never longer than its authority.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        purposes = [purpose for wanted, purpose in zip((client, server), _PURPOSES, strict=True) if wanted]
+        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] if client else []
+        purposes += [ExtendedKeyUsageOID.SERVER_AUTH] if server else []
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in dns_names]
         names += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ips]
         began = now or datetime.now(UTC)
@@ -103,9 +104,6 @@ class Authority:
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return _pair(builder.sign(self._key, hashes.SHA256()), key)
-
-
-_PURPOSES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH)
 
 
 def _write(file: Path, content: bytes, *, mode: int) -> None:
@@ -140,22 +138,13 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
 
 
 def _key_usage(*, ca: bool) -> x509.KeyUsage:
-    """An authority signs certificates, all others only messages."""
     return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=ca,
-        crl_sign=ca,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+        digital_signature=True, key_cert_sign=ca, crl_sign=ca, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    """The certificate and its key as PEM, which every program reads; the key is not encrypted."""
     return KeyPair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),

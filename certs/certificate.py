@@ -14,7 +14,7 @@ from certs.authority import BACKDATE, KeyPair
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
-"""Of its life: a certificate is replaced then, so that a third of it is left for whatever goes wrong."""
+"""Part of its life after which a certificate is replaced; the last third is left for failures."""
 _SHOWN_CHARS = 12
 
 

@@ -1,4 +1,4 @@
-"""The content of the Secret with our certificates, and how it is written down.
+"""The content of the Secret with our certificates, how it is written down, and its problems in sentences for people.
 
 ================  ====================================================================================================
 `ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones of which a
@@ -11,12 +11,13 @@
 `ca.crt`, `tls.crt` and `tls.key` are named as in the Secrets of cert-manager, so a process mounts either.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from certs.certificate import Certificate, Pair, UnreadableError, read_bundle, write_bundle
 from muster.api import names
+from muster.api.kubernetes.meta import format_time
 
 BUNDLE: Final = "ca.crt"
 ISSUER: Final = "issuer"
@@ -99,3 +100,52 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         if pair:
             yield name, pair.certificate
+
+
+_LATE = 4
+"""A certificate is late when one part of so many is over of the time between its due renewal and its end."""
+
+
+def problems(
+    content: Content | None,
+    bundles: Mapping[str, Sequence[tuple[Certificate, ...]]],
+    *,
+    now_s: float,
+    leaves: Sequence[str],
+    managed: bool = True,
+) -> list[str]:
+    """Every problem. `bundles` has the caBundles by webhook configuration, `leaves` the needed certificates."""
+    if content is None:
+        return ["the Secret does not exist"]
+    foreign = (
+        "the Secret belongs to another issuer, so it is not written: say so (certIssuer: external), "
+        "or delete it, or name another one"
+    )
+    return [
+        *content.faults,
+        *([foreign] if managed and not content.ours else []),
+        *(f"there is no certificate {name}.crt with its key" for name in leaves if name not in content.leaves),
+        *_old(content, now_s),
+        *_not_trusted(content, bundles),
+    ]
+
+
+def _old(content: Content, now_s: float) -> Iterator[str]:
+    for name, certificate in all_pairs(content):
+        late_s = certificate.due_s + (certificate.ends_s - certificate.due_s) / _LATE
+        if certificate.ends_s < now_s:
+            yield f"{name}.crt has expired on {format_time(certificate.ends_s)}"
+        elif now_s < certificate.begins_s:
+            yield f"{name}.crt is not valid before {format_time(certificate.begins_s)}"
+        elif late_s < now_s:
+            yield f"{name}.crt should have been renewed: it expires on {format_time(certificate.ends_s)}"
+
+
+def _not_trusted(content: Content, bundles: Mapping[str, Sequence[tuple[Certificate, ...]]]) -> Iterator[str]:
+    leaf = next((pair.certificate for pair in content.leaves.values()), None)
+    for name, webhooks in bundles.items():
+        if leaf is None:
+            return
+        without = sum(not any(leaf.signed_by(each) for each in bundle) for bundle in webhooks)
+        if without:
+            yield f"{without} of {len(webhooks)} webhooks of {name} do not trust the certificate in the Secret"

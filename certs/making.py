@@ -38,16 +38,10 @@ def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Conten
 
 
 def _with_authority(content: Content, now_s: float, terms: Terms) -> Content:
-    # The name differs from that of every other one, so that no certificate is taken for one of another's.
-    name = f"muster-ca-{secrets.token_hex(4)}"
+    name = f"muster-ca-{secrets.token_hex(4)}"  # of this authority only: verifiers look for a signer by its name
     coming = Pair.of(Authority.create(name, life=timedelta(seconds=terms.authority_life_s), now=_time(now_s)).pair)
-    return replace(
-        content,
-        coming=coming,
-        trusted=(coming.certificate, *content.trusted),
-        request="" if content.request == "authority" else content.request,
-        faults=(),
-    )
+    request = "" if content.request == "authority" else content.request
+    return replace(content, coming=coming, trusted=(coming.certificate, *content.trusted), request=request, faults=())
 
 
 def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms) -> Content:
@@ -56,25 +50,17 @@ def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms
         raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of the decision
     authority = Authority(KeyPair(signer.certificate.pem, signer.key_pem))
     made = {each.name: _issued(authority, each, now_s, terms) for each in step.wanted}
-    return replace(
-        content,
-        issuer=signer,
-        coming=None if step.by == "coming" else content.coming,
-        leaves={**content.leaves, **made},
-        request="" if content.request == "serving" else content.request,
-        faults=(),
-    )
+    coming = None if step.by == "coming" else content.coming
+    request = "" if content.request == "serving" else content.request
+    leaves = {**content.leaves, **made}
+    return replace(content, issuer=signer, coming=coming, leaves=leaves, request=request, faults=())
 
 
 def _issued(authority: Authority, wanted: Wanted, now_s: float, terms: Terms) -> Pair:
     addresses = sorted(name for name in wanted.names if _is_address(name))
+    others, life = sorted(wanted.names - set(addresses)), timedelta(seconds=terms.life_s)
     pair = authority.issue(
-        wanted.common_name,
-        dns_names=sorted(wanted.names - set(addresses)),
-        ips=addresses,
-        server=True,
-        life=timedelta(seconds=terms.life_s),
-        now=_time(now_s),
+        wanted.common_name, dns_names=others, ips=addresses, server=True, life=life, now=_time(now_s)
     )
     return Pair.of(pair)
 

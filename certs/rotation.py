@@ -1,4 +1,4 @@
-"""The next step of a rotation: a pure decision of the Secret, the webhook configurations and two clocks.
+"""The next step of a rotation: a pure decision by the Secret, the webhook configurations and two clocks.
 
 The order in which authorities change, so that at each moment every API server trusts what every replica shows:
 
@@ -8,12 +8,11 @@ The order in which authorities change, so that at each moment every API server t
 3. `Drop`: an old authority goes, once no certificate of the Secret has been its own for `load_wait_s`, in which every
    replica has loaded the new ones.
 
-Two clocks, as one of them may jump. Validity is told by the API server's own time, as it is the one that checks. How
-long something has been so is told by the monotonic clock of this process: after a restart each wait begins anew, which
-is only later, never wrong.
+Two clocks, as one of them may jump: validity counts by the time of the API server, which checks it, and waits by the
+monotonic clock of this process. After a restart each wait begins anew, which is only later, never wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -95,10 +94,7 @@ Bundles = Sequence[tuple[Certificate, ...]]
 def next_step(
     content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> Step | None:
-    """The step to be written to the Secret now, or None; `content` is None where there is no Secret.
-
-    Several steps can be taken in one write: what a step has just made, no replica has seen.
-    """
+    """The step to be written to the Secret now, or None; `content` is None where there is no Secret."""
     content = content or Content()
     if not content.ours:
         return None
@@ -106,7 +102,9 @@ def next_step(
         return Refuse(f"{content.request!r} cannot be asked for; there is {', '.join(REQUESTS)}")
     if why := _why_new_authority(content, now_s):
         return NewAuthority(why)
-    return _issue(content, bundles, now_s, seen, terms, wanted) or _drop(content, seen, terms, wanted)
+    issue = _issue(content, bundles, now_s, seen, terms, wanted)
+    old = tuple(each for each in content.trusted if unused(content, each, seen, terms, wanted))
+    return issue or (Drop(old) if old else None)
 
 
 def _why_new_authority(content: Content, now_s: float) -> str:
@@ -161,11 +159,6 @@ def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float
     return "it was asked for" if content.request == "serving" else ""
 
 
-def _drop(content: Content, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> Drop | None:
-    old = tuple(each for each in content.trusted if unused(content, each, seen, terms, wanted))
-    return Drop(old) if old else None
-
-
 def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> bool:
     """True if no replica shows a certificate of that authority any more, and none will."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
@@ -182,11 +175,7 @@ def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, w
 def bundle_for(
     content: Content, present: tuple[Certificate, ...], *, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> tuple[Certificate, ...]:
-    """The caBundle of a webhook that has `present` now.
-
-    It holds all that the Secret trusts; and what it held before, from an earlier Secret or another issuer, stays until
-    no replica shows a certificate of it.
-    """
+    """The caBundle of a webhook that has `present` now: all authorities of the Secret, and other ones still in use."""
     if not content.ours or not content.trusted:
         return present
     others = [each for each in present if each not in content.trusted]
@@ -194,7 +183,7 @@ def bundle_for(
 
 
 def look_again_s(content: Content | None, *, now_s: float, seen: Seen, terms: Terms) -> float:
-    """After how many seconds to decide again if nothing changes before; at least every ten minutes, as clocks jump."""
+    """Seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
     waits: list[float] = [_LONGEST_S, *(_waits(content, now_s, seen, terms) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))
 
@@ -218,3 +207,15 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
     waited_s = seen.get(certificate.fingerprint)
     if waited_s is not None and waited_s < wait_s:
         yield wait_s - waited_s
+
+
+class Since:
+    """Remembers since when each of some things is present; times are those of one monotonic clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._first_s: dict[str, float] = {}
+
+    def update(self, present: Iterable[str], now_s: float) -> dict[str, float]:
+        """Returns for how many seconds each has been present without a break."""
+        self._first_s = {each: self._first_s.get(each, now_s) for each in present}
+        return {each: now_s - first_s for each, first_s in self._first_s.items()}

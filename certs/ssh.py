@@ -28,11 +28,7 @@ class KeyPair:
 
 
 def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
-    """A new pair: Ed25519 (short, and every OpenSSH since 6.5 knows it), ECDSA on P-521, or RSA.
-
-    RSA is for programs that read the file themselves, so it has the format that they know: PEM, PKCS#1. It takes some
-    tenths of a second.
-    """
+    """A new pair: Ed25519, ECDSA on P-521, or RSA as PEM (PKCS#1) for programs that read the file themselves."""
     layout = serialization.PrivateFormat.OpenSSH
     key: PrivateKey
     if kind == "rsa":
@@ -66,9 +62,6 @@ def secret_data(pair: KeyPair) -> dict[str, str]:
 
 
 def complete(component: Component) -> dict[str, Any]:
-    """The manifest to create: with a new pair of keys where the component asks for one.
-
-    Create it, and keep the Secret that is there already: pods that run have mounted its key.
-    """
+    """The manifest to create, with a new pair of keys where the component asks for one."""
     manifest = dict(component.manifest)
     return {**manifest, "data": secret_data(key_pair(component.keys))} if component.keys else manifest

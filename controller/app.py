@@ -1,29 +1,25 @@
-"""The controller as a whole: its caches, handlers and workers.
-
-Caches run from the start, so that a standby takes over at once; workers run only in the leader.
-"""
+"""The controller as a whole: caches, which a standby has too, and handlers and workers, which run in the leader."""
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from controller.caches import kept
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
 from controller.job.expectations import Expectations
-from controller.job.groups import Groups
-from controller.job.objects import Objects
+from controller.job.objects import Groups, Objects
 from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
-from controller.keeping import kept
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shipped import Manifest, Shipped
-from controller.trainjob.authority import Authorities
 from controller.trainjob.controller import TrainJobs
+from controller.trainjob.report import Authorities
 from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
@@ -38,11 +34,8 @@ from muster.runtime.train_job import Target
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job.
-
-The same holds for changes that this controller has mostly made itself: a phase that was written, a PodGroup that was
-created or deleted. A PodGroup that is admitted, a Command, and a new or changed Job have their pass at once.
-"""
+"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job; also after
+changes that are mostly this controller's own: a phase that was written, a PodGroup that was created or deleted."""
 
 
 def _job_of(pod: Pod) -> list[str]:
@@ -53,9 +46,8 @@ def _job_of(pod: Pod) -> list[str]:
 class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is the delay of
-    passes after events of pods; `shipped` are the objects of the installation. `framework` has the plugins that
-    TrainJobs are compiled with, `authorities` the certificates that trainers trust when they report.
+    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
+    are the objects of the installation, `authorities` the certificates that trainers trust when they report.
     """
 
     def __init__(
@@ -110,7 +102,7 @@ class Controller:
         self._connect()
 
     def start(self) -> None:
-        """Starts the caches; a standby has them too, so that it takes over at once."""
+        """Starts the caches, also of a standby, so that it takes over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
@@ -134,10 +126,7 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Starts the workers, first on every object, as the last leader may have left work undone.
-
-        `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile.
-        """
+        """Starts the workers, first on every object; `may_act` is called before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()

@@ -44,16 +44,13 @@ def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
-    """Deletes the object with this UID; False if it was gone already, or another one has its name.
-
-    A conflict alone does not say which: the object is read to find out, and the error raised if it still stands.
-    """
+    """Deletes the object with this UID; False if it was gone already, or another one has its name."""
     try:
         client.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
     except NotFound:
         return False
     except Conflict:
-        if exists(client, resource, meta):
+        if exists(client, resource, meta):  # a conflict alone does not say which
             raise
         return False
     return True

@@ -1,8 +1,4 @@
-"""The life of the controller process, from its options to its exit code.
-
-It ends with code 0 when asked to, and with another one when it loses its lease: then another process leads, and only a
-fresh start gives caches and lists of things to do that are right.
-"""
+"""The life of the controller process, which ends with code 0 when asked to, and with 1 when it loses its lease."""
 
 import os
 import signal
@@ -19,11 +15,9 @@ import structlog
 from controller.app import Controller
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
-from controller.options import Options, parse
-from controller.settings import ControllerSettings
+from controller.settings import Options, parse
 from controller.shipped import Manifest, read
-from controller.trainjob.authority import Authorities
-from controller.trainjob.report import Reports, ReportServer
+from controller.trainjob.report import Authorities, Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
@@ -32,7 +26,6 @@ from muster.process.health import Debug, Health, StatusServer
 from muster.process.logs import configure
 from muster.process.tls import Files, ServerTLS
 from muster.runtime import registry
-from muster.runtime.framework import Framework
 from muster.runtime.plugins.reports import TrainerReports
 
 log = structlog.get_logger(__name__)
@@ -43,7 +36,7 @@ _SYNC_WARNING_S = 30
 
 
 class News(Enum):
-    """What the main thread waits for."""
+    """Events that the main thread waits for."""
 
     LEADING = "leading"
     LOST = "lost"
@@ -78,7 +71,9 @@ class Process:
             client,
             settings.workers,
             shipped=shipped,
-            framework=_framework(settings, authorities),
+            framework=registry.framework(
+                *([TrainerReports(settings.report_url, authorities.pem)] if authorities else [])
+            ),
             authorities=authorities,
             target=settings.train_jobs_as,
         )
@@ -148,14 +143,9 @@ class Process:
 
 
 def _report_server(client: Client, options: Options) -> ReportServer | None:
-    """Where trainers report their progress, if they may."""
+    """The server to which trainers report their progress, if there is a port."""
     settings = options.settings
     if not settings.report_port:
         return None
     tls = ServerTLS(Files(Path(settings.report_cert_file), Path(settings.report_key_file)))
     return ReportServer(Reports(client), options.report_host, settings.report_port, tls)
-
-
-def _framework(settings: ControllerSettings, authorities: Authorities | None) -> Framework:
-    """The plugins."""
-    return registry.framework(*([TrainerReports(settings.report_url, authorities.pem)] if authorities else []))

@@ -1,11 +1,13 @@
-"""What the controller can be told in a file."""
+"""The command line of the controller process, and the file with its settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
 from muster.api import names
+from muster.process import settings
 from muster.process.settings import Settings
 from muster.resources.runtime import parse_duration_s
 
@@ -92,3 +94,23 @@ def _life(name: str, text: str) -> Iterator[str]:
         yield f"{name}: at least six hours (6h), as its last third is the time to renew it"
     if life_s > _LONGEST_S:
         yield f"{name}: at most a hundred years (876000h)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The values of the command line."""
+
+    kubeconfig: str
+    status_host: str
+    report_host: str
+    settings: ControllerSettings
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
+    parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
+    add = parser.add_argument
+    add("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
+    add("--report-host", default="0.0.0.0", help="address of the report port [default: %(default)s]")  # noqa: S104 - for pods
+    return Options(**settings.parse(parser, argv, ControllerSettings))

@@ -1,7 +1,6 @@
 """Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
 
-The chart cannot create them: their kinds do not exist while it is installed for the first time, and the webhook that
-checks them is not there yet. So they are files in a folder, and the leader tries until the API server accepts them.
+While the chart is installed their kinds and the webhook do not exist, so the leader tries until they are accepted.
 """
 
 import time
@@ -25,7 +24,6 @@ KINDS: Final[Mapping[tuple[str, str], Resource[Any]]] = {
     (each.api_version, each.kind): each for each in (QUEUES, CLUSTER_TRAINING_RUNTIMES)
 }
 """Kinds that can be shipped: cluster-scoped objects that users refer to."""
-
 Manifest = dict[str, Any]
 
 

@@ -9,13 +9,19 @@ import time
 from collections.abc import Callable
 
 import structlog
+from prometheus_client import Counter, Histogram
 
-from controller.metrics import RECONCILE_SECONDS, RECONCILES
 from muster.kube.errors import APIError, Conflict
 from muster.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
-
+RECONCILES = Counter("muster_controller_reconciles_total", "Passes over an object.", ["controller", "result"])
+RECONCILE_SECONDS = Histogram(
+    "muster_controller_reconcile_seconds",
+    "Seconds of one pass over an object.",
+    ["controller"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 _MAX_DELAY_S = 30.0
 
 
@@ -26,8 +32,7 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
-    `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile. `queue` is the
-    name of the queue in metrics, if several workers have one name.
+    `may_act` is called before each pass, as a frozen process may have lost its lease. `queue` is the name in metrics.
     """
 
     def __init__(
@@ -66,15 +71,12 @@ class Worker:
             RECONCILES.labels(self.name, result).inc()
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
-    def _pass(self, key: str) -> None:
-        if not self.may_act():
-            raise Retry("this process does not lead any more")
-        self._process(key)
-
     def once(self, key: str) -> str:
         """One pass over a key of the queue; returns its result. No exception of a pass ends the thread."""
         try:
-            self._pass(key)
+            if not self.may_act():
+                raise Retry("this process does not lead any more")  # noqa: TRY301 - counted as any other one
+            self._process(key)
         except (Retry, APIError) as error:
             # A conflict only means that the cache was behind; it is not worth a line.
             if not isinstance(error, Conflict):

@@ -1,10 +1,10 @@
 """The scheduler extender: where pods run.
 
-One process beside a stock kube-scheduler. `planner/` decides, pure; what stands here serves, watches and writes.
+One process beside a stock kube-scheduler. `planner/` decides, pure; the other modules serve, watch and write.
 `cluster` feeds the planner's state from watches, `cycles` runs planning cycles in a thread, `commit` writes their
-decisions: each gang's as a Placement (`placements`) before anything acts on it. What stands in a status has a module by
-the kind's name: `placementstatus`, `groupstatus`, `queuestatus`, `hypernodestatus`. `app` answers kube-scheduler with
-the `verbs/`, `barrier` holds the bind calls of a gang that starts. `explain/` runs a cycle over a dump of the cluster.
+decisions: each gang's as a Placement (`placements`) before anything acts on it. Statuses have modules of their own:
+`placementstatus`, `groupstatus`, and `clusterstatus` for queues and HyperNodes. `app` answers kube-scheduler with the
+`verbs/`, `barrier` holds the bind calls of a gang that starts. `explain/` runs a cycle over a dump of the cluster.
 `main` wires the parts together.
 
 Promises that no gang stays half placed, and that an answer which is not certain is an error, never a rejection. Must

@@ -1,19 +1,15 @@
 """The barrier of bind calls: members of one epoch wait for each other, then all are bound.
 
 kube-scheduler places pods one by one, and a binding cannot be taken back. Were each member bound when its call comes, a
-gang whose last member is refused would stand there half placed: kube-scheduler knows things that the planner does not
-model. So a call is answered when enough members have come. While it is held, kube-scheduler has checked the member's
-node with all its plugins and counts it there; when enough are held, the gang can start for certain.
+gang whose last member is refused would stay half placed: kube-scheduler checks more than the planner models. So a call
+is answered when enough members have come. While it is held, kube-scheduler has checked the member's node with all its
+plugins and counts it there; when enough are held, the gang can start for certain.
 
-This is a last check and not how gangs are decided: the planner has done that before, nodes and all, so that the members
-come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits takes room
-for a member that may never come. Each member that comes adds a little, as thousands do not come at once.
+The planner has chosen the nodes before, so members come one right after the other, and the wait, which counts from the
+first arrival, is short: held calls take room. Each member that comes adds to it, as thousands take longer.
 
-A *meeting* is of one gang and one epoch, since a member that was pinned by an older placement is no company for those
-of a newer one. It ends once, with one outcome for all its calls; whoever comes after that opens the next one.
-
-Everything here runs on the event loop, where each call that waits is a coroutine; other threads ask the loop
-(`extender.live`).
+A *meeting* has the calls of one gang and one epoch: members pinned by different placements do not start together. It
+ends once, with one outcome for all its calls; the next call opens another one. All of it runs on the event loop.
 """
 
 import asyncio
@@ -32,17 +28,14 @@ WAIT = Histogram(
 )
 
 MEMBER_S = 0.05
-"""What each member that has come adds to the wait.
-
-kube-scheduler brings a few hundred a second, and twenty where the API server is busy: a gang of a thousand whose
-members come that slowly would else be tried again and again, and never start.
-"""
+"""Added to the wait for each arrived member: kube-scheduler brings twenty a second where the API server is busy, and a
+gang of a thousand would else never start."""
 LONGEST_S = 65.0
-"""No wait is longer: kube-scheduler gives up a call of the bind entry after 75 s (`httpTimeout`)."""
+"""Longest wait: kube-scheduler gives up a call of the bind entry after 75 s (`httpTimeout`)."""
 
 
 class Outcome(Enum):
-    """How a meeting ended: the members may be bound, or must be tried again."""
+    """End of a meeting: its members may be bound, or must be tried again."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"
@@ -51,10 +44,7 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class _Meeting:
-    """The calls of one gang and epoch.
-
-    `arrived` says which pod came last for each slot: a call that comes again counts once, and a slot takes one pod.
-    """
+    """Calls of one gang and epoch; `arrived` has the last pod of each slot, as a slot takes one pod."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
@@ -65,7 +55,7 @@ class _Meeting:
 
 
 class Barrier:
-    """All meetings. `timeout_s` is counted from the first arrival."""
+    """All meetings; `timeout_s` counts from the first arrival."""
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s
@@ -82,11 +72,9 @@ class Barrier:
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
+        """Wait until `enough` holds for the slots of the held members, or the time is over; call `on_arrival` before.
 
-        Of several pods with one slot only the last gets it; the others are told that the meeting was cancelled.
-        `enough` is asked with the members held here; what is bound already it knows itself. `on_arrival` is called
-        once this member is among those that have arrived.
+        Of several pods with one slot only the last gets it, and the others CANCELLED.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -103,29 +91,28 @@ class Barrier:
             meeting.waiting -= 1
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """Ends the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
+        """End the meetings of a gang, of one epoch or all: its placement is over, or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def cancel_all(self) -> None:
-        """Ends every meeting: this process does not lead any more."""
+        """End every meeting, as this process does not lead any more."""
         for key in list(self._meetings):
             self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def arrived(self) -> dict[str, frozenset[Slot]]:
-        """Gang UID → slots of the members that wait at this moment."""
+        """Return the slots of the held members by UID of their gang."""
         return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
-        """How many calls are held now, of all gangs."""
+        """Return the number of held calls of all gangs."""
         return sum(meeting.waiting for meeting in self._meetings.values())
 
     def held(self, gang_uid: str) -> int:
-        """How many calls of a gang wait at this moment."""
+        """Return the number of held calls of a gang."""
         return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
-        """Takes a member into the meeting of its gang, which begins with the first."""
         meeting = self._meetings.get(key)
         if meeting is None:
             meeting = self._meetings[key] = _Meeting(self._monotonic_s())
@@ -139,7 +126,7 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._look_at_the_clock, key, meeting)
 
     def _look_at_the_clock(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """Ends a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
+        """End a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:
@@ -148,7 +135,6 @@ class Barrier:
             self._end(key, meeting, Outcome.TIMED_OUT)
 
     def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: Outcome) -> None:
-        """Ends a meeting once, and wakes whoever waits."""
         if meeting.outcome is None:
             meeting.outcome = outcome
             OUTCOMES.labels(outcome.name.lower()).inc()

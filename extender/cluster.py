@@ -1,33 +1,105 @@
-"""The watched cluster: reflectors that feed the live state, and wake the planner."""
+"""The state as it is now, on one event loop, and the reflectors that feed it.
 
+It is changed and read on the loop only, so that it needs no locks: the verbs, the watches and the timers run there. The
+planner and its writers have threads, and ask the loop: `ask` runs a question there, between two other callbacks.
+"""
+
+import asyncio
+import gc
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from sys import intern
-from typing import Any
+from typing import Any, TypeVar
 
+import structlog
 from msgspec.structs import replace
 
-from extender.live import Live
 from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.client import Client
+from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector
+from muster.process import memory
 
+T = TypeVar("T")
+ANSWER_S = 30.0
+"""Limit for an answer of the loop to a thread: only a loop that has ended takes so long."""
 MAX_DELAY_S = 5.0
-"""Between two tries while the API server does not answer: gangs wait for it."""
-
-
+"""Longest time between two tries while the API server does not answer: gangs wait for it."""
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
+
+log = structlog.get_logger()
+
+
+class Live:
+    """The state on its loop (before `run_here` in the caller's thread), and its waiters; `wake` asks for a cycle."""
+
+    def __init__(self, state: State, *, wake: Callable[[], None]) -> None:
+        self.state = state
+        """For callbacks of the loop; other threads `ask`."""
+        self._wake = wake
+        self._waiting: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def synced(self) -> bool:
+        """True if the state shows the whole cluster."""
+        return True
+
+    def run_here(self) -> None:
+        """Give the state to the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def ask(self, question: Callable[[State], T]) -> T:
+        """Return what `question` answers about the state, or raise its error. It may change the state, but not block.
+
+        Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
+        """
+        if self._loop is None or runs_on(self._loop):
+            return question(self.state)
+        answer: Future[T] = Future()
+        self._loop.call_soon_threadsafe(self._answer, question, answer)
+        return answer.result(ANSWER_S)
+
+    def change(self, change: Callable[[State], bool | None]) -> None:
+        """Change the state, and tell of it: the planner too, unless `change` returns False."""
+        self.ask(lambda state: self.changed(change(state)))
+
+    def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
+        """Wake the waiters after a change, and unless it does not matter the planner. Runs on the loop."""
+        if self._waiting:
+            for changed in self._waiting:
+                changed.set()
+            self._waiting.clear()
+        if matters is not False:
+            self._wake()
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until the state fulfils a condition; False if it did not in time."""
+        changed = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not condition():
+                    changed.clear()
+                    self._waiting.add(changed)
+                    await changed.wait()
+        self._waiting.discard(changed)
+        return condition()
+
+    def _answer(self, question: Callable[[State], T], answer: "Future[T]") -> None:
+        try:
+            answer.set_result(question(self.state))
+        except BaseException as error:  # noqa: BLE001 - it belongs to the thread that has asked
+            answer.set_exception(error)
 
 
 def name_only(pod: Pod) -> Pod:
-    """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000.
-
-    What is empty is the same for all of them.
-    """
+    """Return the pod without what the state knows; a whole one is some 15 KiB, and there may be 50,000."""
     meta = pod.metadata
     namespace, version = intern(meta.namespace), meta.resource_version
     name = replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
@@ -35,7 +107,7 @@ def name_only(pod: Pod) -> Pod:
 
 
 class Cluster(Live):
-    """The live state and the reflectors that feed it. `wake` is called after every change that matters."""
+    """The live state and the reflectors that feed it."""
 
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
         super().__init__(State(), wake=wake)
@@ -44,28 +116,28 @@ class Cluster(Live):
 
     @property
     def synced(self) -> bool:
-        """Whether every cache has been filled once."""
+        """True if every cache has been filled once."""
         self._synced = self._synced or all(reflector.synced for reflector in self._reflectors)
         return self._synced
 
     def sizes(self) -> dict[str, int]:
-        """How many objects each cache has, by kind."""
+        """Return the number of objects in each cache, by kind."""
         return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
-        """Tells somebody else of each change of a kind too; before `start`."""
+        """Add a handler of the changes of a kind, before `start`."""
         for fed, reflector in zip(FEED, self._reflectors, strict=True):
             if fed.resource is resource and isinstance(reflector, Reflector):
                 reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Starts the reflectors; `synced` tells when each has filled its cache. Runs on the loop."""
+        """Start the reflectors. Runs on the loop."""
         self.run_here()
         for reflector in self._reflectors:
             reflector.start()
 
     def stop(self) -> None:
-        """Stops the reflectors; the state stays as it is."""
+        """Stop the reflectors; the state stays as it is."""
         for reflector in self._reflectors:
             reflector.stop()
 
@@ -80,6 +152,15 @@ class Cluster(Live):
         return reflector
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
-        """What is called with each change of a kind, on the loop."""
         tell, state = fed.tell, self.state
         return lambda old, new: self.changed(tell(state, old, new))
+
+
+async def settle(filled: Callable[[], bool], *, look_s: float = 0.2) -> None:
+    """Wait until the caches are filled, and freeze their objects: a full collection takes 0.16 s with 20,000 pods."""
+    while not filled():  # noqa: ASYNC110 - a list that has ended is no event
+        await asyncio.sleep(look_s)
+    gc.collect()
+    gc.freeze()
+    memory.give_back()
+    log.info("caches are filled", objects=gc.get_freeze_count())

@@ -1,9 +1,8 @@
-"""Carries a cycle's decisions out, in their order; what is about placements is in `extender.placements`.
+"""Carries the decisions of a cycle out, in their order; those about placements are in `extender.placements`.
 
 Order matters: a placement is written before anything acts on it, and a PodGroup becomes Inqueue only after its
-placement stands, so that its pods can be born on their nodes. What the API server confirms is handed to the state at
-once. A write that fails is logged and decided again in a later cycle; which ones a cycle waits for, `extender.writes`
-says.
+placement exists, so that its pods can be born on their nodes. Confirmed writes go into the state at once. A write that
+fails is logged and decided again in a later cycle.
 """
 
 from collections.abc import Callable
@@ -12,16 +11,15 @@ from functools import partial
 import msgspec
 
 from extender.barrier import Barrier
+from extender.cluster import Live
+from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
 from extender.evictions import Evictions
 from extender.groupstatus import StatusWriter
-from extender.hypernodestatus import HyperNodeStatusWriter
-from extender.live import Live
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
-from extender.queuestatus import QueueStatusWriter
 from extender.scaling import Scaling
 from extender.writes import Lane, Writes
 from muster.api import names
@@ -32,10 +30,7 @@ from muster.kube.events import Recorder
 
 
 class Committer:
-    """Writes placements, statuses, releases and evictions.
-
-    `active` says whether this replica leads; `wall_s` is seconds since the epoch.
-    """
+    """Writes placements, statuses, lifted gates and evictions while this replica is `active`."""
 
     def __init__(
         self,
@@ -60,11 +55,11 @@ class Committer:
         self._evictions = Evictions(client, cluster, recorder, close=self._placements.close, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
-        """Writes everything this cycle decided; returns when placements and evictions have been answered."""
+        """Write all decisions of this cycle; return when placements and evictions have been answered."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         places = decided(decisions.Place)
-        for moved in (True, False):  # where moved gangs go stands before anybody is told to go
+        for moved in (True, False):  # placements of moved gangs are written before any pod is evicted
             due = [place for place in places if moves(place) is moved]
             writes.all("placement", partial(placements.place, session), due)
         writes.all("placement", placements.room_is_there, decided(decisions.RoomIsThere))
@@ -80,7 +75,6 @@ class Committer:
         self._hyper_nodes.write(session)
 
     def _scale(self, session: Session) -> None:
-        """What autoscalers read."""
         writes, scaling, decided = self.writes, self.scaling, session.decided
         scaling.heard(session)
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
@@ -92,10 +86,8 @@ class Committer:
 
     def _release(self, session: Session, release: decisions.Release) -> None:
         pod = release.pod
-        annotations = {
-            names.EPOCH: str(release.epoch),
-            **consumption(session.inputs.provisioning.get(release.gang.uid)),
-        }
+        request = session.inputs.provisioning.get(release.gang.uid)
+        annotations = {names.EPOCH: str(release.epoch), **consumption(request)}
         if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET:
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
@@ -110,5 +102,5 @@ class Committer:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
-        """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
+        """End the writers; writes that have not been sent are decided again by the next leader."""
         self.writes.stop()

@@ -1,20 +1,19 @@
 """The planner thread: one cycle after every burst of changes, while this replica leads.
 
-The planner never acts on the live state: it has the loop copy it, decides on the copy in its own thread, and hands the
-decisions to the committer, whose writes name versions and epochs, so that whatever changed meanwhile refuses them. A
-decision that is lost that way costs nothing: the change that refused it also woke the planner, which decides anew.
+The planner has the loop copy the live state, decides on the copy in its own thread, and hands the decisions to the
+committer, whose writes name versions and epochs: the API server refuses those about objects that have changed. A lost
+decision costs nothing: the change that refused it also woke the planner, which decides anew.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from extender.cluster import Live
 from extender.commit import Committer
-from extender.live import Live
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.cycle import Parts, run_cycle
 from extender.planner.framework.causes import Causes
@@ -36,27 +35,17 @@ SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are 
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""The pods of a gang come one after the other: a cycle that begins with the first of them would have to be repeated."""
+"""Delay of a cycle after the first change, as the pods of a gang come one after the other."""
 REST = 10.0
-"""After a cycle the planner rests so many times the CPU time that it took: while events pour in, the time belongs to
-those who answer kube-scheduler and take in events, and each cycle sees more of them. With 5,000 nodes and a rest of
-only twice the time, two thirds of what the extender cost per pod was cycles that found nothing new."""
+"""Multiple of a cycle's CPU time for which the planner rests after it: while events pour in, the time belongs to verbs
+and watches, and each cycle sees more of them. With 5,000 nodes and a rest of only twice the time, two thirds of the
+extender's CPU time per pod was cycles that found nothing new."""
 MAX_REST_S = 0.1
 IDLE_S = 1.0
 
 
-class _Seen(NamedTuple):
-    """The cluster at the beginning of a cycle."""
-
-    snapshot: Snapshot
-    arrived: dict[str, frozenset[Slot]]
-    """UID of a gang → members that wait at the barrier."""
-    unreadable: dict[str, dict[str, str]]
-    """Kind → name of an object that cannot be evaluated → why."""
-
-
 class Planner:
-    """Plans whenever `wake` was called, and at least every second for what depends on time (deadlines)."""
+    """Plans whenever `wake` was called, and at least every second for deadlines."""
 
     def __init__(
         self,
@@ -81,11 +70,11 @@ class Planner:
         self._staleness_grace_s = staleness_grace_s
         self._growth_delay_s = growth_delay_s
         self.pages: Mapping[str, Callable[[], object]] = {}
-        """What plugins show over HTTP, by name; as of the last cycle."""
+        """Pages of plugins over HTTP by name, as of the last cycle."""
         self.session: Session | None = None
         """The last cycle."""
         self._replaced: Session | None = None
-        """The one before it, as long as a verb on the loop may have it in its hands."""
+        """The one before it, as long as a verb on the loop may use it."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
@@ -93,30 +82,30 @@ class Planner:
         self._causes = Causes()
         self._hyper_nodes = HyperNodeTree()
         self._avoided: dict[tuple[str, str], float] = {}
-        """Gang key and node that refused a member → until when the node is left out."""
+        """Gang key and node that refused a member → end of the time for which the node is left out."""
         self._told_aside: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of what is set aside, as it was logged."""
+        """Kind, name and reason of objects that are set aside, as logged."""
         self._was_active = False
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
     def wake(self) -> None:
-        """Asks for a cycle soon; many calls in a short time make one cycle."""
+        """Ask for a cycle soon; many calls in a short time make one cycle."""
         if not self._woken.is_set():  # which is asked for each of 50,000 pods, and costs less
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
-        """Has the next cycle run with this configuration, which is known to be good; does not wait for it."""
+        """Run the next cycle with this configuration, which is known to be good; do not wait for it."""
         self._next_configuration = configuration
         self.wake()
 
     def start(self) -> None:
-        """Starts planning; cycles begin when this replica leads and its caches are filled."""
+        """Start planning; cycles begin when this replica leads and its caches are filled."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread after the cycle it is in."""
+        """End the thread after the cycle it is in."""
         self._stopped.set()
         self._woken.set()
         self._thread.join(timeout=10)
@@ -144,31 +133,33 @@ class Planner:
             log.info("planning")
             self._cluster.ask(State.touch_all)
         elif self._was_active and not active:
-            # whoever leads now reserves room; this replica notes no changes of it any more
+            # another replica reserves room now; this one notes no changes of it any more
             self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
         self._was_active = active
         return active
 
     def cycle(self) -> None:
-        """Plans once and carries the decisions out."""
+        """Plan once and carry the decisions out."""
         started = self._monotonic_s()
-        self._take_configuration()
+        configuration, self._next_configuration = self._next_configuration, None
+        if configuration is not None:  # between two cycles, so that none runs with half of it
+            self._actions, self._plugins = self._parts.of(configuration)
 
         # 1. Snapshot: copy the arrays and the views of gangs. Only this is on the loop, since every event and every
         #    verb of kube-scheduler waits for it.
-        seen = self._cluster.ask(self._look)
+        snapshot, arrived, unreadable = self._cluster.ask(self._look)
 
-        # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
+        # 2. Gather the other inputs of the decisions, each once: two answers could differ.
         now = self._wall_s()
         scaling = self._committer.scaling
         scaling.refresh(now)
         inputs = CycleInputs(
-            snapshot=seen.snapshot,
+            snapshot=snapshot,
             now=now,
             provisioning=dict(scaling.requests),
             provisioning_served=scaling.served,
             causes=self._causes,
-            arrived=seen.arrived,
+            arrived=arrived,
             avoided=self._remembered(now),
             hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
@@ -180,41 +171,37 @@ class Planner:
         session = run_cycle(inputs, self._actions, self._plugins)
 
         # 4. Remember nodes that refused a member; the placement will say so too, but that write may fail.
-        self._remember(session, now)
+        for gang, nodes in session.avoided.items():
+            for node in nodes:
+                self._avoided.setdefault((gang, node), now + AVOID_S)
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
-        self._tell_set_aside(session, seen.unreadable)
+        self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
-        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after what
-        #    it would decide upon has been answered: placements and evictions (see extender.writes).
+        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
+        #    writes that it decides upon have been answered: placements and evictions (see extender.writes).
         if self._active():
             self._committer.carry_out(session)
-            # after the writes: what was reserved for a gang that starts now, its placed slots have
+            # after the writes: the reserved room of a gang that starts now is that of its placed slots
             start_s = session.reservations.start_s
             self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
-    def _look(self, state: State) -> "_Seen":
-        """What the cycle decides upon, all of one moment. Verbs ask the last cycle by now, and never the one before."""
+    def _look(self, state: State) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
+        """Return snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None
         snapshot = take(state)
         state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
-        return _Seen(snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)})
-
-    def _take_configuration(self) -> None:
-        """Takes over a configuration that came since the last cycle, between two cycles: none runs with half of it."""
-        configuration, self._next_configuration = self._next_configuration, None
-        if configuration is not None:
-            self._actions, self._plugins = self._parts.of(configuration)
+        return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}
 
     def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
-        """Counts what is set aside, and logs each once with its reason."""
+        """Count the objects that are set aside, and log each once with its reason."""
         gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():
@@ -225,14 +212,9 @@ class Planner:
         self._told_aside = seen
 
     def _remembered(self, now: float) -> dict[str, set[str]]:
-        """Gang key → nodes that this process knows to have refused a member of it lately."""
+        """Return the nodes that have refused a member of a gang lately, by key of the gang."""
         self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
         result: dict[str, set[str]] = {}
         for gang, node in self._avoided:
             result.setdefault(gang, set()).add(node)
         return result
-
-    def _remember(self, session: Session, now: float) -> None:
-        for gang, nodes in session.avoided.items():
-            for node in nodes:
-                self._avoided.setdefault((gang, node), now + AVOID_S)

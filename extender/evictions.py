@@ -1,8 +1,7 @@
 """Evicts pods to make room for gangs, and deletes those that lost their gang or must be made anew.
 
-Room is made through the API server's Eviction API, which watches over disruption budgets. The placement that waits for
-it is written before the first pod is evicted, and names them all: whatever ends this process in between, the next one
-goes on where it was.
+The API server's Eviction API watches over disruption budgets. The placement that waits for the room is written before,
+and names all victims, so that the next process goes on after any end of this one.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 import structlog
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -27,7 +26,7 @@ from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 EVICT_AGAIN_S = 5.0
-"""How long a pod that was told to go is given before it is told again, should nothing be seen of it."""
+"""Time after which a pod is evicted again, if no watch has shown its end."""
 
 
 class _Eviction(NamedTuple):
@@ -39,7 +38,7 @@ class _Eviction(NamedTuple):
 
 
 class Evictions:
-    """Carries MakeRoom and Evict out. `close` ends a placement; `wall_s` is seconds since the epoch."""
+    """Carries MakeRoom and Evict out. `close` ends a placement; `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self,
@@ -56,13 +55,10 @@ class Evictions:
         self._close = close
         self._wall_s = wall_s
         self._asked: dict[str, float] = {}
-        """UID of a pod that was told to go → until when it is not told again."""
+        """UID of an evicted pod → time until which it is not evicted again."""
 
     def make_room(self, session: Session, writes: Writes) -> None:
-        """Evicts for those whose placement stands: first whom the API server may refuse, the rest only if it did not.
-
-        So nobody is evicted in vain, as far as that can be known. What is left after a failure is decided again.
-        """
+        """Evict the victims of written placements: those with a budget first, the rest only if none was refused."""
         now = self._wall_s()
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
@@ -94,7 +90,7 @@ class Evictions:
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
-        """Evicts one pod, if it still uses its node: one that has ended takes no room, and its owner counts on it."""
+        """Evict one pod, if it still uses its node: one that has ended takes no room, and its owner counts it."""
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node:
             return
@@ -104,38 +100,26 @@ class Evictions:
             self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=latest.resource_version)
         except NotFound:
             return
-        except Conflict:  # it has just changed, maybe ended: if it still has to go, the next cycle decides so again
+        except Conflict:  # it has just changed, maybe ended: the next cycle decides again
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
-        log.info(
-            "evicted",
-            pod=f"{pod.namespace}/{pod.name}",
-            uid=pod.uid,
-            gang=victim.key,
-            reason=room.reason,
-            asker=room.gang.key,
-            epoch=room.epoch,
-        )
+        name, by = f"{pod.namespace}/{pod.name}", room.gang.key
+        log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=room.reason, asker=by, epoch=room.epoch)
         self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
-        member = Object(
-            api_version=PODS.api_version,
-            kind=PODS.kind,
-            metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid),
-        )
+        meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+        member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
         self._recorder.event(member, "Normal", "Evict", room.reason)
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: str) -> None:
-        """Gives the placement up for which somebody may not be evicted, and nobody is for a while."""
+        """Close the placement with a victim that may not be evicted; none is evicted for the gang for a while."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
-    # -- single pods -----------------------------------------------------------------------------------------------
-
     def delete(self, evict: decisions.Evict) -> None:
-        """Deletes the pod, as it was seen; nothing if it has changed since: the next cycle decides so again."""
+        """Delete the pod, unless it has changed since it was seen: the next cycle decides again."""
         pod = evict.pod
         if self._asked.get(pod.uid, 0.0) > self._wall_s():
             return
@@ -152,7 +136,7 @@ class Evictions:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Deletes a pod that uses a node; False if it uses none any more: what has ended counts for its owner."""
+        """Delete a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner."""
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
             return False
@@ -165,10 +149,9 @@ class Evictions:
         return True
 
     def _delete_unbound(self, pod: PodRecord) -> bool:
-        """Deletes a pod that has no node, at once; False if a bind call that was under way has given it one.
+        """Delete a pod that has no node, without grace; False if a bind call that was under way has given it one.
 
-        Without grace a pod is gone before its kubelet has ended it, so that it would run beside its successor. Hence
-        it is deleted only as it was when it was seen without a node.
+        Its kubelet would let it run on beside its successor, so the version that was seen without a node is deleted.
         """
         seen = self._mark(pod, "true")  # it never ran, so no policy of its owner may see an eviction
         if not seen.spec.node_name:

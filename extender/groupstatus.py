@@ -1,9 +1,8 @@
-"""PodGroup.status: what stands in it, and who writes it.
+"""PodGroup.status: its content and its writer.
 
-Phases are written at once, reasons at most once a second, counts when they have come to rest; what is new is told in
-Events too. The rules of the phases are Volcano's (session.go, getPodGroupPhase). A gang that has started is judged by
-the minimum that it started with, so that asking for more does not make it Unknown, which policies of a Job may answer
-by a restart.
+Phases are written at once, reasons at most once a second, counts when they have come to rest; new conditions are Events
+too. The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang counts by the minimum that it
+started with, so that a larger one does not make it Unknown, which policies of a Job may answer by a restart.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -31,23 +30,23 @@ from muster.kube.events import Recorder
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
 WORDS_EVERY_S = 5.0
-"""Other words for the same reasons: what a gang lacks changes whenever another one moves, and each change is a write of
-the PodGroup, of its Job's status, and two Events."""
+"""Time between other words for the same reasons: what a gang lacks changes whenever another one moves, and each change
+is a write of the PodGroup, of its Job's status, and two Events."""
 COUNTS_REST_S = 1.0
-"""Counts of members that have not changed for so long are written,"""
+"""Time for which counts of members must not have changed to be written."""
 COUNTS_MAX_S = 5.0
-"""and counts that never rest so often."""
+"""Time after which counts that never rest are written."""
 END_LASTS_S = 1.0
-"""A gang is Completed after so long: that of a Job is gone by then, as the controller deletes it when the Job ends."""
+"""Delay of Completed: the PodGroup of a Job is gone by then, as the controller deletes it when the Job ends."""
 LOSS_LASTS_S = 2.0
-"""A running gang that has lost members is Unknown after so long: by then whoever makes its pods has made others, and a
-policy of a Job for any event must not answer the loss of one pod as if the gang had failed."""
+"""Delay of Unknown after the loss of members, in which the controller makes new ones: a policy of a Job for any event
+must not answer the loss of one pod as if the gang had failed."""
 
 _OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
 class _Held(NamedTuple):
-    """What waits to be written: since when it would be this phase, and since when there are counts, and these."""
+    """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s` (epoch)."""
 
     phase: str
     phase_s: float
@@ -57,7 +56,7 @@ class _Held(NamedTuple):
 
 
 class StatusWriter:
-    """Remembers what it said, so that a gang that did not change costs nothing. `wall_s` is seconds since the epoch."""
+    """Remembers written statuses, so that an unchanged gang costs nothing. `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self, client: Client, cluster: Live, recorder: Recorder, writes: Writes, *, wall_s: Callable[[], float]
@@ -68,21 +67,21 @@ class StatusWriter:
         self._writes = writes
         self._wall_s = wall_s
         self._said: dict[str, tuple[GangView, str, float]] = {}
-        """Key of a gang → what was looked at, and when it has to be looked at again (seconds since the epoch)."""
+        """Key of a gang → its view and text, and the time to look at it again (seconds since the epoch)."""
         self._status_at: dict[str, float] = {}
         self._held: dict[str, _Held] = {}
         self._elsewhere: dict[str, GangView] = {}
-        """What was written by others since the last cycle: the view knows nothing of it yet."""
+        """Statuses written by `extender.notes` since the last cycle, which the views do not show yet."""
 
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
-        """Somebody else has just written the status that follows from this cycle, along with something of his own."""
+        """Note that `extender.notes` has written the status that follows from this cycle."""
         self._elsewhere[gang.key] = gang
         self._status_at[gang.key] = self._wall_s()
         self._held.pop(gang.key, None)
         self._tell(gang, status, None)
 
     def write(self, session: Session) -> None:
-        """Has what this cycle made of every gang written."""
+        """Write the statuses of all gangs that follow from this cycle."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
         gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
@@ -110,7 +109,7 @@ class StatusWriter:
             self._held = {key: held for key, held in self._held.items() if key in keys}
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
-        """When this status is to be written, in seconds since the epoch; never, if it is the present one."""
+        """Return the time to write this status, in seconds since the epoch; infinity if it is the present one."""
         present = gang.group.status
         if status == present:
             self._held.pop(gang.key, None)
@@ -161,23 +160,19 @@ class StatusWriter:
 
 
 def _reasons(status: PodGroupStatus) -> set[tuple[str, str, str]]:
-    """What its conditions say, but for the words."""
     return {(condition.type, condition.status, condition.reason) for condition in status.conditions}
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """The status in a merge patch; counts of 0 are left out by the wire type, and must still replace others."""
+    """Return the status as a merge patch, with the counts of 0 that the wire type leaves out."""
     return {"running": 0, "succeeded": 0, "failed": 0, **msgspec.to_builtins(status)}
 
 
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """The status as it should be; equal to the present one if nothing changed.
-
-    `enqueued` and `placed` say what this cycle decided, `waits` what it found in the gang's way.
-    """
-    if gang.set_aside:  # of its pods nothing is known
+    """Return the status after a cycle that has enqueued or placed the gang, or has found why it `waits`."""
+    if gang.set_aside:  # its pods are not known
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
@@ -191,13 +186,8 @@ def wanted_status(
     enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
-    return PodGroupStatus(
-        phase=phase,
-        conditions=_conditions(gang, phase, waits, over, now),
-        running=running,
-        succeeded=succeeded,
-        failed=failed,
-    )
+    conditions = _conditions(gang, phase, waits, over, now)
+    return PodGroupStatus(phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed)
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:
@@ -218,10 +208,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 def _conditions(
     gang: GangView, phase: PodGroupPhase, waits: decisions.Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
-    """At most one condition per type; a type that is not true any more stays, with status False.
-
-    `over` says in a word how what was in the gang's way has ended; empty if that is not known.
-    """
+    """Return one condition per type, those that have ended with status False; `over` is the reason of the end."""
     known: dict[ConditionType, PodGroupCondition] = {
         condition.type: condition for condition in gang.group.status.conditions
     }

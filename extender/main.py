@@ -12,14 +12,13 @@ from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
-from extender.cluster import Cluster
+from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
 from extender.milestones import Milestones
-from extender.options import Options, parse
 from extender.planner.framework.session import Session
-from extender.settle import settle
+from extender.settings import Options, parse
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -42,14 +41,11 @@ log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
 USER_AGENT = "muster-extender"
 BINDINGS = 32
-"""Bindings that are posted at once, on connections of their own; more wait for their turn."""
+"""Bindings that are posted at a time, on connections of their own."""
 
 
 class Extender:
-    """All parts of the process; they are built without threads, and `start` starts those.
-
-    All that waits for the API server waits on `loop`, where kube-scheduler is answered, too, and the state is.
-    """
+    """All parts of the process; verbs, state and calls to the API server are on `loop`."""
 
     def __init__(self, options: Options, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         settings = options.settings
@@ -91,12 +87,11 @@ class Extender:
             partial(preempt, self._cluster),
         )
         self._config_file = config_file
-        self._config_file.follow(self._planner.reconfigure, self._config_refused)
-        self._lease = Lease(
-            api_version=LEASES.api_version,
-            kind=LEASES.kind,
-            metadata=ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace),
-        )
+        # Told at the Lease that this extender follows, as it exists for certain.
+        named = ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace)
+        lease = Lease(api_version=LEASES.api_version, kind=LEASES.kind, metadata=named)
+        refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
+        self._config_file.follow(self._planner.reconfigure, refuse)
         milestones = Milestones(active=self._active, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(PLACEMENTS, milestones.placement)
@@ -109,7 +104,7 @@ class Extender:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
-        """Starts all threads and watches. Runs on the loop."""
+        """Start all threads and watches. Runs on the loop."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
@@ -119,13 +114,13 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answers held binds with an error: they come again, to whoever leads then. Runs on the loop."""
+        """Answer held binds with an error, as they come again to the next leader. Runs on the loop."""
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
 
     def stop(self) -> None:
-        """Ends them."""
+        """End all threads and watches."""
         self._config_file.stop()
         self._planner.stop()
         self._committer.stop()
@@ -135,19 +130,15 @@ class Extender:
         self._status.stop()
 
     def pages(self) -> Mapping[str, Callable[[], object]]:
-        """What plugins show over HTTP."""
+        """Return the pages of plugins over HTTP."""
         return self._planner.pages
 
     def _sizes(self) -> dict[str, int]:
-        """How many of what there are, for the page of who looks for a defect."""
+        """Return the numbers of cached objects and held calls, for the debug page."""
         return self._cluster.sizes() | {"held binds": self._cluster.ask(lambda _: self._barrier.waiting())}
 
     def _active(self) -> bool:
         return self._follower.active
-
-    def _config_refused(self, why: str) -> None:
-        """Tells it at the Lease that this extender follows: of all objects the one that is there for certain."""
-        self._recorder.event(self._lease, "Warning", "ConfigRefused", why)
 
     def _last_session(self) -> Session | None:
         return self._planner.session
@@ -157,7 +148,7 @@ class Extender:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serves until SIGTERM; gives the exit code."""
+    """Serve until SIGTERM, and return the exit code."""
     options = parse(argv)
     settings = options.settings
     memory.share_arenas()

@@ -1,7 +1,7 @@
-"""What /metrics tells of gangs and queues: how long a gang takes to be planned, bound and running, and who gets what.
+"""Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
-Each step counts once for a gang, by the extender that leads when it is seen. What had happened before this process saw
-the gang is not counted: it would be told twice.
+Each step counts once for a gang, by the extender that leads when it is seen, and not if it came before this process saw
+the gang: it would count twice.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""A gang that was created so shortly ago has been seen from its beginning; API servers write whole seconds."""
+"""Age up to which a gang has been seen from its beginning; API servers write whole seconds."""
 
 
 class Milestones:
-    """Handlers of changes. `active` says whether this extender leads, `wall_s` gives seconds since the epoch."""
+    """Handlers of changes. `active` returns True while this extender leads, `wall_s` seconds since the epoch."""
 
     def __init__(self, *, active: Callable[[], bool], wall_s: Callable[[], float]) -> None:
         self._active = active
@@ -44,7 +44,7 @@ class Milestones:
         self._reached: dict[str, set[str]] = {}
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """A PodGroup has come, changed or gone."""
+        """Handle a PodGroup that has come, changed or gone."""
         if new is None:
             if old is not None:
                 self._submitted.pop(old.metadata.uid, None)
@@ -63,7 +63,7 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
-        """A Placement has come, changed or gone."""
+        """Handle a Placement that has come, changed or gone."""
         if new is not None:
             self._placed(old, new, came=old is not None or self._is_new(new.metadata))
 
@@ -80,7 +80,7 @@ class Milestones:
             self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")
 
     def queue(self, old: Queue | None, new: Queue | None) -> None:
-        """A Queue has come, changed or gone; what nobody can read in its status is left out."""
+        """Handle a Queue that has come, changed or gone; unreadable amounts are left out."""
         before, after = _amounts(old), _amounts(new)
         for labels in before.keys() - after.keys():
             AMOUNTS.remove(*labels)
@@ -108,11 +108,8 @@ def _amounts(queue: Queue | None) -> dict[tuple[str, str, str], float]:
         return {}
     found: dict[tuple[str, str, str], float] = {}
     status = queue.status
-    for what, quantities in (
-        ("allocated", status.allocated),
-        ("deserved", status.deserved),
-        ("fairShare", status.fair_share),
-    ):
+    given = {"allocated": status.allocated, "deserved": status.deserved, "fairShare": status.fair_share}
+    for what, quantities in given.items():
         try:
             amounts = vector(quantities)
         except ValueError:

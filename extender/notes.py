@@ -1,15 +1,15 @@
 """Writes the placements that are noted in PodGroups: those of gangs of one pod, as long as all goes well.
 
-What is noted and the phase that follows from it are one write. See `muster.api.muster.placement` for what is noted, and
-`extender.placements` for what has an object of its own.
+The note (`muster.api.muster.placement`) and the phase that follows from it are one write. All others have objects
+of their own (`extender.placements`).
 """
 
 from typing import Any
 
 import msgspec
 
+from extender.cluster import Live
 from extender.groupstatus import StatusWriter, status_body, wanted_status
-from extender.live import Live
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -22,7 +22,7 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter:
-    """Notes placements in PodGroups; `statuses` is told which statuses are written by that."""
+    """Notes placements in PodGroups, and tells `statuses` of the statuses that are written with them."""
 
     def __init__(self, client: Client, cluster: Live, statuses: StatusWriter) -> None:
         self._client = client
@@ -30,10 +30,7 @@ class NoteWriter:
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, patch: dict[str, Any], *, placed: bool) -> None:
-        """Changes what is noted by a merge patch of a Placement; `placed`: by this the gang gets its place.
-
-        The status of the PodGroup is written along with it: Inqueue with the plan, Running with the end of it.
-        """
+        """Change the note by a patch of a Placement, with the PodGroup's status; `placed`: this places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         content = applied(content_of(known), patch)
@@ -44,16 +41,13 @@ class NoteWriter:
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
-        """Takes a note out of its PodGroup, before an object is made of it: the state is not told yet."""
+        """Remove a note from its PodGroup, before an object is made of it; the state does not get it yet."""
         meta = known.metadata
         body = {"metadata": {"uid": meta.uid, "annotations": {names.PLACEMENT: None}}}
         return self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
 
     def _patch(self, group: PodGroup, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Writes it upon the PodGroup as our watch has it, where the note is still the one that was decided upon.
-
-        Labels, minimums and texts of a PodGroup change all the time, and are no reason to plan once more.
-        """
+        """Patch the PodGroup as the watch has it, also after other changes, if its note is still the decided one."""
         key, decided = group.metadata.key, content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:
@@ -65,7 +59,7 @@ class NoteWriter:
 
 
 def fits(place: decisions.Place, known: Placement | None) -> bool:
-    """Whether a placement can be noted: that of a gang of one that waits for nothing and has no object yet."""
+    """Return True for the placement of a gang of one pod that waits for no victims and has no object yet."""
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     plain = len(place.pod_sets) == 1 and not (place.victims or pod_set.held or any(pod_set.gpus))
@@ -73,7 +67,7 @@ def fits(place: decisions.Place, known: Placement | None) -> bool:
 
 
 def content_of(placement: Placement | None) -> dict[str, Any]:
-    """Spec and status of a placement as JSON."""
+    """Return spec and status of a placement as JSON."""
     if placement is None:
         return {"spec": {}, "status": {}}
     return {"spec": msgspec.to_builtins(placement.spec), "status": msgspec.to_builtins(placement.status)}

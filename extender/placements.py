@@ -1,7 +1,7 @@
 """Writes placements: the one place that makes, changes and closes them; `extender.placementstatus` has their status.
 
-What the API server confirms is handed to the state at once. Every change names the version that it was decided upon, so
-that a stale one is refused.
+Confirmed writes go into the state at once. Every change names the version that it was decided upon, so that the API
+server refuses a stale one.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import structlog
 
 from extender import placementstatus
 from extender.barrier import Barrier
-from extender.live import Live
+from extender.cluster import Live
 from extender.notes import NoteWriter, content_of, fits
 from extender.planner.fairshare.capacity import bounded, queue_full
 from extender.planner.framework import decisions
@@ -35,11 +35,11 @@ log = structlog.get_logger()
 
 DEADLINE_S = 30.0
 DEADLINE_PER_SLOT_S = 0.1
-"""As long as a pod takes from its creation to its binding where the API server is busy: ten a second."""
+"""Seconds per pod from creation to binding where the API server is busy: ten pods a second."""
 
 
 class PlacementWriter:
-    """Carries out decisions about placements. `writes` runs what need not be waited for; `wall_s` is the time."""
+    """Carries out decisions about placements; `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self,
@@ -61,10 +61,9 @@ class PlacementWriter:
         self._wall_s = wall_s
 
     def place(self, session: Session, place: decisions.Place) -> None:
-        """Writes the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
+        """Write the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
 
-        Pods without a gang are bound while the planner thinks. What both are about to use stands in the ledger, so that
-        of two who ask for the last room of a queue one is refused.
+        Pods without a gang are bound during a cycle: both open entries before, so one gets the last room of a queue.
         """
         gang, wanted = place.gang, new_requests(place)
         if not self._cluster.ask(lambda state: _assume(state, place, wanted)):
@@ -95,13 +94,10 @@ class PlacementWriter:
         log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
-        """Writes what is reserved for a gang that waits, and tells its owner the first time."""
+        """Write the reserved nodes of a waiting gang, with an event the first time."""
         gang = reserve.gang
-        spec = {
-            "podGroupUID": gang.uid,
-            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
-            "podSets": msgspec.to_builtins(reserve.pod_sets),
-        }
+        epoch = gang.placement.spec.epoch if gang.placement else gang.next_epoch()
+        spec = {"podGroupUID": gang.uid, "epoch": epoch, "podSets": msgspec.to_builtins(reserve.pod_sets)}
         new = gang.placement is None or gang.placement.status.phase != "Reserved"
         self._write(gang, spec, placementstatus.reserved(reserve))
         if new:
@@ -109,14 +105,14 @@ class PlacementWriter:
             self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
 
     def unreserve(self, unreserve: decisions.Unreserve) -> None:
-        """Nothing is reserved for the gang any more."""
+        """Drop the reserved nodes of a gang."""
         placement = unreserve.gang.placement
         if placement is not None and placement.status.phase == "Reserved":
             self._patch(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
             log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
 
     def _write(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
-        """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
+        """Create or patch the gang's placement; delete that of an earlier PodGroup of its name."""
         known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
@@ -135,14 +131,13 @@ class PlacementWriter:
             api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=group.name, uid=group.uid,
             controller=True, block_owner_deletion=True
         )  # fmt: skip
-        metadata = {
-            "name": group.name, "namespace": group.namespace, "ownerReferences": [msgspec.to_builtins(owner)]
-        }  # fmt: skip
+        owners = [msgspec.to_builtins(owner)]
+        metadata = {"name": group.name, "namespace": group.namespace, "ownerReferences": owners}
         body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata, **content}
         return self._client.create(PLACEMENTS, body, group.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
-        """Writes the end of a placement; one that is given up lets go of the calls that wait for it."""
+        """Write the end of a placement; the end of an abandoned one cancels the bind calls that wait for it."""
         placement = close.gang.placement
         if placement is None:
             return
@@ -160,25 +155,18 @@ class PlacementWriter:
             self._patch(placement, patch)
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
-        """The victims have gone: from now on the members have their time to arrive."""
+        """Set the deadline of the members anew, as the victims have gone."""
         placement = there.gang.placement
         if placement is None:
             return
         deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
-        spec = {
-            "deadline": format_time(deadline),
-            "podSets": msgspec.to_builtins(there.pod_sets),
-            "victims": None,
-            "victimsReason": None,
-        }
+        pod_sets = msgspec.to_builtins(there.pod_sets)
+        spec = {"deadline": format_time(deadline), "podSets": pod_sets, "victims": None, "victimsReason": None}
         self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there()})
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
-        """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
-
-        It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
-        """
+        """Write phase Binding for `kubectl get placements -w`, without blocking; a late write may be lost."""
 
         def write() -> None:
             try:
@@ -190,32 +178,24 @@ class PlacementWriter:
 
     def _patch(self, known: Placement, patch: dict[str, object]) -> None:
         meta = known.metadata
-        if is_noted(known):
-            self._make_object(known, patch)
+        if is_noted(known):  # the note goes first: pods must not be born by a placement that is over
+            group = self._notes.remove(known)
+            self._saw(None, self._create(meta, applied(content_of(known), patch)))
+            self._cluster.ask(lambda state: state.on_pod_group_written(group))
             return
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
         except NotFound:
-            self._saw(known, None)  # its end may have been watched before the answer to our own write came
+            self._saw(known, None)  # its end may have been watched before the answer to the write came
             raise
-
-    def _make_object(self, note: Placement, patch: dict[str, object]) -> None:
-        """Makes an object of a note, and of what there is to tell besides.
-
-        The note goes first: a placement that is over must not be taken for one that pods can be born by.
-        """
-        group = self._notes.remove(note)
-        made = self._create(note.metadata, applied(content_of(note), patch))
-        self._saw(None, made)
-        self._cluster.ask(lambda state: state.on_pod_group_written(group))
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
         self._cluster.change(lambda state: state.on_placement(old, new))
 
 
 def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
-    """Has an entry for what a gang is about to use of its queue; False if the queue has no room for it any more."""
+    """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more."""
     gang, ledger = place.gang, state.ledger
     if place.victims or not bounded(state.queues, gang.queue):
         return True
@@ -226,7 +206,7 @@ def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
 
 
 def new_requests(place: decisions.Place) -> Vector:
-    """What the members request together that get a place by it, as far as it is known what they are."""
+    """Return the requests of all members that get a slot, as far as their classes are known."""
     sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
     classes: Counter[PodClass] = Counter()
     for placed in place.pod_sets:
@@ -242,19 +222,14 @@ def new_requests(place: decisions.Place) -> Vector:
 
 
 def moves(place: decisions.Place) -> bool:
-    """Whether the placement is that of a gang which is moved: members of its own have to go first."""
+    """Return True for the placement of a moved gang, whose own members are victims."""
     return any(victim is place.gang for victim, _ in place.victims)
 
 
 def victims_of(place: decisions.Place) -> list[Victim]:
-    """The pods that must be gone first, as they stand in the placement."""
+    """Return the pods that must be gone first, as the placement names them."""
     home = place.gang.group.metadata.namespace
     return [
-        Victim(
-            name=pod.name,
-            namespace="" if pod.namespace == home else pod.namespace,
-            uid=pod.uid,
-            gang=victim.group.metadata.name,
-        )
+        Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
         for victim, pod in place.victims
     ]

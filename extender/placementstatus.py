@@ -1,7 +1,7 @@
-"""Placement.status: the one place that says what stands in it. `extender.placements` writes it, with the spec.
+"""Placement.status: its content; `extender.placements` writes it with the spec.
 
-Each function gives the fields that change, as JSON. How often a gang was placed in vain stands there and not in the
-planner's memory, so that it survives the planner; so do the nodes that refused a member.
+Each function returns the fields that change, as JSON. Attempts in vain and nodes that refused a member are in the
+status, not in the planner's memory, so that they survive the planner.
 """
 
 from collections.abc import Collection
@@ -16,14 +16,14 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import PlacementStatus
 
 BACK_OFF_S = 10.0
-"""How long a gang waits for its next placement when its pods were not created in time; each time twice as long."""
+"""Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
 MAX_BACK_OFF_S = 600.0
 _DOUBLINGS = 10
-"""After so many the longest time is reached for certain; what a number in a status says may be anything."""
+"""Limit of the exponent: the number in a status may be any."""
 
 
 def opened(place: Place) -> dict[str, Any]:
-    """A placement that was just made."""
+    """Return the status of a new placement."""
     gang = place.gang
     return {
         "phase": "Planned",
@@ -37,7 +37,7 @@ def opened(place: Place) -> dict[str, Any]:
 
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> dict[str, Any]:
-    """A placement that ends so; `now` is seconds since the epoch, `avoided` the nodes that refused a member lately."""
+    """Return the status at the end of a placement; `avoided` are the nodes that refused a member lately."""
     gang = close.gang
     known = {each.node: each.until for each in gang.placement.status.avoided} if gang.placement else {}
     until = format_time(now + AVOID_S)
@@ -56,17 +56,17 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> di
 
 
 def room_is_there() -> dict[str, Any]:
-    """A placement whose members can be let go now."""
+    """Return the status of a placement whose victims are gone."""
     return {"message": ""}
 
 
 def binding(bound: int) -> dict[str, Any]:
-    """A placement whose members are being bound; so many are already."""
+    """Return the status of a placement whose members are being bound, `bound` of them already."""
     return {"phase": "Binding", "bound": bound}
 
 
 def reserved(reserve: Reserve) -> dict[str, Any]:
-    """A placement that reserves nodes for a gang which waits."""
+    """Return the status of a placement that reserves nodes for a waiting gang."""
     return {
         "phase": "Reserved",
         "bound": reserve.gang.taken,
@@ -77,25 +77,25 @@ def reserved(reserve: Reserve) -> dict[str, Any]:
 
 
 def unreserved(unreserve: Unreserve) -> dict[str, Any]:
-    """A placement that reserves nothing any more."""
+    """Return the status of a placement that reserves nothing any more."""
     return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """When the gang's life began: once, as long as one member of it has a node."""
+    """Return the start of the gang, which stays as long as a member has a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 
 
 def _started_with(gang: GangView) -> dict[str, Any]:
-    """As a merge patch: pod sets that are gone are taken out."""
+    """Return the minimum at the start as a merge patch, which removes pod sets that are gone."""
     wanted, known = gang.started_with(), gang.placement.status.started_with if gang.placement else None
     gone = known.min_task_member.keys() - wanted.min_task_member.keys() if known else ()
     return {"minMember": wanted.min_member, "minTaskMember": {**dict.fromkeys(gone), **wanted.min_task_member}}
 
 
 def _attempts(gang: GangView, close: ClosePlacement, now: float) -> dict[str, Any]:
-    """One more in vain if its pods did not come; none any more once they did."""
+    """Count an attempt in vain if the pods did not come; forget all once they did."""
     if not close.in_vain:
         return {"attempts": 0, "notBefore": ""} if close.phase == "Bound" or gang.has_pods else {}
     attempts = (gang.placement.status if gang.placement else PlacementStatus()).attempts + 1
@@ -110,5 +110,5 @@ def _evictions(gang: GangView, close: ClosePlacement, now: float) -> dict[str, A
 
 
 def back_off_s(attempts: int) -> float:
-    """How long a gang that was placed so often in vain waits for its next placement, in seconds."""
+    """Return the delay of the next placement after so many attempts in vain, in seconds."""
     return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), MAX_BACK_OFF_S)

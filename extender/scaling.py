@@ -1,14 +1,13 @@
-"""Writes what waiting gangs say to autoscalers: conditions of pods and ProvisioningRequests, and reads their answers.
+"""Writes conditions of pods and ProvisioningRequests for autoscalers, and reads their answers.
 
-The requests are listed, not watched: mostly there are none, and often the cluster does not have the kind. What decides
-is in `planner.scaleup`.
+`planner.scaleup` decides. The requests are listed, not watched, as there are mostly none.
 """
 
 from typing import Any
 
 import structlog
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import newest
@@ -22,19 +21,19 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 log = structlog.get_logger()
 POLL_S = 2.0
-"""How often requests are read while a gang needs the answer."""
+"""Time between two reads of requests while a gang needs the answer."""
 LOOK_S = 60.0
-"""How often it is looked whether there are any (again): one may be left of a gang that needs it no more."""
+"""Time between two reads otherwise: a request may be left of a gang that needs it no more."""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
-"""What the API server writes when a pod with a gate is created."""
+"""Message of the API server when a pod with a gate is created."""
 _WHOLE_PODS: Resource[dict[str, Any]] = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, dict[str, Any])
 _TEMPLATES: Resource[dict[str, Any]] = Resource("", "v1", "podtemplates", "PodTemplate", dict[str, Any])
 _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 
 
 class Scaling:
-    """The newest ProvisioningRequest of each gang, and who writes them and the pods' conditions."""
+    """Writer of ProvisioningRequests and of pods' conditions; knows the newest request of each gang."""
 
     def __init__(self, client: Client, cluster: Live) -> None:
         self._client = client
@@ -42,12 +41,12 @@ class Scaling:
         self.requests: dict[str, ProvisioningRequest] = {}
         """By UID of the gang."""
         self.served: bool | None = None
-        """Whether the cluster has the kind; None until somebody has looked."""
+        """True if the cluster has the kind; None before the first read."""
         self._wanted = False
         self._listed_at = -LOOK_S
 
     def refresh(self, now: float) -> None:
-        """Lists the requests again if it is time; without an answer what was known stays. `now` is in seconds."""
+        """List the requests again if it is time; known ones stay without an answer. `now` is in seconds."""
         pause_s = POLL_S if self._wanted or self.requests else LOOK_S
         if now - self._listed_at < pause_s:
             return
@@ -64,11 +63,11 @@ class Scaling:
             self.requests, self.served = newest(found), True
 
     def heard(self, session: Session) -> None:
-        """Takes note whether gangs of this cycle need the answers."""
+        """Note if gangs of this cycle need the answers."""
         self._wanted = session.provisioning_wanted
 
     def say(self, say: Say) -> None:
-        """Writes a pod's condition, if the pod is as it was seen: one that was bound meanwhile is left alone."""
+        """Write a pod's condition, if the pod is as it was seen: one that was bound meanwhile is left alone."""
         pod = say.pod
         condition = {
             "type": "PodScheduled",
@@ -76,10 +75,8 @@ class Scaling:
             "reason": "Unschedulable" if say.asks else "SchedulingGated",
             "message": f"{names.SAYS}{say.message}" if say.message else GATED,
         }
-        body = {
-            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
-            "status": {"conditions": [condition]},
-        }
+        meta = {"uid": pod.uid, "resourceVersion": pod.resource_version}
+        body = {"metadata": meta, "status": {"conditions": [condition]}}
         try:
             new = self._client.strategic_patch(PODS, pod.name, body, pod.namespace, subresource="status")
         except (Conflict, NotFound) as error:
@@ -88,14 +85,9 @@ class Scaling:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def tell_eviction(self, tell: TellEviction) -> None:
-        """Writes what a pod on a node tells cluster-autoscaler, and that Muster wrote it."""
-        value = tell.value or None
-        body = {
-            "metadata": {
-                "uid": tell.pod.uid,
-                "annotations": {names.PODS_SAFE_TO_EVICT: value, names.SAFE_TO_EVICT: value},
-            }
-        }
+        """Write cluster-autoscaler's annotation of a pod on a node, and the one that says Muster wrote it."""
+        annotations = dict.fromkeys((names.PODS_SAFE_TO_EVICT, names.SAFE_TO_EVICT), tell.value or None)
+        body = {"metadata": {"uid": tell.pod.uid, "annotations": annotations}}
         try:
             new = self._client.merge_patch(PODS, tell.pod.name, body, tell.pod.namespace)
         except (Conflict, NotFound) as error:
@@ -104,7 +96,7 @@ class Scaling:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def request(self, wanted: RequestNodes) -> None:
-        """Makes a ProvisioningRequest with its PodTemplates, which are made of pods as they are in the cluster."""
+        """Create a ProvisioningRequest with PodTemplates, which are made of pods as they are in the cluster."""
         meta = wanted.gang.group.metadata
         owned: dict[str, Any] = {
             "namespace": meta.namespace,
@@ -117,32 +109,30 @@ class Scaling:
         for pod_set, count, pod in wanted.pods:
             name = f"{wanted.name}-{pod_set}"
             whole = self._client.get(_WHOLE_PODS, pod.name, pod.namespace)
+            spec = {key: value for key, value in whole["spec"].items() if key not in _NOT_OF_A_TEMPLATE}
             template = {
                 "apiVersion": "v1",
                 "kind": "PodTemplate",
                 "metadata": {**owned, "name": name},
-                "template": _template(whole),
+                "template": {"metadata": {"labels": whole["metadata"].get("labels", {})}, "spec": spec},
             }
             try:
                 self._client.create(_TEMPLATES, template, meta.namespace)
             except AlreadyExists:
                 log.debug("PodTemplate is there from an earlier try", name=name)
             pod_sets.append({"podTemplateRef": {"name": name}, "count": count})
+        of_class = wanted.provisioning_class
         body = {
             "apiVersion": PROVISIONING_REQUESTS.api_version,
             "kind": PROVISIONING_REQUESTS.kind,
             "metadata": {**owned, "name": wanted.name, "annotations": {names.SCALE_UP_ATTEMPT: str(wanted.attempt)}},
-            "spec": {
-                "podSets": pod_sets,
-                "provisioningClassName": wanted.provisioning_class,
-                "parameters": dict(wanted.parameters),
-            },
+            "spec": {"podSets": pod_sets, "provisioningClassName": of_class, "parameters": dict(wanted.parameters)},
         }
         self.requests[meta.uid] = self._client.create(PROVISIONING_REQUESTS, body, meta.namespace)
         log.info("asked for nodes", gang=wanted.gang.key, request=wanted.name)
 
     def withdraw(self, withdrawal: WithdrawRequest) -> None:
-        """Deletes a request and its PodTemplates."""
+        """Delete a request and its PodTemplates."""
         meta = withdrawal.request.metadata
         self._delete(PROVISIONING_REQUESTS, meta.name, meta.namespace, meta.uid)
         for each in withdrawal.request.spec.pod_sets:
@@ -157,9 +147,3 @@ class Scaling:
             self._client.delete(resource, name, namespace, uid=uid)
         except (NotFound, Conflict):
             log.debug("it is gone already", kind=resource.kind, name=name)
-
-
-def _template(whole: dict[str, Any]) -> dict[str, Any]:
-    """The template that would make such a pod, as far as it decides where the pod can be."""
-    spec = {key: value for key, value in whole["spec"].items() if key not in _NOT_OF_A_TEMPLATE}
-    return {"metadata": {"labels": whole["metadata"].get("labels", {})}, "spec": spec}

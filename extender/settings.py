@@ -1,12 +1,16 @@
-"""What the extender can be told in a file, besides its actions and plugins, which have one of their own."""
+"""The command line of the extender process, and its settings file; actions and plugins have a file of their own."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from muster.api import names
+from muster.process import settings
+from muster.process.health import is_loopback
 from muster.process.settings import Settings
 from muster.process.tls import Files
 
@@ -26,14 +30,14 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     key_file: str = ""
     """Its key (PEM)."""
     client_ca_file: str = ""
-    """The authorities (PEM) of kube-scheduler's client certificate: they must sign for no other client, as whoever has
-    a client certificate of theirs may call."""
+    """The authorities (PEM) of kube-scheduler's client certificate: they must sign for no other client, as every one
+    with such a certificate may call."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     lease_name: str = names.SCHEDULER_LEASE
-    """The Lease of the kube-scheduler beside it. Whoever holds it decides which extender acts."""
+    """The Lease of the kube-scheduler beside it. Its holder decides which extender acts."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
-    """Where that Lease is."""
+    """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
     """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
     65 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
@@ -47,7 +51,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     not among the default ones); negative: for ever. Long enough for its controller to make the missing pods anew."""
     growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
-    before anybody's surplus."""
+    before surplus members."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""
@@ -69,3 +73,33 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
         missing = [name for name, value in files.items() if not value]
         if missing and len(missing) < len(files):
             yield f"{missing[0]}: {', '.join(files)} are for TLS together; {', '.join(missing)} is missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The values of the command line."""
+
+    kubeconfig: str
+    host: str
+    status_host: str
+    identity_prefix: str
+    settings: ExtenderSettings
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """Reads the arguments, by default those of this process; what is wrong with them ends it with code 2."""
+    parser = settings.parser_of("extender", "Muster's scheduler extender and planner.")
+    add = parser.add_argument
+    add("--kubeconfig", default="", help="empty: the pod's own credentials")
+    add("--host", default="127.0.0.1", help="address of the verbs; without TLS a loopback one [default: %(default)s]")
+    add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
+    add("--identity-prefix", default="", help="how the Lease's holder begins; empty: <hostname>_")
+    given = settings.parse(parser, argv, ExtenderSettings)
+    if given["settings"].tls is None and not is_loopback(given["host"]):
+        parser.error(
+            f"--host: {given['host']!r} is not a loopback address. Without TLS calls are not authenticated, so whoever"
+            " reaches this port could bind pods. Run the extender in the pod of its kube-scheduler and leave 127.0.0.1,"
+            " or name certFile, keyFile and clientCaFile in the file of --settings (docs/certificates.md)."
+        )
+    # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
+    return Options(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})

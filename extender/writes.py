@@ -1,62 +1,48 @@
-"""Who carries writes out: those that a cycle waits for, and those that go on while the next cycle plans.
+"""Threads for the planner's writes: those that a cycle waits for, and those that go on while the next cycle plans.
 
-A cycle waits for placements and evictions, since the next one is decided upon them. Everything else (releases of pods,
-statuses, conditions) is started and answered when it is: one slow answer must not hold up the gangs of everybody else.
-Of one thing at most one write is under way, and a cycle does not repeat what was answered after its snapshot.
+A cycle waits for placements and evictions, since the next one is decided upon them. The other writes (gates of pods,
+statuses, conditions) are only started: a slow answer must not hold up other gangs. Each object has at most one write of
+a kind under way, and a cycle does not repeat writes that were answered after its snapshot.
 """
 
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.planner.state.gangs import GangView
+from extender.planner.framework.session import Decision
 from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that wait for their answer or their turn")
 RETRY_S = 1.0
-"""What failed is not tried again before so long."""
+"""Delay of a write after it has failed."""
 STOP_S = 5.0
-"""How long writes that are under way may take at the end of the process."""
+"""Time for writes that are under way at the end of the process."""
 
 
 class Lane(StrEnum):
-    """What must not queue behind something else has threads of its own."""
+    """Threads for writes that must not queue behind others."""
 
     DECISIONS = "decisions"
     """Placements and evictions: a cycle waits for them."""
     PODS = "pods"
-    """What lets pods begin: gates off, PodGroups Inqueue."""
+    """Writes that let pods start: lifted gates, PodGroups Inqueue."""
     WORDS = "words"
-    """What people, queues and autoscalers read."""
+    """Statuses for people, queues and autoscalers."""
 
 
+D = TypeVar("D", bound=Decision)
 _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
 
-class OfGang(Protocol):
-    """A decision about a gang."""
-
-    @property
-    def gang(self) -> GangView:
-        """Whose it is."""
-        ...
-
-
-D = TypeVar("D", bound=OfGang)
-
-
 class Writes:
-    """Runs writes in threads.
-
-    `active` says whether this replica leads, `wake` asks for a cycle, and `wall_s` is seconds since the epoch.
-    """
+    """Runs writes in threads while this replica is `active`; `wake` asks for a cycle."""
 
     def __init__(self, *, active: Callable[[], bool], wake: Callable[[], None], wall_s: Callable[[], float]) -> None:
         self._active = active
@@ -66,22 +52,22 @@ class Writes:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """What was answered since the last snapshot: a cycle decided without knowing of it."""
+        """Writes answered since the last snapshot, which does not show them."""
         self._again: set[str] = set()
-        """What is under way and has been decided once more."""
+        """Writes under way that have been decided once more."""
         self._not_before: dict[str, float] = {}
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
     def snapshot_taken(self) -> None:
-        """A cycle begins: what was answered before, its snapshot shows."""
+        """Begin a cycle, whose snapshot shows the writes that have been answered."""
         now = self._wall_s()
         with self._lock:
             self._answered.clear()
             self._not_before = {key: until for key, until in self._not_before.items() if until > now}
 
     def all(self, what: str, write: Callable[[D], None], items: Iterable[D]) -> None:
-        """Writes all in parallel and waits for the answers; one that fails does not keep the others."""
+        """Write all in parallel and wait for the answers; one that fails does not keep the others."""
 
         def one(item: D) -> None:
             if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._wall_s():
@@ -90,7 +76,7 @@ class Writes:
         list(self._pools[Lane.DECISIONS].map(one, items))
 
     def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
-        """Has `write` run soon, unless one of this name has just failed, is under way, or is newer than the snapshot.
+        """Run `write` soon, unless one of this name has just failed, is under way, or is newer than the snapshot.
 
         In the last two cases a new cycle is asked for when it has been answered.
         """
@@ -108,13 +94,13 @@ class Writes:
             self._wake()
 
     def settled(self, timeout_s: float | None = None) -> bool:
-        """Waits until all that was started has been answered; False if it was not in time."""
+        """Wait until all started writes have been answered; False if they were not in time."""
         with self._lock:
             futures = list(self._under_way.values())
         return not wait(futures, timeout_s).not_done
 
     def stop(self) -> None:
-        """Ends the threads; what has not been sent yet is decided again by whoever plans next."""
+        """End the threads; writes that have not been sent are decided again by the next leader."""
         with self._lock:
             self._stopping = True
         for pool in self._pools.values():

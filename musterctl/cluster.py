@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 import msgspec
 
-from extender.explain.clusterdump import ClusterDump
-from extender.explain.snapshotfile import load
+from extender.explain.clusterdump import ClusterDump, load
 from extender.planner.state.feed import FEED
 from muster.api import names
 from muster.api.base import Resource

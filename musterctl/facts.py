@@ -13,7 +13,7 @@ from inspect import getdoc, signature
 from pathlib import Path
 from typing import Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from controller.job.commands import KNOWN
+from controller.job.actions import KNOWN
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name

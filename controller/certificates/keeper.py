@@ -1,8 +1,7 @@
 """Keeps one Secret of certificates, and the caBundles that trust them, as `certs.rotation` decides.
 
-Everything is decided anew in each pass from what the caches show, and each write names the version that was read. So
-others may write, the process may be killed at any instruction, and two of them may act at once: one write gets through,
-and the other process reads again.
+Each pass decides anew by the caches, and each write names the version that was read. So others may write, the process
+may be killed at any instruction, and of two processes that act at once one reads again.
 """
 
 import time
@@ -13,14 +12,11 @@ from typing import Any
 import structlog
 
 from certs.certificate import Certificate, read_bundle, write_bundle
-from certs.content import Content, annotations_of, data_of, read
+from certs.content import Content, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.problems import problems
-from certs.rotation import Seen, Step, bundle_for, look_again_s
-from certs.since import Since
-from controller.certificates.metrics import PROBLEMS, STEPS, measure
+from certs.rotation import Seen, Since, bundle_for, look_again_s
 from controller.certificates.options import CertificateOptions
-from controller.certificates.sentences import told
+from controller.certificates.telling import PROBLEMS, STEPS, measure, told
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
@@ -39,13 +35,12 @@ log = structlog.get_logger(__name__)
 
 _KEY = "certificates"
 _SOON_S = 1.0
+_Bundles = Mapping[str, list[tuple[Certificate, ...]]]
+"""The caBundles of the webhooks, by the name of their configuration."""
 
 
 class Keeper:
-    """A worker over one key. `namespace` is the Secret's; `wall_s` gives seconds since the epoch.
-
-    By default that is the API server's time, as it is the one that checks if a certificate is valid.
-    """
+    """A worker over one key. `namespace` is the Secret's; `wall_s` is by default the time of the API server."""
 
     def __init__(
         self,
@@ -93,9 +88,8 @@ class Keeper:
     def process(self, _key: str) -> None:
         """One pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
         if waiting := [reflector for reflector in self._reflectors if not reflector.synced]:
-            raise Retry(
-                f"{len(waiting)} of {len(self._reflectors)} caches are not in sync: may it list and watch them?"
-            )
+            many = f"{len(waiting)} of {len(self._reflectors)}"
+            raise Retry(f"{many} caches are not in sync: may it list and watch them?")
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
         configurations = [(kind, found) for kind, each in self._configurations for found in each.store.list()]
@@ -123,10 +117,9 @@ class Keeper:
         return [self._secret, *(reflector for _, reflector in self._configurations)]
 
     def _reflector(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Of one object, by its name: it needs no right to see others."""
-        reflector: Reflector[Any] = Reflector(
-            self._client, kind, namespace=namespace, field_selector=f"metadata.name={name}"
-        )
+        """A cache of one object, by its name: it needs no right to see others."""
+        selector = f"metadata.name={name}"
+        reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
         return reflector
 
@@ -141,7 +134,7 @@ class Keeper:
         meta = secret.metadata
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
-    def _see(self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]) -> Seen:
+    def _see(self, content: Content | None, bundles: _Bundles) -> Seen:
         """The state of this moment, and for how long this process has seen it."""
         now_s = self._monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
@@ -152,10 +145,7 @@ class Keeper:
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Gives a webhook configuration the caBundles that it should have; True if it had others.
-
-        A failure is returned, as it must not keep certificates from being renewed.
-        """
+        """Writes the caBundles of a webhook configuration; True if it had others. Renewal goes on after a failure."""
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)
@@ -174,12 +164,7 @@ class Keeper:
         return bool(changed)
 
     def _write(
-        self,
-        secret: CertificateSecret | None,
-        content: Content | None,
-        bundles: Mapping[str, list[tuple[Certificate, ...]]],
-        seen: Seen,
-        now_s: float,
+        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, seen: Seen, now_s: float
     ) -> bool:
         """Takes all steps that can be taken now, in one write; False if there were none."""
         after, steps = all_steps(
@@ -192,41 +177,31 @@ class Keeper:
         )
         if after is None or not steps:
             return False
-        self._tell(self._store(secret, after), after, steps)
+        stored = self._store(secret, after)
+        for step in steps:
+            STEPS.labels(type(step).__name__).inc()
+            kind, reason, message = told(step, after)
+            log.info("certificates changed", reason=reason, what=message)
+            self._recorder.event(stored, kind, reason, message)
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
         """Creates or patches the Secret as it was read; raises Conflict if it is another one by now."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
-        metadata: dict[str, Any] = {
-            "labels": {names.MANAGED_BY: names.MANAGER},
-            "annotations": annotations_of(content),
-        }
+        metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
             metadata["resourceVersion"] = secret.metadata.resource_version
             body = {"metadata": metadata, "data": data}
             return self._client.merge_patch(CERTIFICATE_SECRETS, self._options.secret, body, self._namespace)
         metadata |= {"name": self._options.secret, "annotations": _given(metadata["annotations"])}
+        manifest = {"metadata": metadata, "type": "Opaque", "data": _given(data)}
         try:
-            return self._client.create(
-                CERTIFICATE_SECRETS, {"metadata": metadata, "type": "Opaque", "data": _given(data)}, self._namespace
-            )
+            return self._client.create(CERTIFICATE_SECRETS, manifest, self._namespace)
         except AlreadyExists as error:
             raise Conflict(f"another controller has made the Secret {self._options.secret}") from error
 
-    def _tell(self, secret: CertificateSecret, content: Content, steps: list[Step]) -> None:
-        for step in steps:
-            STEPS.labels(type(step).__name__).inc()
-            event = told(step, content)
-            log.info("certificates changed", reason=event.reason, what=event.message)
-            self._recorder.event(secret, *event)
-
     def _complain(
-        self,
-        secret: CertificateSecret | None,
-        content: Content | None,
-        bundles: Mapping[str, list[tuple[Certificate, ...]]],
-        now_s: float,
+        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
         """Reports problems, each once as long as it lasts."""
         own = self._options.issuer == "own"

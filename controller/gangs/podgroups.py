@@ -122,7 +122,10 @@ class PodGroups:
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
             if gang_of(pod.metadata) is None:
-                self._join(pod, key.partition("/")[2])
+                annotations = {names.GROUP_NAME: key.partition("/")[2]}
+                patch = {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}}
+                with suppress(NotFound):
+                    self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
@@ -144,10 +147,7 @@ class PodGroups:
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """True if the gang stays in its queue when pod and owner name none, or none but the default queue.
-
-        The default queue does not count where the namespace names one: admission has moved the group there.
-        """
+        """True if pod and owner name no queue, or the namespace names one, to which admission has moved the group."""
         if not queue_of(pod, owner):
             return True
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
@@ -209,8 +209,3 @@ class PodGroups:
         kind = kind_of(ref.api_version, ref.kind) if ref else None
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None
-
-    def _join(self, pod: Pod, group: str) -> None:
-        patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
-        with suppress(NotFound):
-            self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)

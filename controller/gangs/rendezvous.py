@@ -1,7 +1,6 @@
 """Objects by which shaped pods find each other: a headless Service, and for MPI ssh keys and the hostfile.
 
-Pods that the webhook shapes refer to them by name, and wait until they exist. Each is made once, when the first pod of
-a workload is seen.
+Pods that the webhook shapes name them, and wait until they exist. Each is made with the first pod of a workload.
 """
 
 import time
@@ -91,10 +90,7 @@ class Rendezvous:
         self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one.
-
-        The formulas are those by which admission has shaped the pod.
-        """
+        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one."""
         controller, workload = self._controller(pod), self._workload(pod)
         if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
             return

@@ -50,8 +50,8 @@ def inherited(owner: Object, above: Object | None) -> Object:
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> PodGroup:
     """The PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
 
-    `world` is the workload that the gang belongs to, if the gang has pods of several controllers. Without a queue at
-    pod or owner it is the default one: admission moves the group to that of its namespace.
+    `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
+    that of its namespace.
     """
     members = min_member(pod, owner)
     annotations = {

@@ -1,8 +1,8 @@
 """The life of a Volcano Job: its events, the decisions that follow from them, and the calls that carry them out.
 
 `rules` decides. Here are the edges, in the order of a pass: `pending_events` has the events, `reconcile` runs the pass,
-`actions` and `commands` enter phases, `provision` makes the pods and the objects that they need (with `objects`,
-`groups` and `effects`), `writer` writes the status. `context` has the caches and clients that all of them share,
+`actions` enters phases, `provision` makes the pods and the objects that they need (with `objects` and `effects`),
+`writer` writes the status. `context` has the caches and clients that all of them share,
 `expectations` the writes that caches do not show yet.
 
 Promises that a failure is reported at the Job and holds up only the work that depends on it. It must not import the

@@ -5,50 +5,32 @@ with the version that makes the old pods outdated and a note of the target. Pods
 the phase (`controller.job.reconcile`), in the same pass or in a later one.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from msgspec import structs
+from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
-from controller.job.rules import backoff, notes, timers
+from controller.job.pending_events import Batch
+from controller.job.rules import events, notes, policies, timers
 from controller.job.rules import status as statuses
-from controller.job.rules.events import (
-    POD_EVICTED,
-    TASK_COMPLETED,
-    TASK_FAILED,
-    Request,
-    task_outcome,
-    unseen_evictions,
-)
+from controller.job.rules.events import Request
 from controller.job.rules.phases import count, without
-from controller.job.rules.policies import (
-    SYNC,
-    TARGETED,
-    Action,
-    Effect,
-    Match,
-    Step,
-    Target,
-    match,
-    pods_to_delete,
-    restart_targets,
-    restarting,
-    step,
-    target_of,
-)
+from controller.job.rules.policies import Action, Effect, Match, Step, Target
 from controller.job.rules.timers import Timer
-from controller.live import find
-from controller.metrics import ACTIONS
+from controller.live import delete, find
+from controller.worker import Retry
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import parse_time
-from muster.api.volcano.batch import RESUME_COUNTS, Job, JobStatus, compat
+from muster.api.kubernetes.meta import ObjectMeta, parse_time
+from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStatus, compat
+
+ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
 
 
 class Actions:
-    """Requests → actions. Keeps the timers, by the UID of the Job.
-
-    `first_sight` comes before everything else about a Job. The snapshot has the Job's pods as the pass sees them.
-    """
+    """Requests → actions; keeps the timers, by the UID of the Job. `first_sight` comes first for each Job."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -62,7 +44,7 @@ class Actions:
         # The cache may only be late: the API server knows whether the pod is gone.
         evicted = [
             request
-            for request in unseen_evictions(job, snapshot.pods)
+            for request in events.unseen_evictions(job, snapshot.pods)
             if find(client, PODS, request.pod, namespace) is None
         ]
         self._timers[job.metadata.uid] = {timer.key: timer for timer in timers.timers_of(job.status)}
@@ -87,7 +69,7 @@ class Actions:
             return job
         status = job.status
         for target in snapshot.targets.values():
-            status = restarting(status, target)
+            status = policies.restarting(status, target)
         job = self._write(job, status, snapshot)
         snapshot.targets.clear()
         return job
@@ -104,7 +86,11 @@ class Actions:
             if found.action == Action.SYNC_JOB or not timers.still_true(timer.request, job, snapshot.by_name, phase):
                 del armed[timer.key]
             elif timer.due_s <= now_s:
-                job = self._carry_out(job, found.action, _of_the_pod_there(timer.request, snapshot), snapshot)
+                # A timer is about a slot without a working pod: another one may have the name by now.
+                here, request = snapshot.by_name.get(timer.request.pod), timer.request
+                if here and request.pod_uid:
+                    request = replace(request, pod_uid=here.metadata.uid)
+                job = self._carry_out(job, found.action, request, snapshot)
                 armed.pop(timer.key, None)
         due = min((timer.due_s for timer in armed.values()), default=None)
         if due is not None:
@@ -123,45 +109,45 @@ class Actions:
 
     def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
         """The action of an event that is still news; a sync for one that an action of this process has caused."""
-        if request.event in {TASK_COMPLETED, TASK_FAILED}:
-            outcome = task_outcome(job, request.task, snapshot.pods)
+        if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
+            outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
-                return SYNC
+                return policies.SYNC
             request = replace(request, event=outcome)
         if request.group_uid and (snapshot.group is None or snapshot.group.metadata.uid != request.group_uid):
-            return SYNC
-        found = match(job, request)
+            return policies.SYNC
+        found = policies.match(job, request)
         if self._handled(job, request, found.action):
-            return SYNC
-        if found.action in TARGETED and not request.task:
+            return policies.SYNC
+        if found.action in policies.TARGETED and not request.task:
             why = f"event {request.event} names no task, so {found.action} is not carried out; RestartJob would be"
             self._context.recorder.event(job, "Warning", "ExecuteAction", why)
-            return SYNC
+            return policies.SYNC
         return found
 
     def _handled(self, job: Job, request: Request, action: str) -> bool:
         """True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
         deletion = self._context.expectations.deletion(request.pod_uid)
-        if deletion and (action in TARGETED or (deletion.ours and request.event == POD_EVICTED)):
+        if deletion and (action in policies.TARGETED or (deletion.ours and request.event == events.POD_EVICTED)):
             return True
-        cell = step(job.status.state.phase, action)
+        cell = policies.step(job.status.state.phase, action)
         return cell.effect is Effect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
         """Starts a timer, unless there is one, or a restart that is under way covers the event."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         armed = self._timers.setdefault(job.metadata.uid, {})
-        covered = any(target.covers(request) for target in restart_targets(job.status))
+        covered = any(target.covers(request) for target in policies.restart_targets(job.status))
         if timer.key not in armed and not covered:
             armed[timer.key] = timer
             self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
     def _carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
-        cell = step(job.status.state.phase, action)
+        cell = policies.step(job.status.state.phase, action)
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
-        target = target_of(action, request)
+        target = policies.target_of(action, request)
         if cell.effect is Effect.KILL_TARGET and not cell.enter:
             snapshot.targets[request] = target
         else:
@@ -186,19 +172,19 @@ class Actions:
             status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
-            status = backoff.restarted(status, request, now_s, ran_s)
+            status = timers.restarted(status, request, now_s, ran_s)
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
         if whole or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
-            status = restarting(status, target)
+            status = policies.restarting(status, target)
         return status
 
     def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
         """The Job with this status, written with the counters as they are once its pods are being deleted."""
         if statuses.only_counters(job.status, status):
             return job
-        to_delete = pods_to_delete(structs.replace(job, status=status), snapshot.pods)
+        to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
         counts = count(without(snapshot.pods, to_delete))
         counts.terminating += len(to_delete)
         status = statuses.counted(status, counts, job.spec.min_available)
@@ -216,16 +202,6 @@ class Actions:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
 
 
-def _of_the_pod_there(request: Request, snapshot: JobSnapshot) -> Request:
-    """The request about the pod that has the name now: while the timer ran another one may have taken its place.
-
-    A timer is about a slot that stays without a working pod. A restart of the pod that was there first would restart
-    nothing, and would count as having covered the one that failed after it.
-    """
-    here = snapshot.by_name.get(request.pod)
-    return replace(request, pod_uid=here.metadata.uid) if here and request.pod_uid else request
-
-
 def _why(request: Request) -> str:
     """The event in a sentence for the Job's status."""
     if request.command:
@@ -235,3 +211,57 @@ def _why(request: Request) -> str:
     codes = f" with exit code {', '.join(map(str, request.exit_codes))}" if request.exit_codes else ""
     refused = f", which kubelet refused ({request.refused})" if request.refused else ""
     return f"event {request.event} of pod {request.pod}{codes}{refused}"
+
+
+KNOWN = tuple(action for action in Action if action not in policies.TARGETED)
+"""Actions of Commands: those on a part of a Job need an event that names the part."""
+
+
+class Commands:
+    """Carries out Commands and deletes them."""
+
+    def __init__(self, context: Context, actions: Actions) -> None:
+        self._context = context
+        self._actions = actions
+
+    def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
+        """The Job after the Command, which is to be deleted at the end of the pass."""
+        event = self._context.recorder.event
+        if request.job_uid and request.job_uid != job.metadata.uid:
+            if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
+                raise Retry(f"the Job that Command {request.command} is for is too new to be known here")
+            why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
+            event(job, "Warning", "CommandIssued", why)
+        elif request.action not in KNOWN:
+            why = f"Command {request.command}: unknown action {request.action!r}; known are {', '.join(KNOWN)}"
+            event(job, "Warning", "CommandIssued", why)
+        else:
+            event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
+            job = self._actions.carry_out_command(job, request, snapshot)
+        return job
+
+    def without_job(self, key: str, batch: Batch) -> None:
+        """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
+        namespace, _, name = key.partition("/")
+        if batch.commands() and self._uid(namespace, name):
+            raise Retry(f"Job {key} is too new to be known here")
+        self._delete(namespace, batch.commands())
+        batch.drop()
+
+    @contextmanager
+    def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
+        """Deletes the Commands that this pass has carried out, after its work and also when that raises."""
+        try:
+            yield
+        finally:
+            self._delete(job.metadata.namespace, batch.carried_out())
+
+    def _delete(self, namespace: str, requests: Iterable[Request]) -> None:
+        for request in requests:
+            meta = ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
+            delete(self._context.client, COMMANDS, meta)
+
+    def _uid(self, namespace: str, name: str) -> str:
+        """The UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
+        found = find(self._context.client, JOBS, name, namespace)
+        return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

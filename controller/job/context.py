@@ -6,8 +6,7 @@ from functools import cached_property
 
 from controller.job.effects import Effects
 from controller.job.expectations import Expectations
-from controller.job.groups import Groups
-from controller.job.objects import Objects
+from controller.job.objects import Groups, Objects
 from controller.job.rules.events import Request
 from controller.job.rules.policies import Target
 from controller.job.writer import StatusWriter
@@ -28,8 +27,7 @@ JOB_INDEX = "job"
 class Context:
     """Caches, effects and the time.
 
-    `requeue_after` asks for another pass over a key after a delay in seconds; `others_wait` is true for a key while
-    Jobs of other namespaces wait for a pass.
+    `requeue_after` asks for another pass after some seconds; `others_wait` is true while other namespaces wait.
     """
 
     client: Client
@@ -65,10 +63,7 @@ class Context:
 
 
 class JobSnapshot:
-    """A Job's pods and PodGroup as one pass sees them, and the parts that the pass restarts.
-
-    The pods are read before their events are taken: the event of a pod that is gone by then has come.
-    """
+    """A Job's pods and PodGroup as one pass sees them, and the parts that the pass restarts."""
 
     def __init__(self, context: Context, job: Job) -> None:
         self._context = context

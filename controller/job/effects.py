@@ -1,21 +1,24 @@
 """Creates and deletes pods, many at a time. A failing pod does not hold up the others.
 
-Nor does one Job hold up another: they take turns. Pods that a quota refuses are tried again, later each time (see
-`controller.job.refusals`); the failures of a pass are one event, however many pods they are about.
+Nor does one Job hold up another: they take turns. The failures of a pass are one event, however many pods they are
+about. A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried;
+nor is any of them for a while, which is longer each time: a refusal costs the API server a call or two a minute.
 """
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
+from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
-from controller.job.refusals import Attempts, Refusals
 from controller.job.rules.status import and_more
 from controller.live import delete, exists, find, owned_by, owner_words
-from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -26,11 +29,74 @@ from muster.kube.events import Recorder
 from muster.volcano.manifests import Manifest
 from muster.volcano.tasks import job_of_pod, reference
 
+PODS_CREATED = Counter("muster_controller_pods_created_total", "Pods created.", ["born"])
+PODS_DELETED = Counter("muster_controller_pods_deleted_total", "Pods deleted.", ["why"])
+POD_FAILURES = Counter("muster_controller_pod_failures_total", "Pods that could not be created or deleted.", ["verb"])
 AT_ONCE = 16
 """Calls in flight for all Jobs together; more in flight are not more per second."""
+OVER_QUOTA_AT_MOST = 3
+"""Refusals after which no more pods of the same amounts are tried, whatever their tasks."""
+FIRST_S, MAX_S = 1.0, 30.0
+"""The pause after that; doubled each time."""
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Attempts:
+    """The creations of one Job's pods: the refused ones, and the pause before they are tried again. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refused: defaultdict[bytes, int] = defaultdict(int)
+        self.until_s = 0.0  # end of the pause, monotonic
+        self.delay_s = FIRST_S / 2  # length of the last pause
+        self.start()
+
+    def start(self, *, anew: bool = False) -> None:
+        """Starts a pass; `anew`: the pause is over."""
+        self.untried = 0  # pods that were not tried in this pass
+        self.new = False  # True if a quota has refused a pod in this pass
+        if anew:
+            self._refused.clear()
+
+    def begin(self, amounts: bytes) -> bool:
+        """True if another pod of these amounts is worth a call."""
+        with self._lock:
+            fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
+            self.untried += not fits
+            return fits
+
+    def refused(self, amounts: bytes) -> None:
+        """A quota has refused a pod of these amounts."""
+        with self._lock:
+            self._refused[amounts] += 1
+            self.new = True
+
+
+class Refusals:
+    """By UID of the Job; one pass over a Job at a time."""
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._jobs: dict[str, Attempts] = {}
+
+    @contextmanager
+    def attempts(self, uid: str) -> Iterator[Attempts]:
+        """For one pass over a Job; its refusals are kept at the end of the pass."""
+        attempts = self._jobs.get(uid) or Attempts()
+        attempts.start(anew=self._monotonic_s() >= attempts.until_s)
+        yield attempts
+        if attempts.new:
+            attempts.delay_s = min(attempts.delay_s * 2, MAX_S)
+            attempts.until_s = self._monotonic_s() + attempts.delay_s
+            self._jobs[uid] = attempts
+        elif not attempts.untried:
+            self._jobs.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Drops the refusals of a Job that is gone."""
+        self._jobs.pop(uid, None)
 
 
 def _amounts(manifest: Manifest) -> bytes:
@@ -45,10 +111,7 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class Effects:
-    """Creates and deletes pods. Each method returns a sentence for every call that failed.
-
-    With `at_once` 1 one call follows the other, in order and in the caller's thread.
-    """
+    """Creates and deletes pods, `at_once` at a time; returns a sentence for every call that failed."""
 
     def __init__(
         self,
@@ -75,10 +138,7 @@ class Effects:
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Creates these pods, one batch after the other; a batch is taken when the one before it is done.
-
-        A pod of the Job that exists already is fine, a foreign one is a failure.
-        """
+        """Creates these pods, one batch after the other; a pod of the Job may exist, a foreign one is a failure."""
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
             for batch in batches:
@@ -90,11 +150,7 @@ class Effects:
         return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Deletes exactly these pods, by UID.
-
-        With `mark` each is first marked as deleted on purpose, for a process that takes over in between. A kill of the
-        whole Job needs no marks: its old pods are outdated by their version, or the Job stops.
-        """
+        """Deletes exactly these pods, by UID; with `mark`, if the Job goes on, first marks each as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 

@@ -1,8 +1,7 @@
 """Writes of this process that its caches do not show yet.
 
-Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A created object is noted
-until the cache shows it, or for a while (see `controller.own_writes`). A deletion stays noted for some minutes: the
-event of a pod's end may come late, and must not be taken for an eviction.
+Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A deletion stays noted for
+some minutes: the event of a pod's end may come late, and must not be taken for an eviction.
 """
 
 import threading
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from controller.own_writes import OwnWrites
+from controller.caches import OwnWrites
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -77,12 +76,7 @@ class Expectations:
                     known[name] = pod
             if not created:
                 self._pods.pop(job, None)
-            return [self._terminating(pod) for pod in known.values()]
-
-    def _terminating(self, pod: Pod) -> Pod:
-        if pod.metadata.uid not in self._deleted or pod.metadata.deletion_timestamp:
-            return pod
-        return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
+            return [_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in known.values()]
 
     def satisfied(self, job: JobRef, group_key: str = "") -> bool:
         """True if the caches show all pods that were created for the Job, and its PodGroup."""
@@ -113,3 +107,8 @@ class Expectations:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)
         self.jobs.seen(job, None)
+
+
+def _terminating(pod: Pod) -> Pod:
+    since = pod.metadata.deletion_timestamp or "just now"
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp=since))

@@ -1,9 +1,8 @@
 """A few threads for the calls of many Jobs: a batch that is nearly done is finished first, and no batch starves.
 
-A gang starts when its last pod is there. Were three gangs made pod by pod in turns, all three would start at the end;
-made one after the other, the first starts after a third of the time, and the last no later. So three calls of four are
-for the batch with the fewest left; the fourth is for the one that has waited longest, as a large batch must not wait
-for ever while small ones come.
+A gang starts when its last pod is there: made one after the other, the first of three starts after a third of the time,
+and the last no later than in turns. So three calls of four are for the batch with the fewest left, the fourth for the
+one that has waited longest.
 """
 
 import threading

@@ -1,8 +1,7 @@
 """The events of each Job since its last pass.
 
-Events come while a pass is under way, and a pass may fail at any call to the API server. So a pass takes all pending
-requests as one `Batch` and strikes off those that it has handled; the rest is put back when the pass ends, in whichever
-way, before the requests that have come meanwhile. No request is lost, and the order stays that of the events.
+A pass takes all pending requests as one `Batch` and strikes off those that it has handled; the rest is put back when
+the pass ends or fails, before the requests that have come meanwhile. No request is lost, and their order stays.
 """
 
 import threading
@@ -17,8 +16,7 @@ from muster.api.volcano.batch import Job
 class Batch:
     """The requests of one pass. A request counts as handled when the loop over the batch takes the next one.
 
-    A Command is not done with that: it has to be deleted, in the next pass if that fails. So it stays in the batch
-    until the loop over `carried_out` takes the next one.
+    A Command stays in the batch until it is deleted, which is when the loop over `carried_out` takes the next one.
     """
 
     def __init__(self, requests: Iterable[Request]) -> None:
@@ -56,10 +54,7 @@ class Batch:
 
 
 class PendingEvents:
-    """Requests by the key of their Job, each once, in order of arrival. Thread safe.
-
-    A sync is not kept: every pass syncs.
-    """
+    """Requests by the key of their Job, each once, in order of arrival, without syncs. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,22 +79,14 @@ class PendingEvents:
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[Request] = ()) -> Iterator[Batch]:
-        """All requests of the Job, Commands last and in the order in which they were given, for one pass.
-
-        `unwritten` is read when the pass ends: requests that were handled, but whose outcome (further targets of a Job
-        that is restarting) is not written yet. They come first.
-        """
+        """All requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
         batch = Batch(requests)
         try:
             yield batch
         finally:
-            self._put_back(key, [*unwritten, *batch.left()])
-
-    def _put_back(self, key: str, requests: Iterable[Request]) -> None:
-        """Puts requests before those that came meanwhile; one that came twice keeps its first place."""
-        returned = dict.fromkeys(requests)
-        if returned:
-            with self._lock:
-                self._requests[key] = returned | self._requests.get(key, {})
+            returned = dict.fromkeys([*unwritten, *batch.left()])
+            if returned:  # before those that came meanwhile; one that came twice keeps its first place
+                with self._lock:
+                    self._requests[key] = returned | self._requests.get(key, {})

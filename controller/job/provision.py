@@ -61,10 +61,7 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
-        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated.
-
-        When Jobs of other namespaces wait, the rest is left for the Job's next turn.
-        """
+        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
         if not slots:
             return []
         try:

@@ -1,8 +1,7 @@
 """One pass over a Job: handle its events, then do the work of the phase that it is in.
 
-The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart,
-and deletes no pod; the work of a phase deletes and creates pods by what the status says. So this pass can do the work,
-or the next one after a failure, or another process after this one has died.
+The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart;
+the work of a phase deletes and creates pods by that, in this pass, the next one after a failure, or another process.
 """
 
 from collections.abc import Sequence
@@ -11,13 +10,12 @@ from contextlib import suppress
 import structlog
 from msgspec import structs
 
-from controller.job.actions import Actions
-from controller.job.commands import Commands
+from controller.job.actions import Actions, Commands
 from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
 from controller.job.provision import Prepared, Provisioner
-from controller.job.rules import backoff, notes
+from controller.job.rules import notes, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.phases import STOPPED_PHASES, SYNCED
 from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
@@ -53,8 +51,7 @@ class Reconciler:
         """One pass over the Job. Events that it does not get done with stay pending, also when it raises.
 
         Order matters. The pods are read before their events are taken: the event of a pod that is gone by then has
-        come. Actions write the phase that they enter before the work of that phase begins, so another process can go on
-        from there. Commands are deleted last: one that is deleted too early is lost with this process.
+        come. Actions write a phase before its work begins, and Commands are deleted last, so another process can go on.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
@@ -89,14 +86,10 @@ class Reconciler:
             self._context.requeue_after(meta.key, left_s)
             return False
         log.info("job deleted, its time after finishing is over", job=meta.key)
+        client, version = self._context.client, meta.resource_version
         with suppress(NotFound):
-            self._context.client.delete(
-                JOBS,
-                meta.name,
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                propagation="Foreground",
+            client.delete(
+                JOBS, meta.name, meta.namespace, uid=meta.uid, resource_version=version, propagation="Foreground"
             )
         return True
 
@@ -109,16 +102,13 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Does the work of the phase, and writes its outcome.
-
-        The next pass comes at the latest when expectations expire: an object that came and went between two lists of a
-        reflector raises no event.
-        """
+        """Does the work of the phase, and writes its outcome."""
         self._complete_deletions(job, pods)
         phase = job.status.state.phase
         work = self._sync if phase in SYNCED else self._restart if phase == "Restarting" else self._stop
         self._conclude(job, work(job, pods))
         if not self._context.expectations.satisfied(reference(job), group_key(job)):
+            # An object that came and went between two lists of a reflector raises no event.
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
@@ -136,8 +126,13 @@ class Reconciler:
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
             return Work(job.status, pods, [over])
-        delay_s = self._back_off_s(job)
-        found = self._prepared(job, pods, delay_s)
+        delay_s = timers.left_s(job.status, self._context.wall_s())  # after refusals of kubelet
+        if delay_s:
+            self._context.requeue_after(job.metadata.key, delay_s)
+        if delay_s and self._context.groups.find(job) is None:
+            found = Prepared((), None, [])  # a new PodGroup would hold its nodes while pods are delayed
+        else:
+            found = self._provisioner.prepare(job, pods)
         decision = decide(job, pods, may_create=found.may_create and not delay_s)
         failures = [*found.failures, *self._delete(job, decision.delete, "Surplus", mark=True)]
         if found.group:
@@ -146,30 +141,16 @@ class Reconciler:
         status, waiting = job.status, None
         if not found.failures and found.group:
             status = notes.with_resources(status, job.spec.plugins, claim_names(job))
-        if delay_s and (delayed := backoff.back_off(status)):
+        if delay_s and (delayed := timers.back_off(status)):
             waiting = delayed.words
         elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)
         return Work(status, after, failures, waiting, decision.delete)
 
-    def _back_off_s(self, job: Job) -> float:
-        """Seconds for which no pods are made, as kubelet has refused some; there is a pass when they are over."""
-        delay_s = backoff.left_s(job.status, self._context.wall_s())
-        if delay_s:
-            self._context.requeue_after(job.metadata.key, delay_s)
-        return delay_s
-
-    def _prepared(self, job: Job, pods: Sequence[Pod], delay_s: float) -> Prepared:
-        """Makes the objects that pods need. While pods are delayed no new PodGroup is made: it would hold its nodes."""
-        if delay_s and self._context.groups.find(job) is None:
-            return Prepared((), None, [])
-        return self._provisioner.prepare(job, pods)
-
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Deletes the pods of the noted targets; those of the whole Job go with their PodGroup.
+        """Deletes the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
 
-        The gang that comes back is another one. The objects of plugins stay, so that pods find the same names and keys;
-        they are only checked once more, as one may have been deleted by hand.
+        The objects of plugins stay, so that pods find the same names and keys; they are checked once more.
         """
         whole = is_whole(restart_targets(job.status))
         to_delete = pods_to_delete(job, pods)

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import structs
+from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.rules.status import only_counters
-from controller.metrics import STATUS_WRITES
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
+STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Job's status.", ["why"])
 REST_S = 0.5
 """Counters are written when they have not changed for this long."""
 REST_PER_POD_S = 0.01
@@ -47,17 +48,16 @@ class StatusWriter:
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
-        """The Job with this status, which is written if it differs; counters alone may have to wait for a moment.
-
-        Raises Conflict if the Job has changed since it was read.
-        """
+        """The Job with this status, written if it differs, mere counters later. Conflict if the Job has changed."""
         meta = job.metadata
         patch = difference(job.status, status)
         if not patch:
             self._held.pop(meta.uid, None)
             return job
         mere = only_counters(job.status, status)
-        rest_s = WORDS_S if _only_words(job.status, status) else _rest_s(status)
+        only_words = structs.replace(status, state=job.status.state) == job.status
+        words = only_words and job.status.state.reason == status.state.reason
+        rest_s = WORDS_S if words else _rest_s(status)
         wait_s = self._hold(meta.uid, status, rest_s) if mere else 0.0
         if wait_s > 0:
             self._requeue_after(meta.key, wait_s)
@@ -81,10 +81,6 @@ class StatusWriter:
             held = Held(held.first_s, now_s, status)
         self._held[uid] = held
         return min(held.latest_s + rest_s, held.first_s + MAX_S) - now_s
-
-
-def _only_words(old: JobStatus, new: JobStatus) -> bool:
-    return old.state.reason == new.state.reason and structs.replace(new, state=old.state) == old
 
 
 def _rest_s(status: JobStatus) -> float:

@@ -2,5 +2,5 @@
 
 `rules` decides and adds up, both without I/O; `controller` reads caches, carries out Commands and writes. Promises that
 a queue's state follows from the objects, not from the order in which they were seen. It must not import the controllers
-of Jobs and gangs. Start with `rules.state`.
+of Jobs and gangs. Start with `rules.at_rest`.
 """

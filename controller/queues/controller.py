@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from controller.live import delete, find
-from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
-from controller.queues.rules.usage import Usage
+from controller.queues import rules
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.kubernetes.core import Pod
@@ -74,7 +73,7 @@ class Queues:
         self._queues = queues
         self._groups = groups
         self._pods = pods
-        self._usage = Usage(groups.get)
+        self._usage = rules.Usage(groups.get)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
         self.worker = Worker("queue", self.process, monotonic_s=monotonic_s)
@@ -143,20 +142,20 @@ class Queues:
             patch = {"metadata": {"resourceVersion": queue.metadata.resource_version}}
             queue = self._client.merge_patch(QUEUES, name, patch | {"spec": {"parent": names.ROOT_QUEUE}})
         parent = self._queues.get(queue.spec.parent) if name != names.ROOT_QUEUE else None
-        load = Load(counted(self._groups.by_index(QUEUE_INDEX, name)), self._allocated(name))
+        load = rules.Load(rules.counted(self._groups.by_index(QUEUE_INDEX, name)), self._allocated(name))
         for command in self._waiting(name):
             queue = self._obey(command, queue, parent, load)
-        self._write(queue, at_rest(queue, parent, busy=load.busy), load)
+        self._write(queue, rules.at_rest(queue, parent, busy=load.busy), load)
 
-    def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: Load) -> Queue:
+    def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: rules.Load) -> Queue:
         """Carries out a Command and deletes it; to do so twice does no harm."""
         uid, meta = command.target.uid if command.target else "", queue.metadata
-        wanted = asked(command.action, queue, parent, busy=load.busy)
+        wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
             if self._client.get(QUEUES, meta.name).metadata.uid == uid:
                 raise Retry(f"the queue that Command {command.metadata.name} is for is too new to be known here")
             wanted = f"it is for an earlier queue of this name (UID {uid})"
-        if isinstance(wanted, Wanted):
+        if isinstance(wanted, rules.Wanted):
             queue = self._write(queue, wanted, load)
             self._recorder.event(queue, "Normal", command.action, f"Command {command.metadata.name}: {wanted.state}")
         else:
@@ -164,20 +163,20 @@ class Queues:
         self._done(command)
         return queue
 
-    def _write(self, queue: Queue, wanted: Wanted, load: Load) -> Queue:
+    def _write(self, queue: Queue, wanted: rules.Wanted, load: rules.Load) -> Queue:
         """Writes annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
-        patch = difference(queue.status, status_of(queue, wanted.state, load))
+        patch = difference(queue.status, rules.status_of(queue, wanted.state, load))
         if patch:
             body = {"metadata": {"resourceVersion": queue.metadata.resource_version}, "status": patch}
             queue = self._client.merge_patch(QUEUES, queue.metadata.name, body, subresource="status")
         return queue if wanted.by_parent else self._mark(queue, mark=False)
 
     def _mark(self, queue: Queue, *, mark: bool) -> Queue:
-        if by_parent(queue) == mark:
+        if rules.by_parent(queue) == mark:
             return queue
-        annotations = {CLOSED_BY_PARENT: "true" if mark else None}
+        annotations = {rules.CLOSED_BY_PARENT: "true" if mark else None}
         patch = {"metadata": {"resourceVersion": queue.metadata.resource_version, "annotations": annotations}}
         return self._client.merge_patch(QUEUES, queue.metadata.name, patch)
 

@@ -2,7 +2,7 @@
 
 `rules` decides. Here are the edges, in the order of a pass: `runtimes` has the version of the runtime that admission
 saw, and frees runtimes of an old finalizer; `children` reads the objects that exist for a TrainJob and takes the steps
-that the rules decide, `writer` writes the status, `reconcile` puts them together, `controller` turns changes into keys.
+that the rules decide, `reconcile` puts them together and writes the status, `controller` turns changes into keys.
 `watched` has the objects of kinds that plugins build and watch, `report` takes reports of trainers.
 
 Promises that a TrainJob which has ended stays so, and that a pass over one that is as it should be writes nothing. It

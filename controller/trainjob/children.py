@@ -10,11 +10,10 @@ import msgspec
 import structlog
 
 from certs import ssh
+from controller.caches import OwnWrites
 from controller.live import delete, find, find_or_make
-from controller.own_writes import OwnWrites
 from controller.trainjob.obstacle import belongs, foreign
-from controller.trainjob.rules.children import Children
-from controller.trainjob.rules.manifests import covers, fingerprint
+from controller.trainjob.rules.children import Children, covers, fingerprint
 from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
 from controller.trainjob.watched import Kinds, Watched
 from muster.api import names

@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from controller.trainjob.authority import Authorities
 from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
 from controller.trainjob.obstacle import train_job_key
-from controller.trainjob.reconcile import Context, Reconciler
+from controller.trainjob.reconcile import Context, Reconciler, StatusWriter
+from controller.trainjob.report import Authorities
 from controller.trainjob.rules.status import is_ready
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
-from controller.trainjob.writer import StatusWriter
 from controller.worker import Worker
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob

@@ -1,35 +1,69 @@
 """One pass over a TrainJob: its next steps and its status.
 
-Both follow from its spec, the runtime that was kept for it and the objects that exist, never from the memory of this
-process: when it dies at any instruction, the next process makes the same pass.
+Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from controller.trainjob.authority import LOOK_AGAIN_S, Authorities
+from msgspec import structs
+
+from controller.caches import OwnWrites
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.report import LOOK_AGAIN_S, Authorities
 from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
 from controller.trainjob.rules.outcome import Computed, Outcome, computed, of_job_set
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
-from controller.trainjob.writer import StatusWriter
 from controller.worker import Retry
 from muster.api import names
-from muster.api.kubeflow.jobset import JobSet
-from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import IndexedJob
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import Condition, format_time
+from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job
+from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
+from muster.kube.store import Store
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
 from muster.runtime.train_job import Target, compile_train_job
+
+
+class StatusWriter:
+    """The one place that writes conditions and counts of TrainJobs; trainers write `trainerStatus`."""
+
+    def __init__(self, client: Client, cached: Store[TrainJob]) -> None:
+        self._client = client
+        self._cached = cached
+        self._written = OwnWrites[TrainJob](time.monotonic)
+
+    def newest(self, key: str) -> TrainJob | None:
+        """The TrainJob as it is."""
+        return self._written.newest(key, self._cached.get(key))
+
+    def write(self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition]) -> TrainJob:
+        """The TrainJob with this status, written if it differs. Conflict if the TrainJob has changed."""
+        old = train_job.status
+        begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
+        counts = jobs if old.jobs_status or begun else []
+        wanted = structs.replace(old, conditions=held, jobs_status=counts)
+        patch: dict[str, Any] = difference(old, wanted)
+        if not patch:
+            return train_job
+        meta = train_job.metadata
+        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
+        written = self._client.merge_patch(TRAIN_JOBS, meta.name, body, meta.namespace, subresource="status")
+        self._written.note(written)
+        return written
+
 
 BLOCKED_S = 10.0
 """Time until a TrainJob that is blocked is tried again."""
@@ -84,9 +118,8 @@ class Reconciler:
     def _go_on(self, train_job: TrainJob) -> None:
         compiled = self._compile(train_job)
         if compiled.plan is None:
-            raise Obstacle(
-                "this TrainJob does not fit its runtime: " + "; ".join(str(error) for error in compiled.errors)
-            )
+            why = "; ".join(map(str, compiled.errors))
+            raise Obstacle(f"this TrainJob does not fit its runtime: {why}")
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._context.wall_s()
@@ -97,7 +130,9 @@ class Reconciler:
             end = outcome.DEADLINE
         train_job = self._write(train_job, plan, children, theirs, end)
         if end:
-            self._ended(train_job, end)
+            kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
+            self._context.recorder.event(train_job, kind, end.reason, end.message)
+            self._after_the_end(train_job)
             return
         if left_s is not None:
             self._context.requeue_after(train_job.metadata.key, left_s)
@@ -174,11 +209,6 @@ class Reconciler:
             if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
                 self._context.recorder.event(train_job, "Normal", each.reason, each.message)
         return written
-
-    def _ended(self, train_job: TrainJob, end: Outcome) -> None:
-        kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
-        self._context.recorder.event(train_job, kind, end.reason, end.message)
-        self._after_the_end(train_job)
 
     def _after_the_end(self, train_job: TrainJob) -> None:
         """Deletes Jobs that still run after the end, and the Job when its time is over."""

@@ -1,12 +1,13 @@
 """The status server: trainers tell over HTTPS how far they are, and it is written to `status.trainerStatus`.
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
-calls it with `update_trainjob_status`.
+calls it with `update_trainjob_status`. `Authorities` are the certificates by which trainers trust it.
 """
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -16,16 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from controller.trainjob.rules.reports import (
-    FIELD_MANAGER,
-    MAX_BYTES,
-    RefusedError,
-    admit,
-    answer,
-    read,
-    target_of,
-    token_of,
-)
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.rules import reports
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import TOKEN_REVIEWS
 from muster.kube.client import Client
@@ -50,22 +43,24 @@ class Reports:
         """The same, as HTTP says it."""
         try:
             return HTTPStatus.OK, self.take(path, authorization, body)
-        except RefusedError as refused:
-            return refused.status, answer(refused)
+        except reports.RefusedError as refused:
+            return refused.status, reports.answer(refused)
         except APIError as error:
             known = error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
             if not known:
                 log.warning("report not written", path=path, why=str(error))
             status = HTTPStatus(error.status) if known else HTTPStatus.INTERNAL_SERVER_ERROR
             message = error.message if known else "the report cannot be written for now"
-            return status, answer(RefusedError(status, message))
+            return status, reports.answer(reports.RefusedError(status, message))
 
     def take(self, path: str, authorization: str, body: bytes) -> JSON:
         """Writes what is reported, and gives it back; RefusedError if it is not taken."""
-        target = target_of(path)
-        spec = {"token": token_of(authorization), "audiences": [target.audience]}
-        admit(self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S).status, target)
-        told = read(body)
+        target = reports.target_of(path)
+        spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
+        reports.admit(
+            self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S).status, target
+        )
+        told = reports.read(body)
         if told is None:
             return {}
         manifest = {
@@ -74,7 +69,9 @@ class Reports:
             "metadata": {"name": target.name, "namespace": target.namespace},
             "status": {"trainerStatus": to_builtins(told)},
         }
-        self._client.apply(TRAIN_JOBS, manifest, field_manager=FIELD_MANAGER, subresource="status", timeout_s=_CALL_S)
+        self._client.apply(
+            TRAIN_JOBS, manifest, field_manager=reports.FIELD_MANAGER, subresource="status", timeout_s=_CALL_S
+        )
         return {"trainerStatus": to_builtins(told)}
 
 
@@ -111,23 +108,44 @@ class ReportServer:
 
         # Any path, as a wrong one is answered like one of the API server.
         routes = [Route("/{path:path}", report, methods=["POST"])]
-        return Starlette(routes=routes, exception_handlers={RefusedError: _refused, ClientDisconnect: _gone})
+        return Starlette(routes=routes, exception_handlers={reports.RefusedError: _refused, ClientDisconnect: _gone})
 
 
 async def _body(request: Request) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > MAX_BYTES:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {MAX_BYTES} bytes")
+        if len(body) > reports.MAX_BYTES:
+            raise reports.RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {reports.MAX_BYTES} bytes"
+            )
     return bytes(body)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    status = error.status if isinstance(error, RefusedError) else HTTPStatus.BAD_REQUEST
-    return JSONResponse(answer(RefusedError(status, str(error))), status)
+    status = error.status if isinstance(error, reports.RefusedError) else HTTPStatus.BAD_REQUEST
+    return JSONResponse(reports.answer(reports.RefusedError(status, str(error))), status)
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
     """Ends a request whose client has gone before all of it came; the answer reaches no client."""
     return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
+
+
+LOOK_AGAIN_S: Final = 300.0
+"""Time between passes over a running TrainJob, which give its pods new authorities long before the old ones expire."""
+
+
+class Authorities:
+    """The file, which is missing in a fresh installation at first: the controller itself makes its content."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pem(self) -> str:
+        """The certificates in it now. Obstacle if the file cannot be read yet."""
+        try:
+            return self._file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = f"the authority of the server that trainers report to cannot be read: {error}"
+            raise Obstacle(why) from error

@@ -1,8 +1,7 @@
 """The runtime of a TrainJob: the version that admission saw, kept in a ConfigMap from the first pass on.
 
-Admission notes which version it has checked (`muster.dev/runtime-version`). If the runtime has changed by the time of
-the first pass, the API server still has that version: the state at a resource version can be listed until etcd is
-compacted, which is some minutes. Later changes of the runtime, and its deletion, do not affect the TrainJob.
+Admission notes the version (`muster.dev/runtime-version`). If the runtime has changed by the first pass, the API server
+can still list that version, until etcd is compacted after some minutes. Later changes do not affect the TrainJob.
 """
 
 import json
@@ -62,7 +61,9 @@ class Runtimes:
         """The runtime; Obstacle if it cannot be read."""
         uid = train_job.metadata.uid
         if uid not in self._known:
-            self._known[uid] = _typed(self._kept(train_job) or self._keep(train_job))
+            runtime = self._kept(train_job) or self._keep(train_job)
+            kind: Resource[Runtime] = _KINDS[runtime["kind"]]
+            self._known[uid] = msgspec.convert(runtime, kind.type)
         return self._known[uid]
 
     def forget(self, uid: str) -> None:
@@ -127,10 +128,8 @@ class Runtimes:
         if found and found["metadata"]["uid"] == uid:
             return found
         if live is None:
-            raise Obstacle(
-                f"{reference.kind} {reference.name}, to which spec.runtimeRef refers, is gone; create it again, or "
-                "delete this TrainJob"
-            )
+            what = f"{reference.kind} {reference.name}, to which spec.runtimeRef refers"
+            raise Obstacle(f"{what}, is gone; create it again, or delete this TrainJob")
         why = (
             f"{reference.kind} {reference.name} was changed after this TrainJob had been admitted, and the version of "
             "that time is not to be had any more: the TrainJob runs with the runtime as it is now"
@@ -145,11 +144,8 @@ class Runtimes:
     def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
         """The runtime as it was at a resource version; None if the API server does not have it any more."""
         kind = _KINDS[reference.kind]
-        query = {
-            "fieldSelector": f"metadata.name={reference.name}",
-            "resourceVersion": version,
-            "resourceVersionMatch": "Exact",
-        }
+        query = {"fieldSelector": f"metadata.name={reference.name}"}
+        query |= {"resourceVersion": version, "resourceVersionMatch": "Exact"}
         path = kind.path(namespace if kind.namespaced else None)
         try:
             items = json.loads(self._client.request("GET", path, query=query)).get("items") or []
@@ -158,16 +154,8 @@ class Runtimes:
         return {"apiVersion": kind.api_version, "kind": kind.kind, **items[0]} if items else None
 
 
-def _typed(runtime: JSON) -> Runtime:
-    kind: Resource[Runtime] = _KINDS[runtime["kind"]]
-    return msgspec.convert(runtime, kind.type)
-
-
 class Finalizers:
-    """A worker over runtimes with a finalizer of Kubeflow Trainer before 2.3, which keeps them from being deleted.
-
-    Its keys are `namespace/name`, or `name` for runtimes of the cluster.
-    """
+    """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
 
     def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client

@@ -58,10 +58,7 @@ class Whole(Object):
 
 
 class Watched:
-    """A cache of each such kind, while its CRD is installed. `seen` is called with every change of an object.
-
-    Only objects that a TrainJob controls are kept. `job_sets`: TrainJobs become JobSets.
-    """
+    """Caches of the objects of such kinds that TrainJobs control, while the CRDs are installed; `seen` is a handler."""
 
     def __init__(
         self,

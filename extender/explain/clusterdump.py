@@ -1,18 +1,30 @@
-"""Everything the planner reads, at one moment, as plain objects."""
+"""Everything the planner reads, at one moment, as plain objects; and the file of it that `muster snapshot` writes.
 
+The file is gzipped JSON with only what the planner reads. Environment, commands, images, names of secrets and config
+maps are left out, and so are messages about containers, and annotations of other programs (kubectl keeps a copy of
+whole manifests in one).
+"""
+
+import gzip
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import PODS, Pod
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.core import PODS, Container, ContainerStatus, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 
 T = TypeVar("T")
+ObjectT = TypeVar("ObjectT", bound=Object)
 READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 """Every kind that is read; the last one is there only where an autoscaler brings it, and is not watched."""
 
@@ -33,26 +45,26 @@ class ClusterDump:
     objects: dict[str, list[Any]] = field(default_factory=dict)
 
     def of(self, resource: Resource[T]) -> list[T]:
-        """The objects of one kind."""
+        """Return the list of the objects of one kind."""
         return self.objects.setdefault(kind_name(resource), [])
 
     def put(self, resource: Resource[T], items: Iterable[T]) -> None:
-        """Adds objects of one kind, after those that are there."""
+        """Add objects of one kind."""
         self.of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:
-        """Whether the kind was read; a cluster may not have it, and an older file neither."""
+        """Return True if the kind was read: a cluster, or an older file, may not have it."""
         return kind_name(resource) in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of this name, as the API server had it; the state keeps less of it."""
+        """Return the pod of this name, as the API server had it; the state keeps less of it."""
         return next(
             (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
         )
 
 
 def state_of(dump: ClusterDump) -> State:
-    """The planner's state, fed as the watches would feed it; gangs arrive in the order of their creation."""
+    """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
     state = State()
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
@@ -61,3 +73,118 @@ def state_of(dump: ClusterDump) -> State:
         for item in items:
             fed.tell(state, None, item)
     return state
+
+
+READ_DOMAINS = (
+    "muster.dev", "volcano.sh", "sla-waiting-time", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io",
+    "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
+)  # fmt: skip
+"""Domains of annotations that the planner reads, with their sub-domains."""
+CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
+
+
+def scrubbed(item: ObjectT) -> ObjectT:
+    """Return a copy with the fields that the planner reads."""
+    meta = _metadata(item.metadata)
+    if isinstance(item, Pod):
+        return replace(item, metadata=meta, spec=_spec(item.spec), status=_status(item.status))
+    if isinstance(item, Job):
+        tasks = [replace(task, template=_template(task)) for task in item.spec.tasks]
+        volumes = [replace(volume, volume_claim=None) for volume in item.spec.volumes]
+        spec = replace(item.spec, tasks=tasks, plugins={}, volumes=volumes)
+        status = item.status
+        if status.state.phase in {"Pending", "Running"}:  # its message may be about a container
+            status = replace(status, state=replace(status.state, message=""))
+        return replace(item, metadata=meta, spec=spec, status=status)
+    return replace(item, metadata=meta)
+
+
+def _metadata(meta: ObjectMeta) -> ObjectMeta:
+    return replace(meta, annotations={key: value for key, value in meta.annotations.items() if _is_read(key)})
+
+
+def _is_read(key: str) -> bool:
+    domain = key.partition("/")[0]
+    return any(domain == known or domain.endswith(f".{known}") for known in READ_DOMAINS)
+
+
+def _template(task: TaskSpec) -> dict[str, Any]:
+    meta = _metadata(msgspec.convert(task.template.get("metadata") or {}, ObjectMeta))
+    spec = _spec(msgspec.convert(task.template.get("spec") or {}, PodSpec))
+    return {"metadata": msgspec.to_builtins(meta), "spec": msgspec.to_builtins(spec)}
+
+
+def _spec(spec: PodSpec) -> PodSpec:
+    claims = [volume for volume in spec.volumes if "persistentVolumeClaim" in volume or "ephemeral" in volume]
+    volumes = [{key: value for key, value in volume.items() if key in CLAIMS} for volume in claims]
+    return replace(
+        spec,
+        containers=[_container(container) for container in spec.containers],
+        init_containers=[_container(container) for container in spec.init_containers],
+        volumes=volumes,
+    )
+
+
+def _status(status: PodStatus) -> PodStatus:
+    """Remove messages about containers, which name images and commands."""
+    return replace(
+        status,
+        container_statuses=[_container_status(each) for each in status.container_statuses],
+        init_container_statuses=[_container_status(each) for each in status.init_container_statuses],
+    )
+
+
+def _container_status(status: ContainerStatus) -> ContainerStatus:
+    waiting = status.state.waiting
+    if waiting is None:
+        return status
+    return replace(status, state=replace(status.state, waiting=replace(waiting, message="")))
+
+
+def _container(container: Container) -> Container:
+    return replace(container, image="", command=[], args=[], env=[])
+
+
+FORMAT = "muster-snapshot/v1"
+_MAGIC = b"\x1f\x8b"
+
+
+class _File(msgspec.Struct, rename="camel", kw_only=True):
+    format: str
+    taken_at: str
+    scheduler_config: str = ""
+    objects: dict[str, msgspec.Raw]
+
+
+def save(dump: ClusterDump) -> bytes:
+    """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
+    objects = {
+        kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.of(resource)])
+        for resource in READ
+        if dump.has(resource) or resource is not PROVISIONING_REQUESTS
+    }
+    file = _File(
+        format=FORMAT,
+        taken_at=format_time(dump.taken_at, micros=True),
+        scheduler_config=dump.scheduler_config,
+        objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
+    )
+    return gzip.compress(msgspec.json.encode(file), mtime=0)
+
+
+def load(content: bytes) -> ClusterDump:
+    """Read a file. Raises ValueError that says what is wrong with it."""
+    try:
+        text = gzip.decompress(content) if content.startswith(_MAGIC) else content
+        file = msgspec.json.decode(text, type=_File)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
+        raise ValueError(f"this is not a file of `muster snapshot`: {error}") from error
+    if file.format != FORMAT:
+        raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
+    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
+    known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
+    for kind, raw in file.objects.items():
+        if kind in known:  # another kind comes from a later version, whose planner reads more
+            items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
+            dump.put(known[kind], items)
+    return dump

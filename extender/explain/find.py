@@ -1,16 +1,26 @@
-"""Finds what the user named, or says what there is instead."""
+"""Reports of the jobs, gangs and pods that users name; errors name those that exist instead.
+
+The report of a pod has its slot, its gate or pin, and the words of kube-scheduler.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from extender.explain.gang import GangExplainer
-from extender.explain.pod import explain_pod
-from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
+from extender.explain.members import deletion, frees, is_lost, silence
+from extender.explain.report import GangReport, PodCause, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
+from extender.planner.framework.shortage import shortage
+from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
-from muster.api.kubernetes.core import PODS
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.pod_problems import problem
+from muster.api.muster.placement import node_of
+from muster.api.names import GATES, SCHEDULERS
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.volcano.tasks import queue_of
@@ -20,31 +30,34 @@ CUTOFF = 0.5
 
 
 def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport | PodReport:
-    """The report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
+    """Return the report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
     if kind == "pod":
         pod = what_if.dump.pod(namespace, name)
         if pod is None:
             pods = what_if.dump.of(PODS)
             raise _unknown("pod", name, namespace, pods)
         return explain_pod(what_if, pod)
-    group = _by_workload(what_if, name, namespace) if kind == "job" else _by_name(what_if, name, namespace)
-    if group is not None:
-        view = what_if.state.gang(group.metadata.key)
-        if view is not None:
-            return GangExplainer(what_if).explain(view)
     if kind == "gang":
-        groups = what_if.dump.of(POD_GROUPS)
-        raise _unknown("gang (PodGroup)", name, namespace, groups)
+        return GangExplainer(what_if).explain(gang_named(what_if, name, namespace))
+    group = _by_workload(what_if, name, namespace)
+    view = what_if.state.gang(group.metadata.key) if group else None
+    if view is not None:
+        return GangExplainer(what_if).explain(view)
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
-        raise _unknown("job with a gang", name, namespace, [*jobs, *_workloads(what_if)])
+        owners = [
+            Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
+            for group in what_if.dump.of(POD_GROUPS)
+            for owner in group.metadata.owner_references
+        ]
+        raise _unknown("job with a gang", name, namespace, [*jobs, *owners])
     return _without_group(job)
 
 
 def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
-    """The gang of this name, or of the workload of this name. Raises UnknownNameError."""
-    group = _by_name(what_if, name, namespace)
+    """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
+    group = what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is None:
         groups = what_if.dump.of(POD_GROUPS)
@@ -53,7 +66,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """The PodGroup that a workload of this name owns; the youngest if there are several."""
+    """Return the PodGroup of a workload of this name; the youngest if there are several."""
     owned = [
         group
         for group in what_if.dump.of(POD_GROUPS)
@@ -63,22 +76,8 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
 
 
-def _by_name(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """The PodGroup of this name; the workload's name will do, as PodGroups have UIDs in theirs."""
-    return what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
-
-
-def _workloads(what_if: WhatIf) -> list[Object]:
-    """Owners of PodGroups, as far as their PodGroups name them."""
-    return [
-        Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
-        for group in what_if.dump.of(POD_GROUPS)
-        for owner in group.metadata.owner_references
-    ]
-
-
 def _without_group(job: Job) -> GangReport:
-    """A Volcano Job whose PodGroup is not there."""
+    """Return the report of a Volcano Job without a PodGroup."""
     state = job.status.state
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
@@ -114,3 +113,105 @@ def _unknown(what: str, name: str, namespace: str, known: Iterable[Object]) -> U
     if here:
         return UnknownNameError(f"{text}; there are: {', '.join(here[:NEAR])}{' …' if len(here) > NEAR else ''}")
     return UnknownNameError(f"{text}; there is none at all in that namespace")
+
+
+def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
+    """Return the report of one pod, with that of its gang."""
+    record = what_if.state.pods[pod.metadata.uid]
+    gang = what_if.state.gang(record.gang) if record.gang else None
+    report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
+    lacks = None
+    if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS:  # as for a gang of one
+        lacks = shortage(what_if.cycle(), None, PodSetView("pod", record.cls, 1, 1), 1, 0)
+    cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
+    scheduled = pod.status.condition("PodScheduled")
+    return PodReport(
+        pod=pod.metadata.key,
+        cause=cause,
+        summary=summary,
+        scheduler=pod.spec.scheduler_name,
+        node=record.node,
+        slot=f"{record.slot.pod_set} {record.slot.rank}" if record.slot else "",
+        gates=[gate.name for gate in pod.spec.scheduling_gates],
+        pin=record.pin,
+        epoch=record.epoch,
+        scheduler_says=scheduled.message if scheduled and scheduled.status == "False" and not record.gated else "",
+        since=pod.status.start_time or pod.metadata.creation_timestamp or "",
+        shortage=lacks,
+        gang=report,
+        relief=[*frees(what_if, [pod])] if report is None and is_lost(what_if, pod) else [],
+    )
+
+
+def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
+    words = reasons.members
+    if record.other_gates and not record.gated:
+        return "other-gates", words.other_gates(gates=", ".join(record.other_gates))
+    if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
+        return "other-scheduler", words.other_scheduler(name=pod.spec.scheduler_name)
+    if record.gang is None:
+        return "no-gang", words.no_gang(why=_alone(pod, lacks))
+    if gang is None:
+        return "gang-missing", words.no_group(gang=record.gang)
+    if record.gated:
+        own = [gate.name for gate in pod.spec.scheduling_gates if gate.name in GATES]
+        return "gated", words.gated(own, record.other_gates)
+    return _pinned(pod, record, gang)
+
+
+def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
+    """Return the cause of a pod that has its node, has ended or is being deleted; None of any other."""
+    if record.terminating:
+        return "terminating", reasons.members.told(pod="it", what=deletion(what_if, pod))
+    if pod.finished:
+        why = problem(pod)
+        ended = reasons.members.ended(pod.status.phase, record.node, why.words if why else "")
+        return "failed" if why else "finished", ended
+    return _placed(what_if, pod, record) if record.node else None
+
+
+def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
+    """Return the cause of a pod that has its node."""
+    if silent := silence(what_if, pod):
+        return "lost", reasons.members.told(pod="it", what=silent)
+    if hindered := problem(pod):
+        return "hindered", reasons.members.hindered(node=record.node, why=hindered.words)
+    if record.phase == "Running":
+        return "running", reasons.members.runs(node=record.node)
+    return "bound", reasons.members.bound(node=record.node)
+
+
+def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
+    """Return the cause of a member without a gate, whose pin may agree with the placement."""
+    if record.epoch is None and not record.pin:
+        return "not-tried", reasons.members.UNPINNED
+    if stale := _stale(record, gang):
+        return stale
+    placement, scheduled = gang.placement, pod.status.condition("PodScheduled")
+    node, deadline = record.pin or "its node", placement.spec.deadline if placement else ""
+    if record.refused:
+        says = (scheduled.message if scheduled else "") or "without a reason"
+        return "refused", reasons.members.refused(node=node, epoch=record.epoch, says=says)
+    return "not-tried", reasons.members.pinned(node, record.epoch, gang.taken, deadline)
+
+
+def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
+    """Return the cause if the pin disagrees with the placement as it is now."""
+    placement, pin, epoch = gang.placement, record.pin, record.epoch or 0
+    if placement is None or epoch > placement.spec.epoch:
+        return "newer-epoch", reasons.members.pin_too_new(pin=pin, epoch=record.epoch)
+    if epoch < placement.spec.epoch or not gang.active:
+        now, phase = placement.spec.epoch, placement.status.phase
+        return "old-epoch", reasons.members.pin_too_old(pin=pin, epoch=record.epoch, now=now, phase=phase)
+    node = node_of(placement, record.slot.pod_set, record.slot.rank) if record.slot else None
+    if pin and node != pin:
+        return "wrong-pin", reasons.members.pin_wrong(pin=pin, epoch=record.epoch, node=node or "no node")
+    return None
+
+
+def _alone(pod: Pod, lacks: Shortage | None) -> str:
+    scheduled = pod.status.condition("PodScheduled")
+    says = scheduled.message if scheduled else ""
+    if lacks is None:
+        return reasons.members.alone(0, 0, "", "", says)
+    return reasons.members.alone(lacks.roomy, lacks.nodes, lacks.lost, lacks.nearest, says)

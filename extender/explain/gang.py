@@ -1,11 +1,10 @@
-"""Why a gang is where it is."""
+"""The report of a gang: cause and words by the decisions of one cycle, and what would help."""
 
 from dataclasses import dataclass, replace
 
-from extender.explain.members import Members, frees, members
+from extender.explain.members import Members, frees, gang_words, members, pod_set_report, progress, where
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.slots import gang_words, pod_set_report, progress, where
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -36,7 +35,7 @@ CAUSES: dict[str, GangCause] = {
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What the cycle's decisions say about the gang."""
+    """Cause and words by the cycle's decisions."""
 
     cause: GangCause
     summary: str
@@ -46,7 +45,7 @@ class _Verdict:
 
 
 class GangExplainer:
-    """Answers from one cycle over a picture of the cluster."""
+    """Explains gangs by one cycle over a dump of the cluster."""
 
     def __init__(self, what_if: WhatIf) -> None:
         self._what_if = what_if
@@ -54,7 +53,7 @@ class GangExplainer:
         self._waiting = what_if.waiting(self._session)
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
-        """The report of one gang. Finding relief runs further cycles, so it can be left out."""
+        """Return the report of one gang; `relief` runs further cycles."""
         found = members(self._what_if, gang)
         verdict = _with_members(_verdict(self._what_if, self._session, gang), found)
         owner = gang.group.metadata.controller
@@ -121,14 +120,14 @@ class GangExplainer:
         )
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
-        """Those that placements told of, and those that this cycle met."""
+        """Return the nodes to avoid, of the placement's status and of this cycle."""
         told = {each.node: each for each in (gang.placement.status.avoided if gang.placement else [])}
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """What of the members' claims to devices is not counted, so that kube-scheduler may refuse what is planned."""
+    """Return the claims of members to devices that are not counted: kube-scheduler may refuse the planned nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets
@@ -165,7 +164,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
 
 
 def _with_members(verdict: _Verdict, found: Members) -> _Verdict:
-    """The verdict about a gang that has its nodes, with what is wrong there; any other one tells it in its details."""
+    """Return the verdict with lost or hindered members, if the gang has its nodes; others have them in details."""
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
         nodes = listed(sorted({pod.spec.node_name for pod in found.lost}), SHOWN)

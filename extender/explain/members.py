@@ -1,36 +1,144 @@
-"""What is wrong with members that were given a node: containers that do not start, and nodes that do not answer.
+"""Slots of a gang by how far they are, and problems of members that have a node: no start, or a silent node."""
 
-The planner has done its part for them; what is left is between kubelet, the node and the user.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from extender.explain.report import Relief
+from extender.explain.report import PodSetReport, Relief
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
+from extender.planner.reasons.grammar import listed
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
+from muster.resources.vector import PODS, Vector, add, to_quantities, vector_words
 
-SHOWN = 8
-"""Members that are told one by one; of more there is the number only."""
+NODES_SHOWN = 12
+"""Nodes that are named of a pod set."""
+SLOTS_SHOWN = 4
+"""Slots that are named of those that wait for the same."""
+MEMBERS_SHOWN = 8
+"""Members with a line of their own."""
+
+
+def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
+    """Slots of one pod set, counted."""
+    requests = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
+    done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
+    pods = pod_set.waiting.values()
+    failed, leaving = _gone_soon(gang, pod_set)
+    slots = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
+    return PodSetReport(
+        name=pod_set.name,
+        replicas=pod_set.replicas,
+        minimum=_minimum(gang, pod_set),
+        requests=to_quantities(requests),
+        each=vector_words(requests) if pod_set.cls else "",
+        bound=max(0, len(pod_set.taken) - done),
+        done=done,
+        held=sum(each is pod_set for _, _, each in gang.placed_slots()),
+        gated=sum(pod.gated for pod in pods),
+        pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
+        failed=failed,
+        leaving=leaving,
+        missing=max(0, (pod_set.replicas if pod_set.template else _minimum(gang, pod_set)) - slots),
+    )
+
+
+def told_requests(cls: PodClass | None) -> Vector:
+    """Return the requests of a pod with the devices that it claims; empty if they are not known yet."""
+    if cls is None:
+        return {}
+    replaced = cls.needs.replaced
+    return add({name: amount for name, amount in cls.asked.items() if name not in replaced}, dict(cls.needs.told))
+
+
+def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
+    """Return the nodes in rank order, a line for each pod set: of `placed` if given, else those of the members."""
+    if placed is not None:
+        return [f"{pod_set.name}: {runs_words(pod_set.runs)}" for pod_set in placed]
+    lines = []
+    for pod_set in gang.pod_sets:
+        nodes = [node for _, node in sorted(pod_set.taken.items()) if node]
+        if nodes:
+            lines.append(f"{pod_set.name}: {runs_words(runs_of(dict(enumerate(nodes))))}")
+    return lines
+
+
+def gang_words(gang: GangView) -> str:
+    """Return the gang as its owner is called, `Job ns/name`; its key if it has no owner."""
+    owner = gang.group.metadata.controller
+    return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
+
+
+def runs_words(runs: list[NodeRun]) -> str:
+    """Return `node-0 (2), node-1`; of very many nodes only the first are named."""
+    named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
+    return listed(named, NODES_SHOWN, "more nodes")
+
+
+def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
+    """Yield the placed slots of a gang in sentences, by what they wait for."""
+    if gang.placement is None:
+        return
+    names: dict[str, list[str]] = {}
+    for slot, node, pod_set in gang.placed_slots():
+        if pod_set is not None:
+            stage = _stage(gang.placement, pod_set.waiting.get(slot.rank))
+            names.setdefault(stage, []).append(reasons.members.slot(pod_set=slot.pod_set, rank=slot.rank, node=node))
+    for stage, slots in names.items():
+        yield reasons.members.stage(count=len(slots), stage=stage, slots=listed(slots, SLOTS_SHOWN))
+    if what_if.now and names:
+        spec = gang.placement.spec
+        yield reasons.gangs.given_up_at(epoch=spec.epoch, deadline=spec.deadline)
+
+
+def _stage(placement: Placement, pod: PodRecord | None) -> str:
+    if pod is None:
+        return reasons.members.NOT_CREATED
+    if pod.gated:
+        return reasons.members.BEHIND_THE_GATE
+    if pod.epoch is not None and pod.epoch != placement.spec.epoch:
+        return reasons.members.stale_pin(epoch=pod.epoch)
+    return reasons.members.REFUSED if pod.refused else reasons.members.NOT_ANSWERED
+
+
+def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
+    """Return the numbers of slots of failed pods and of pods that are being deleted, without those taken again."""
+    slots: dict[int, bool] = {}
+    for pod in gang.pods:
+        over = pod.terminating or pod.phase == "Failed"
+        if over and pod.slot and _in(pod, pod_set) and pod.slot.rank not in {*pod_set.taken, *pod_set.waiting}:
+            slots[pod.slot.rank] = slots.get(pod.slot.rank, False) or pod.terminating
+    leaving = sum(slots.values())
+    return len(slots) - leaving, leaving
+
+
+def _minimum(gang: GangView, pod_set: PodSetView) -> int:
+    return pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0)
+
+
+def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
+    return pod.slot is not None and pod.slot.pod_set == pod_set.name
 
 
 @dataclass(slots=True)
 class Members:
-    """The members that do not do what they should."""
+    """Problems of members that have a node."""
 
     details: list[str] = field(default_factory=list)
     """One line each."""
     lost: list[Pod] = field(default_factory=list)
     """On a node that is gone or not Ready, in order of their nodes."""
     hindered: str = ""
-    """The first one that kubelet says something of, as a sentence."""
+    """The first problem that kubelet reports, as a sentence."""
 
 
 def members(what_if: WhatIf, gang: GangView) -> Members:
-    """What is wrong with the members of a gang."""
+    """Return the problems of a gang's members."""
     pods = sorted(what_if.pods_of(gang.key), key=lambda pod: (pod.spec.node_name, pod.metadata.name))
     result = Members(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
     told = sentence(pods)
@@ -42,20 +150,20 @@ def members(what_if: WhatIf, gang: GangView) -> Members:
         if (text := deletion(what_if, pod) or silence(what_if, pod))
     ]
     lines += [words.hindered_member(pod.metadata.name, pod.spec.node_name, each.words) for pod, each in problems(pods)]
-    more = len(lines) - SHOWN
-    result.details = lines[:SHOWN] + ([words.more_of_this_kind(count=more)] if more > 0 else [])
+    more = len(lines) - MEMBERS_SHOWN
+    result.details = lines[:MEMBERS_SHOWN] + ([words.more_of_this_kind(count=more)] if more > 0 else [])
     return result
 
 
 def is_lost(what_if: WhatIf, pod: Pod) -> bool:
-    """Whether nobody can say how the pod is: its node is gone, or not Ready. A pod that has ended is not lost."""
+    """Return True if the pod's node is gone or not Ready, and the pod has not ended."""
     if pod.finished and not pod.metadata.deletion_timestamp:
         return False
     return _silent(what_if, pod) != ""
 
 
 def deletion(what_if: WhatIf, pod: Pod) -> str:
-    """How far its deletion is, e.g. `is being deleted since … from node-3, which …`; empty if it is not deleted."""
+    """Return the state of a deletion, e.g. `is being deleted since … from node-3, which …`; empty without one."""
     began = deletion_began(pod.metadata)
     if began is None:
         return ""
@@ -64,14 +172,14 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Why nothing is known of a pod that is not being deleted; empty if its node answers."""
+    """Return the reason why nothing is known of a pod that is not being deleted; empty if its node answers."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """What lets go of pods that are being deleted on nodes that do not answer; by node."""
+    """Yield the ways to end the deletion of pods on nodes that do not answer, by node."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:
@@ -89,7 +197,7 @@ def _silent(what_if: WhatIf, pod: Pod) -> str:
     if node is None:
         return reasons.members.NODE_GONE
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
-    if ready is None or ready.status == "True":  # or nobody has said yet
+    if ready is None or ready.status == "True":  # a new node has no condition yet
         return ""
     return reasons.members.not_ready(ready.last_transition_time or "")
 

@@ -1,4 +1,4 @@
-"""Where every queue stands: what it has, what it is due, what waits in it and why."""
+"""Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from extender.explain.report import UnknownNameError
-from extender.explain.whatif import WhatIf, waits
+from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.turns import parents_of
@@ -17,11 +17,11 @@ from muster.api.names import ROOT_QUEUE
 from muster.resources.vector import PODS, Vector, vector
 
 SHOWN = 3
-"""Gangs that are told of one queue."""
+"""Waiting gangs that are named of one queue."""
 
 
 class WaitingGang(Struct, frozen=True, rename="camel"):
-    """A gang that waits in a queue, and why."""
+    """A gang that waits in a queue, and the reason."""
 
     gang: str
     reason: str
@@ -36,7 +36,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     depth: int
     allocated: Vector
     fair_share: Vector
-    """What it is due now, by what all queues ask for."""
+    """Its fair share now, by the demands of all queues."""
     deserved: Vector
     capability: Vector
     guarantee: Vector
@@ -48,23 +48,23 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     """The first of them, in the order in which they are tried."""
 
     def share(self, resource: str) -> float:
-        """What it has of what it is due."""
+        """Return the allocated part of its fair share of a resource."""
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 
     @property
     def dominant(self) -> str:
-        """The resource of which it has most of what it is due; of pods only if there is nothing else."""
+        """The resource with the largest allocated part of the fair share; pods only if there is nothing else."""
         named = [name for name in {**self.fair_share, **self.allocated} if name != PODS]
         return max(sorted(named), key=self.share, default=PODS)
 
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
-    """All queues, each after the one above it. Raises UnknownNameError where no plugin knows shares."""
+    """Return the reports of all queues, each after its parent. Raises UnknownNameError where no plugin knows shares."""
     session = what_if.cycle()
     parents = parents_of(session.snapshot.queues)
     told = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
-    waiting = session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
+    waiting = what_if.waiting(session)
     placed = {each.gang.key for each in session.decided(decisions.Place)}
     first: dict[str, list[WaitingGang]] = {}
     counts: Counter[str] = Counter()
@@ -75,7 +75,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         why = told.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message))
-    session = what_if.session()  # as things are, without what the cycle would place
+    session = what_if.session()  # the cluster as it is, without the cycle's decisions
     return [
         _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ())))
         for name, depth in _in_order(parents)
@@ -118,7 +118,7 @@ def _report(
 
 
 def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:
-    """The amounts that are not 0, by resource; none where no plugin says any."""
+    """Return the amounts that are not 0, by resource; empty where no plugin has any."""
     if amounts is None:
         return {}
     return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}

@@ -1,25 +1,94 @@
-"""What would let a waiting gang start: every suggestion is tried on the planner's own cycle before it is made."""
+"""Changes that would let a waiting gang start: each is tried on the planner's own cycle before it is suggested.
 
-from collections.abc import Callable, Iterator
+Among them are the ends of other gangs and pods, which hold the room that the gang lacks.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncordoned
-from extender.explain.holders import Holder, holders
+from extender.explain.members import gang_words
 from extender.explain.report import GangReport, Relief
-from extender.explain.whatif import WhatIf
+from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.reasons.cause import CORDONED, TAINT
 from extender.planner.reasons.room import Shortage
+from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.core import PODS, Node, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+
+
+@dataclass(slots=True)
+class Holder:
+    """One gang (`name` is its key) or one owner of other pods."""
+
+    name: str
+    gang: bool
+    title: str
+    """Its name for people."""
+    use: dict[int, Amounts] = field(default_factory=dict)
+    """Node's column → its amounts there."""
+    pods: list[Pod] = field(default_factory=list)
+    size: int = 0
+    """Pods and placed slots."""
+    room: int = 0
+    """Pods of the waiting class that its end would make room for."""
+
+    @property
+    def words(self) -> str:
+        """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+        since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
+        return reasons.relief.holder(self.title, self.size, len(self.use), since)
+
+
+def holders(
+    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, inside: NDArray[np.bool_] | None = None
+) -> list[Holder]:
+    """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
+    found: dict[str, Holder] = {}
+    snapshot = session.snapshot
+    pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.of(PODS)}
+    for key, entry in what_if.state.ledger.entries.items():
+        column, pod = snapshot.index.get(entry.node), pods.get(key)
+        view = what_if.state.gang(entry.gang) if entry.gang else None
+        if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim has left
+            continue
+        name = view.key if view else _owner(pod.metadata) if pod else ""
+        holder = found.setdefault(name, Holder(name, view is not None, gang_words(view) if view else name))
+        row = snapshot.row_on(entry.cls, column)
+        holder.use[column] = holder.use[column] + row if column in holder.use else row
+        holder.size += 1
+        holder.pods += [pod] if pod else []
+    fits = session.codes(cls, gang) == 0
+    if inside is not None:
+        fits &= inside
+    for holder in found.values():
+        holder.room = _gain(session, cls, holder, fits)
+    return [holder for holder in found.values() if holder.room > 0]
+
+
+def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool_]) -> int:
+    columns = np.array([column for column in holder.use if fits[column]], dtype=np.int64)
+    if not len(columns):
+        return 0
+    free = session.snapshot.free[:, columns]
+    given = np.stack([holder.use[int(column)] for column in columns], axis=1)
+    return int((session.room(cls, free + given) - session.room(cls, free)).sum())
+
+
+def _owner(meta: ObjectMeta) -> str:
+    owner = meta.controller
+    return f"{owner.kind} {meta.namespace}/{owner.name}" if owner else f"Pod {meta.namespace}/{meta.name}"
+
 
 MAX_SINGLES = 3
 MAX_TRIES = 12
@@ -28,7 +97,7 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Tries what could help one gang. `session` is the cycle in which it was seen to wait."""
+    """Tries changes for one gang. `session` is the cycle in which it was seen to wait."""
 
     def __init__(self, what_if: WhatIf, session: Session, gang: GangView) -> None:
         self._what_if = what_if
@@ -36,10 +105,13 @@ class Reliever:
         self._gang = gang
 
     def find(self, report: GangReport) -> Iterator[Relief]:
-        """Suggestions, the least drastic first."""
+        """Yield suggestions, the least drastic first."""
         match report.cause:
             case "queue-closed" | "queue-missing":
-                yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
+                known = self._session.snapshot.queues.items()
+                others = sorted(name for name, queue in known if queue.open and name != "root")
+                text = reasons.relief.queue(report.queue.name, others, missing=report.cause == "queue-missing")
+                yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":
                 existing = sum(len(slots) for slots in self._gang.open_slots().values())
                 missing = self._gang.min_member - self._gang.taken - existing
@@ -59,7 +131,7 @@ class Reliever:
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """What would have to go from the domain that came closest, and what wish would be met at once."""
+        """Yield the ends in the domain that came closest, and the wider level that would be met at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots().items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
@@ -69,13 +141,8 @@ class Reliever:
         level = closest.said.level
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
 
-    def _queue(self, name: str, *, missing: bool) -> Relief:
-        open_queues = sorted(queue for queue, known in self._session.snapshot.queues.items() if known.open)
-        others = [queue for queue in open_queues if queue != "root"]
-        return Relief("queue", reasons.relief.queue(name, others, missing=missing), (name,), tried=False)
-
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """More room for the pod set that is short of it."""
+        """Yield ways to more room for the pod set that is short of it."""
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if lacks is None or lacks.miss is None or cls is None:
             return
@@ -84,8 +151,6 @@ class Reliever:
         if lacks.kind != "ever":
             yield from self._ends(cls, lacks.miss.pods)
         yield from self._add_nodes(cls, lacks.miss.pods)
-
-    # -- nodes that are there ---------------------------------------------------------------------------------------
 
     def _uncordon(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         if not any(cause.words == CORDONED for cause in lacks.causes):
@@ -109,14 +174,14 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _recover(self, nodes: list[Node], taint: str) -> Iterator[Relief]:
-        """A taint that says how a node is: pods that tolerate it would be placed on a node that may be dead."""
+        """Suggest the end of a taint of Kubernetes: pods that tolerate it might be placed on a dead node."""
         enough = self._fewest([recovered(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
             yield Relief("recovers", reasons.relief.recovered(names, taint), tuple(names))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
-        """Nodes that would have room were it not for this cause, most room first."""
+        """Return the nodes that would have room were it not for this cause, most room first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(words)
         order = snapshot.order
@@ -126,7 +191,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> list[Node]:
-        """The smallest number of these nodes, in their order, with which the gang starts; none if all do not help."""
+        """Return the fewest of these nodes, in their order, with which the gang starts; empty if all do not help."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return []
         low, high = 1, len(nodes)
@@ -137,8 +202,6 @@ class Reliever:
             else:
                 low = middle + 1
         return nodes[:high]
-
-    # -- what is in the way -----------------------------------------------------------------------------------------
 
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
         found = holders(self._what_if, self._session, cls, self._gang, inside)
@@ -155,7 +218,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """A small set: the largest holders until the gang fits, then without those that are not needed."""
+        """Return a small set: the largest holders until the gang fits, then without those that are not needed."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -169,10 +232,8 @@ class Reliever:
                 chosen = rest
         return chosen
 
-    # -- nodes that are not there -----------------------------------------------------------------------------------
-
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Copies of the node that would hold most of these pods, were it empty."""
+        """Suggest copies of the node that would hold most of these pods, were it empty."""
         snapshot = self._session.snapshot
         fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
         if not fit.any():
@@ -183,15 +244,13 @@ class Reliever:
             name = like.metadata.name
             yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
 
-    # -- trying -----------------------------------------------------------------------------------------------------
-
     def _fits_without(self, chosen: list[Holder]) -> bool:
         gangs = [holder.name for holder in chosen if holder.gang]
         pods = [pod for holder in chosen if not holder.gang for pod in holder.pods]
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Whether the planner would place the gang then, without that anybody is evicted for it."""
+        """Return True if the planner would place the gang then, without victims."""
         with trial():
             session = self._what_if.cycle()
         places = (each for each in session.decided(decisions.Place) if each.gang.key == self._gang.key)

@@ -1,4 +1,4 @@
-"""The answers as data; `extender.explain.text` puts them into words for a terminal."""
+"""Reports as data; `extender.explain.text` puts them into words for a terminal."""
 
 from typing import Literal
 
@@ -8,51 +8,18 @@ from extender.planner.reasons.room import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
 
 GangCause = Literal[
-    "finished",
-    "running",
-    "running-extras-wait",
-    "members-hindered",
-    "members-lost",
-    "starting",
-    "placement-failed",
-    "half-placed",
-    "about-to-start",
-    "queue-missing",
-    "queue-closed",
-    "never-fits",
-    "too-few-pods",
-    "pods-not-created",
-    "other-gates",
-    "no-room",
-    "no-domain",
-    "strict-order",
-    "in-flight-limit",
-    "no-pod-group",
-    "not-considered",
-]
+    "finished", "running", "running-extras-wait", "members-hindered", "members-lost", "starting", "placement-failed",
+    "half-placed", "about-to-start", "queue-missing", "queue-closed", "never-fits", "too-few-pods", "pods-not-created",
+    "other-gates", "no-room", "no-domain", "strict-order", "in-flight-limit", "no-pod-group", "not-considered",
+]  # fmt: skip
 PodCause = Literal[
-    "finished",
-    "failed",
-    "running",
-    "bound",
-    "hindered",
-    "lost",
-    "terminating",
-    "other-scheduler",
-    "no-gang",
-    "gang-missing",
-    "gated",
-    "other-gates",
-    "old-epoch",
-    "newer-epoch",
-    "wrong-pin",
-    "refused",
-    "not-tried",
-]
+    "finished", "failed", "running", "bound", "hindered", "lost", "terminating", "other-scheduler", "no-gang",
+    "gang-missing", "gated", "other-gates", "old-epoch", "newer-epoch", "wrong-pin", "refused", "not-tried",
+]  # fmt: skip
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """The queue, and the gang's place among those that wait; places count from 1, 0 means that it does not wait."""
+    """The queue, and the gang's position among those that wait, from 1; 0 if it does not wait."""
 
     name: str
     state: str
@@ -65,7 +32,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
-    """Slots of one pod set by how far they are."""
+    """Slots of one pod set by their state."""
 
     name: str
     replicas: int
@@ -99,7 +66,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     pod_sets: dict[str, list[NodeRun]]
     """Nodes in rank order."""
     expected_at: str = ""
-    """When the gang is expected to start on the nodes that are reserved for it (RFC 3339); empty if nobody knows."""
+    """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
@@ -113,7 +80,7 @@ class Relief(Struct, frozen=True, rename="camel"):
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """Everything about one gang: why it is where it is, in words and in numbers, and what would help."""
+    """One gang: cause, in words and in numbers, and what would help."""
 
     gang: str
     workload: str
@@ -125,7 +92,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
     """As in the PodGroup's condition; empty if the gang does not wait."""
     summary: str
     since: str
-    """When it got to where it is (RFC 3339); empty if unknown."""
+    """Time of its last condition (RFC 3339); empty if unknown."""
     min_member: int
     members: int
     """Members that have a node, or are done."""
@@ -135,13 +102,13 @@ class GangReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     avoided: list[AvoidedNode] = []
     nodes: list[str] = []
-    """Where it runs, in words: `worker: node-0 (2), node-1`."""
+    """Its nodes in words: `worker: node-0 (2), node-1`."""
     details: list[str] = []
     relief: list[Relief] = []
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """Everything about one pod: its slot, gate and pin, what kube-scheduler says, and its gang."""
+    """One pod: its slot, gate and pin, kube-scheduler's words, and its gang."""
 
     pod: str
     cause: PodCause
@@ -159,7 +126,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     gang: GangReport | None = None
     relief: list[Relief] = []
-    """What lets go of a pod without a gang; that of a gang stands in its report."""
+    """Ways to end the deletion of a pod without a gang; a gang has them in its report."""
 
 
 class UnknownNameError(Exception):

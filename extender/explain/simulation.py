@@ -1,4 +1,4 @@
-"""What the planner would do: cycles until nothing more is placed."""
+"""Simulations: cycles of the planner until nothing more is placed."""
 
 from collections.abc import Iterable
 
@@ -6,36 +6,32 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from extender.explain.gang import GangExplainer
+from extender.explain.members import gang_words, where
 from extender.explain.report import GangReport
-from extender.explain.slots import gang_words, where
-from extender.explain.whatif import WhatIf, waits
+from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind
-from extender.planner.state.gangs import GangView
 from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
-    """What becomes of one gang."""
+    """The outcome for one gang."""
 
     gang: str
     workload: str
     submitted: bool
-    """It came with the simulation; others waited already."""
+    """True if it came with the simulation; others waited already."""
     placed: bool
-    slots: int
-    nodes: list[str]
-    """Where, in rank order, one line for each pod set."""
-    pod_sets: list[PodSetPlacement]
+    slots: int = 0
+    nodes: list[str] = []
+    """Nodes in rank order, one line for each pod set."""
+    pod_sets: list[PodSetPlacement] = []
     why: GangReport | None = None
-    """Of a gang that is not placed."""
+    """The report of a gang that is not placed."""
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
-
-    Placed slots do not keep a simulated gang from being tried: by the time it is, their pods have arrived.
-    """
+    """Return the waiting gangs in the order in which they are placed or tried; `submitted` are keys of new ones."""
     new = set(submitted)
     placed: list[SimulatedGang] = []
     while True:
@@ -47,9 +43,10 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             placed.append(_placed(place, new))
             _take(what_if, place)
     explainer = GangExplainer(what_if)
-    session = what_if.cycle()
-    left = session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
-    return placed + [_left(explainer, gang, new) for gang in left]
+    for gang in what_if.waiting(what_if.cycle()):
+        why = explainer.explain(gang, relief=False)
+        placed.append(SimulatedGang(gang.key, gang_words(gang), gang.key in new, placed=False, why=why))
+    return placed
 
 
 def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
@@ -64,15 +61,8 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
     )
 
 
-def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedGang:
-    why = explainer.explain(gang, relief=False)
-    return SimulatedGang(
-        gang.key, gang_words(gang), gang.key in new, placed=False, slots=0, nodes=[], pod_sets=[], why=why
-    )
-
-
 def _take(what_if: WhatIf, place: decisions.Place) -> None:
-    """Lets the gang use its nodes, and be tried no more."""
+    """Open entries for the gang's nodes, and have it tried no more."""
     classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
     for pod_set in place.pod_sets:
         cls = classes.get(pod_set.name)

@@ -1,11 +1,11 @@
-"""Reports in words, line by line; whoever prints them chooses colours by tone."""
+"""Reports in words, line by line, with a tone for the colour of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from extender.explain.members import runs_words
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
-from extender.explain.slots import runs_words
 from extender.planner.reasons.grammar import many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
@@ -24,7 +24,7 @@ class Line:
 
 
 def lines_of(report: GangReport | PodReport, now: float) -> list[Line]:
-    """The whole report; `now` is seconds since the epoch, for ages."""
+    """Return the lines of a report; `now` is seconds since the epoch, for ages."""
     return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
 
 

@@ -1,4 +1,4 @@
-"""Trees of domains as reports: what is free and used in each, how fragmented that is, and where a gang's ranks are."""
+"""Reports of trees of domains: free and used amounts in each, fragmentation, and the ranks of a gang."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -22,7 +22,7 @@ from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
-"""Of HyperNodes, that are told of a gang."""
+"""Problems of HyperNodes that are named of a gang."""
 NODE = "node"
 """The level of a node, which is the innermost."""
 
@@ -44,13 +44,13 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Nodes that take pods, and of whose first resource nothing is used."""
+    """Nodes that take pods, with nothing used of the first resource."""
     room: dict[str, Room]
     """By resource, the first one first."""
     fragmented: float | None
-    """Share of what is free of the first resource that lies on nodes of which a part is used; None: nothing is free."""
+    """Share of the free amount of the first resource that is on partly used nodes; None: nothing is free."""
     ranks: dict[str, list[int]]
-    """Pod set → ranks in it, of the gang that was asked for."""
+    """Pod set → ranks of the given gang in the domain."""
     domains: list["DomainReport"]
 
 
@@ -68,7 +68,7 @@ class TopologyReport(Struct):
     elsewhere: dict[str, list[int]]
     """Ranks of the gang on nodes in no domain."""
     problems: dict[str, list[str]] = field(default_factory=dict)
-    """What is wrong, by HyperNode."""
+    """Problems by HyperNode."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """HyperNodes that are named as members and do not exist."""
 
@@ -81,12 +81,10 @@ def topology_reports(
     gang: GangView | None = None,
     nodes: bool = False,
 ) -> list[TopologyReport]:
-    """A report of the topology of this name, or of all; `nodes`: with nodes as the innermost level.
-
-    Raises UnknownNameError for a topology, or a resource, that is not there.
-    """
+    """Return reports of one topology or all, with `nodes` as the innermost level. Raises UnknownNameError."""
     session = what_if.session()
-    trees = _trees(session)
+    bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
+    trees = session.hooks.topologies.call() or bare  # bare: without the plugin `topology`
     if name is not None and name not in trees:
         raise UnknownNameError(f"there is no topology {name!r}; there is {any_of(trees)}")
     known = session.snapshot.axis
@@ -102,12 +100,12 @@ def topology_reports(
 
 
 def usual(known: Iterable[str]) -> list[str]:
-    """The resources that people look at first: GPUs of every make, and cpu."""
+    """Return the resources to show by default: GPUs of every make, and cpu."""
     return [*sorted(each for each in known if each.endswith("/gpu")), *(each for each in known if each == CPU)]
 
 
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
-    """What is wrong with HyperNodes, in sentences, for a gang that must be in one; nothing for others."""
+    """Return the problems of HyperNodes in sentences, for a gang that must be in one; empty for others."""
     request = request_of(gang)
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
@@ -119,12 +117,6 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     ]
     more = len(told) - len(found)
     return found + ([reasons.topology.more_wrong(count=more, name=HYPER_NODES)] if more > 0 else [])
-
-
-def _trees(session: Session) -> Mapping[str, Tree]:
-    """What the planner goes by; without the plugin `topology` what there would be to go by."""
-    bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
-    return session.hooks.topologies.call() or bare
 
 
 class _Reporter:
@@ -172,7 +164,7 @@ class _Reporter:
         return report
 
     def _domains_below(self, level: int, columns: Amounts, above: str) -> list[DomainReport]:
-        """The domains that nodes of one domain are in further in; a HyperNode stands once, whatever its levels."""
+        """Return the domains inside one domain; a HyperNode with several levels comes once."""
         level += 1
         if level == len(self._tree.levels):
             return self._nodes(columns)
@@ -223,7 +215,7 @@ class _Reporter:
 
 
 def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:
-    """Where the members are, and where those with a placed slot will be."""
+    """Return the slots of members and placed slots by the column of their node."""
     placed = dict(slots_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
         placed |= {Slot(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}

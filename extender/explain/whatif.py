@@ -1,11 +1,15 @@
-"""A picture brought to life: the planner's state and plugins, on which cycles can be run and changes tried."""
+"""The planner's state and plugins over a dump of the cluster, on which cycles can be run and changes tried."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
 
 from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, state_of
+from extender.explain.report import UnknownNameError
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
@@ -17,16 +21,142 @@ from extender.planner.framework.snapshot import take
 from extender.planner.scaleup.requests import newest
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree
+from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import PODS, Node, Pod
+from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
+from muster.api.kubernetes.meta import Object
 from muster.api.muster.gang import gang_of
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
+from muster.resources.vector import vector
+
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+KUBERNETES_TAINTS = "node.kubernetes.io/"
+
+
+@dataclass(slots=True)
+class Change:
+    """A change of a dump; names of workloads may be `namespace/name`, else they are in `namespace`."""
+
+    namespace: str
+    without: list[str] = field(default_factory=list)
+    """Workloads (or their PodGroups) that are gone, with their pods."""
+    cordoned: list[str] = field(default_factory=list)
+    added: dict[str, int] = field(default_factory=dict)
+    """Name of a node that exists → number of new ones like it."""
+    queues: list[str] = field(default_factory=list)
+    """Changes of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
+    new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
+    """Objects that are submitted."""
+
+
+def changed(dump: ClusterDump, change: Change) -> ClusterDump:
+    """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
+    result = ClusterDump(
+        dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}
+    )
+    for name in change.without:
+        _remove(result, name, change.namespace)
+    _change_queues(result, change.queues)
+    nodes = {node.metadata.name: node for node in result.of(NODES)}
+    for name in [*change.cordoned, *change.added]:
+        if name not in nodes:
+            near = get_close_matches(name, nodes, cutoff=0.4) or sorted(nodes)[:5]
+            there = f"there is no node {name!r}; there is {', '.join(near)}"
+            raise UnknownNameError(there if near else "the cluster has no nodes")
+    for name in change.cordoned:
+        nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
+    for name, number in change.added.items():
+        nodes |= {node.metadata.name: node for node in copies(nodes[name], number)}
+    result.of(NODES)[:] = nodes.values()
+    for resource, item in change.new:
+        result.put(resource, [item])
+    return result
+
+
+def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
+    """Change queues. Raises UnknownNameError for one that does not exist, ValueError for another field."""
+    queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
+    for change in changes:
+        path, _, value = change.partition("=")
+        name = next((name for name in sorted(queues, key=len, reverse=True) if path.startswith(f"{name}.")), None)
+        if name is None:
+            raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(queues))}")
+        field_name, _, resource = path[len(name) + 1 :].partition(".")
+        queues[name] = replace(queues[name], spec=_changed_spec(queues[name].spec, field_name, resource, value))
+    dump.of(QUEUES)[:] = queues.values()
+
+
+def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -> QueueSpec:
+    if field_name in {"weight", "priority"} and not resource:
+        try:
+            return replace(spec, **{field_name: int(value)})
+        except ValueError:
+            raise ValueError(f"{field_name} must be a whole number, not {value!r}") from None
+    if field_name in {"capability", "deserved", "guarantee"} and resource:
+        vector({resource: value})
+        if field_name == "guarantee":
+            return replace(spec, guarantee=Guarantee(resource={**spec.guarantee.resource, resource: value}))
+        return replace(spec, **{field_name: {**getattr(spec, field_name), resource: value}})
+    known = "weight=N, priority=N, and capability, deserved and guarantee with a resource: deserved.cpu=16"
+    raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
+
+
+def copies(node: Node, number: int) -> list[Node]:
+    """Return new empty nodes of the same kind, not cordoned."""
+    made = []
+    for index in range(1, number + 1):
+        name = f"{node.metadata.name}-new-{index}"
+        labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}
+        meta = replace(node.metadata, name=name, uid=name, labels=labels)
+        made.append(uncordoned(replace(node, metadata=meta, spec=replace(node.spec, taints=_own_taints(node)))))
+    return made
+
+
+def uncordoned(node: Node) -> Node:
+    """Return the node without its cordon, and without the taint that Kubernetes adds to one that is cordoned."""
+    taints = [taint for taint in node.spec.taints if taint.key != CORDON_TAINT]
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
+def recovered(node: Node) -> Node:
+    """Return the node without the taints of Kubernetes, which tell its condition at the moment."""
+    return replace(node, spec=replace(node.spec, taints=_own_taints(node)))
+
+
+def _own_taints(node: Node) -> list[Taint]:
+    """Return the taints without those of Kubernetes."""
+    return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]
+
+
+def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
+    """Remove a workload, its gang and its pods."""
+    given, _, short = name.rpartition("/")
+    namespace = given or namespace
+    jobs = [job for job in dump.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
+    groups = [
+        group
+        for group in dump.of(POD_GROUPS)
+        if group.metadata.namespace == namespace
+        and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
+    ]
+    if not jobs and not groups:
+        known = [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace]
+        near = get_close_matches(short, known, cutoff=0.4) or sorted(known)[:5]
+        there = f"; there is {', '.join(near)}" if near else ""
+        raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
+    gone = {item.metadata.uid for item in [*jobs, *groups]}
+    keys = {group.metadata.key for group in groups}
+    dump.of(JOBS)[:] = [job for job in dump.of(JOBS) if job.metadata.uid not in gone]
+    dump.of(POD_GROUPS)[:] = [group for group in dump.of(POD_GROUPS) if group.metadata.uid not in gone]
+    dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
+    pods = dump.of(PODS)
+    pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod.metadata)}" not in keys]
 
 
 class WhatIf:
-    """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends.
-
-    `recovery_s` is what the extender of that cluster has as its recoveryTimeout.
-    """
+    """The cluster of a dump, with that extender's `recovery_s`; the changes of `tried_*` are undone at the end."""
 
     def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
         self.dump = dump
@@ -45,12 +175,12 @@ class WhatIf:
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
     def cycle(self) -> Session:
-        """What the planner would decide now."""
+        """Run a cycle, and return its decisions."""
         actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
         return self._run(actions)
 
     def session(self) -> Session:
-        """The cluster as it is, with the plugins' opinions and without any decision."""
+        """Return the cluster as it is, with the plugins and without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
@@ -66,18 +196,18 @@ class WhatIf:
         return run_cycle(inputs, actions, self._plugins)
 
     def waiting(self, session: Session) -> list[GangView]:
-        """Gangs that wait for nodes, in the order in which they are tried."""
+        """Return the gangs that wait for nodes, in the order in which they are tried."""
         return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
 
     def pods_of(self, key: str) -> list[Pod]:
-        """The pods of a gang."""
+        """Return the pods of a gang."""
         return self._pods_of.get(key, [])
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Has these nodes be as they are given here for a while; new names are added."""
-        before = {name: column for name, column in self.state.nodes.index.items() if name in _names(nodes)}
-        originals = {name: self.state.nodes.nodes[column] for name, column in before.items()}
+        """Replace these nodes for a while; new names are added."""
+        index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
+        originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:
             self.state.on_node(originals.get(node.metadata.name), node)
         try:
@@ -88,7 +218,7 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Has these gangs, and these pods of no gang, be gone for a while."""
+        """Remove these gangs, and these pods without a gang, for a while."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
@@ -111,11 +241,7 @@ class WhatIf:
 
 
 def waits(session: Session, gang: GangView) -> bool:
-    """Whether the gang has not started and has nothing."""
+    """Return True for a gang that has not started and has no placed slots."""
     if gang.started or gang.active or gang.group.status.phase == "Completed":
         return False
     return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)
-
-
-def _names(nodes: list[Node]) -> set[str]:
-    return {node.metadata.name for node in nodes}

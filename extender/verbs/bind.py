@@ -9,7 +9,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.fairshare.capacity import queue_full
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
@@ -17,8 +17,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.pods import PodRecord
-from extender.verbs.calls import counted, unavailable
-from extender.verbs.room import SharedGpus, nodes_with_room
+from extender.verbs.room import SharedGpus, counted, nodes_with_room, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster.gang import Slot
@@ -34,27 +33,26 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
+"""Time for which a bind call waits for Muster's watches, which may be behind those of kube-scheduler."""
 
 LASTS = 200
-"""Members whose binding lasts about a second, so that it is worth a write to show that it is under way."""
+"""Members whose binding lasts about a second, so that phase Binding is worth a write."""
 
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
-"""What our watches will not change, so that it is not worth a wait."""
+"""Answers that the watches will not change, so that they are not worth a wait."""
 _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
 
 
 class Binder:
-    """Posts bindings with the pod's UID as precondition; success is only what the API server has confirmed."""
+    """Posts bindings with the pod's UID as precondition, until the API server has confirmed or refused them."""
 
     def __init__(self, client: LoopClient) -> None:
         self._client = client
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Binds, or finds that the pod is bound already to this node. Raises APIError otherwise.
+        """Bind the pod, unless it is bound to this node already. Raises APIError otherwise.
 
-        A conflict or a lost answer is decided by reading the pod: kube-scheduler retries a bind whose answer it did not
-        get, and "already assigned" may be our own work.
+        After a conflict or a lost answer the pod is read: kube-scheduler retries a bind whose answer it did not get.
         """
         try:
             await self._client.bind(namespace, name, uid, node, annotations)
@@ -66,7 +64,7 @@ class Binder:
 
 
 class Bind:
-    """Binds pods. `active` says whether this replica leads; `on_release` is told of gangs whose start takes a while."""
+    """Binds pods while this replica is `active`; calls `on_release` for gangs whose start takes a while."""
 
     def __init__(
         self,
@@ -90,13 +88,13 @@ class Bind:
         self._wall_s = wall_s
 
     async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
-        """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
+        """Bind a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
         kind, reason = await self._bind(args)
         _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
 
     async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:
-        """The kind of the pod, as a label of the metrics, and why it was not bound."""
+        """Return the kind of the pod for the metrics, and the reason if it was not bound."""
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
@@ -112,7 +110,7 @@ class Bind:
         return "plain", reason or await self._bind_plain(args, record)
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
-        """Binds a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
+        """Bind a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
@@ -133,11 +131,7 @@ class Bind:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
-        """Holds the call until enough members of this epoch have come, looks again, and binds.
-
-        Everything may have changed during the wait, and a stale answer would bind a pod to room that is somebody
-        else's by now: so leadership, the placement and the pod are asked once more before the binding is posted.
-        """
+        """Hold the call until enough members of this epoch have come, check everything again, and bind."""
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
         if placement is None or record.slot is None:
             return Reason.NOT_SEEN
@@ -149,7 +143,7 @@ class Bind:
                 record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
-                on_arrival=self._cluster.changed if holds_back(placement) else _nobody_waits,
+                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle asks
             )
             if outcome is not Outcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -162,11 +156,12 @@ class Bind:
         if record.cls.gpu is not None and not devices:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
-        told = {**extra, **self._for_autoscalers(record, key, session), **_marks(placement), **given}
+        marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch)}
+        told = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
         return await self._post(args, told, devices)
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
+        """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -174,7 +169,7 @@ class Bind:
         return told | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
-        """What speaks against binding this pod to this node now, as far as we know."""
+        """Return the reason against binding this pod to this node now, if one is known."""
         state = self._cluster.state
         record = state.pods.get(args.pod_uid)
         if record is None:
@@ -192,7 +187,7 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Collection[Slot]) -> bool:
-        """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
+        """Return True if the held members, with those bound already, may start; calls `on_release` for many."""
         state = self._cluster.state
         placement = state.placement_of(key)
         if placement is None or placement.spec.epoch != epoch:
@@ -214,7 +209,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
-        """What speaks against it after the wait; the placement must still be the one that the member waited for."""
+        """Return the reason against a binding after the wait, such as another placement than before."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return Reason.PLACEMENT_OVER if over else self._objection(args)
@@ -226,16 +221,15 @@ class Bind:
             with BIND_TIME.time():
                 await self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
         except APIError as error:
-            log.warning(
-                "binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", uid=args.pod_uid, error=str(error)
-            )
+            name = f"{args.pod_namespace}/{args.pod_name}"
+            log.warning("binding failed", pod=name, uid=args.pod_uid, error=str(error))
             return Reason.BIND_FAILED
         self._cluster.change(lambda state: state.assume(args.pod_uid, args.node, devices))
         return None
 
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reason | None:
-    """What speaks against binding this member to this node, by its gang's placement."""
+    """Return the reason of the placement against binding this member to this node, if there is one."""
     if placement is None or record.slot is None:
         return Reason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
@@ -245,11 +239,3 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
     if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
     return None if node_of(placement, record.slot.pod_set, record.slot.rank) == node else Reason.WRONG_NODE
-
-
-def _nobody_waits() -> None:
-    """The planner does not ask who has arrived where no pod set is held back for others."""
-
-
-def _marks(placement: Placement) -> dict[str, str]:
-    return {GROUP_NAME: placement.metadata.name, EPOCH: str(placement.spec.epoch)}

@@ -1,7 +1,6 @@
-"""The filter verb: a look-up for members of gangs, and for everybody else the room that the ledger leaves.
+"""The filter verb: the planned node of a member of a gang, and for other pods the room that the ledger leaves.
 
-kube-scheduler does nothing else while it waits for the answer, so nothing is computed here that the state does not
-already hold.
+kube-scheduler does nothing else while it waits for the answer, so filter only looks into the state.
 """
 
 import time
@@ -14,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Counter
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.fairshare.capacity import queue_full
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
-from extender.verbs.calls import counted, unavailable
-from extender.verbs.room import nodes_with_room
+from extender.verbs.room import counted, nodes_with_room, unavailable
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
@@ -35,14 +33,11 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | Reason
-"""The nodes that pass, of those that were named; or why none does."""
+"""The nodes that pass, of those that were named; or the reason why none does."""
 
 
 class Filter:
-    """Answers which of the named nodes a pod may go to.
-
-    `active` says whether this replica leads; `wall_s` is seconds since the epoch.
-    """
+    """Leaves out named nodes, while this replica is `active`; `wall_s` returns seconds since the epoch."""
 
     def __init__(self, cluster: Live, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
@@ -50,29 +45,24 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Returns the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
+        """Return the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
         nodes = args.node_names or []
         gang = gang_of(args.pod.metadata)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
         _names(kind).inc(len(nodes))
-        answer = unavailable(self._cluster, self._active) or self._decide(args, gang, nodes)
+        answer: Answer | None = unavailable(self._cluster, self._active)
+        if answer is None:
+            answer = self._member(args, gang, nodes) if gang else self._plain(args, nodes)
         _calls(kind, answer if isinstance(answer, Reason) else None).inc()
         return _result(answer, nodes)
 
-    def _decide(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
-        return self._member(args, gang, nodes) if gang else self._plain(args, nodes)
-
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Looks up the one node that the placement gives this member.
-
-        A member without an epoch has lost its gate before there was a placement; it goes where it is planned.
-        """
+        """Return the node of the member's slot; without an epoch its gate was lifted before there was a placement."""
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
         record = self._cluster.state.pods.get(meta.uid)
-        known = key in self._cluster.state.groups
-        if not known:
+        if key not in self._cluster.state.groups:
             return Reason.NOT_SEEN
         epoch = epoch_of(meta)
         if epoch is not None and (placement is None or placement.spec.epoch < epoch):
@@ -84,7 +74,7 @@ class Filter:
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leaves out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
+        """Leave out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
         state = self._cluster.state
         table = state.nodes
         record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
@@ -105,7 +95,7 @@ class Filter:
 def _gpus_fit(
     table: NodeTable, share: GpuShare | None, requests: Vector, columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether the GPUs of these nodes have room one by one: for a part of some, or for whole ones beside those."""
+    """Return the nodes with room on single GPUs: for shares of some, or for whole ones that are not shared."""
     free = table.allocatable - table.used
     unused = table.devices.unused(free, table.axis)
     if share is not None:
@@ -115,10 +105,7 @@ def _gpus_fit(
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
-    """The answer as kube-scheduler reads it.
-
-    Of a rejection one entry carries the words: nodes that are left out count as unresolvable anyway.
-    """
+    """Return the answer for kube-scheduler; nodes left out count as unresolvable, so one entry has the reason."""
     if not isinstance(answer, Reason):
         return ExtenderFilterResult(node_names=answer)
     if answer.verdict is Verdict.ERROR:

@@ -1,18 +1,15 @@
-"""The preempt verb: which nodes stay candidates when kube-scheduler wants to evict pods for another one."""
+"""The preempt verb: the candidate nodes on which kube-scheduler may evict pods for another one."""
 
 import msgspec
 
-from extender.live import Live
+from extender.cluster import Live
 from muster.api.kubernetes.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 
 DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Leaves out nodes whose victims would break a running gang, while there are nodes where none does.
-
-    Off by default (Muster's profiles have no DefaultPreemption); for clusters whose own scheduler asks Muster too.
-    """
+    """Leave out nodes whose victims would break a running gang, if others are left; Muster's profiles never ask."""
     candidates = args.node_name_to_meta_victims or {}
     harmless = {
         node: victims
@@ -23,7 +20,7 @@ def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionRe
 
 
 def _breaks_a_gang(cluster: Live, uids: list[str]) -> bool:
-    """Whether some gang would have too few members without these pods."""
+    """Return True if a gang would have too few members without these pods."""
     records = [record for uid in uids if (record := cluster.state.pods.get(uid)) is not None]
     for key in {record.gang for record in records if record.gang}:
         cluster.state.refresh_gang(key)

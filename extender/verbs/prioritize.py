@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.session import Session
 from extender.planner.state.nodes import NodeTable
 from muster.api.kubernetes.extender import ExtenderArgs, HostPriority
@@ -23,7 +23,7 @@ class Prioritize:
         self._session = session
 
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
-        """Returns the plugins' scores as ranks; without any, fuller nodes first: whole nodes are left to gangs."""
+        """Return the plugins' scores as ranks; without any, fuller nodes first: whole nodes are left to gangs."""
         nodes = args.node_names or []
         session = self._session()
         table = self._cluster.state.nodes
@@ -43,10 +43,7 @@ class Prioritize:
 
 
 def collapse(scores: Scores) -> Ranks:
-    """Scores of any magnitude as ranks 0-10 that keep their order: equal scores are equal, the best is 10.
-
-    An extender has eleven values only, so that scores next to each other share one where there are more.
-    """
+    """Return scores of any magnitude as ranks 0-10 in their order, which neighbouring scores may share; 10 is best."""
     levels, position = np.unique(scores, return_inverse=True)
     if len(levels) == 1:
         return np.zeros(len(scores), dtype=np.int64)
@@ -55,7 +52,7 @@ def collapse(scores: Scores) -> Ranks:
 
 
 def fullness(table: NodeTable, columns: Ranks) -> Scores:
-    """Share of its scarcest resource that each node gives already, 0-1."""
+    """Return the used share of each node's scarcest resource, 0-1."""
     allocatable, used = table.allocatable[:, columns], table.used[:, columns]
     share: Scores = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
     return np.clip(share, 0.0, 1.0)

@@ -1,18 +1,19 @@
-"""Nodes that have room for a pod without a gang, and GPUs of them that it shares: what the ledger leaves.
+"""Parts of filter and bind: if this replica can answer at all, the nodes with room for a pod without a gang, and GPUs.
 
-Asked by filter of all nodes, and once more by bind of the one that it is about, as things may have changed since.
+Filter asks for the room that the ledger leaves on all nodes, bind once more on one, as it may have changed since.
 """
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from prometheus_client import Counter
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.framework.session import Session
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from muster.api.muster.placement import text_of_devices
@@ -20,23 +21,38 @@ from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX,
 from muster.resources.gpus import format_portion
 from muster.resources.vector import Vector, add
 
+
+def labels(reason: Reason | None) -> tuple[str, str]:
+    """Return the labels `verdict` and `reason` of a call that ended with this reason."""
+    return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+
+
+def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
+    """Return the counters of calls by kind of pod and reason, each looked up once: prometheus_client takes a lock."""
+    return cache(lambda kind, reason: metric.labels(kind, *labels(reason)))
+
+
+def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
+    """Return the reason why this replica cannot answer now: another one leads, or its caches are not filled yet."""
+    if not active():
+        return Reason.NOT_LEADING
+    return None if cluster.synced else Reason.NOT_SYNCED
+
+
 Mask = NDArray[np.bool_]
 
 
 def nodes_with_room(
     state: State, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, Reason]:
-    """Which of these columns take the pod (-1: a node that is not known), and why none does if it is none.
-
-    `record` is the pod as it is known, if it is; `now` is in seconds since the epoch.
-    """
+    """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))
     wanted = np.flatnonzero(row)
     offered = table.allocatable[wanted][:, columns]
     free = offered - table.used[wanted][:, columns]
-    if claimed:  # a node whose devices we do not know (yet) has been judged by kube-scheduler before us
+    if claimed:  # kube-scheduler has checked nodes whose devices are not known here (yet)
         devices = np.isin(wanted, [table.axis[name] for name in claimed if name in table.axis])
         free = np.where(devices[:, None] & (offered < row[wanted, None]), row[wanted, None], free)
     own = state.ledger.entries.get(record.uid) if record else None
@@ -52,17 +68,14 @@ def nodes_with_room(
 
 
 class SharedGpus:
-    """Chooses devices for pods without a gang; those of members stand in their placements.
-
-    `session` is the last planning cycle, whose plugins order devices.
-    """
+    """Chooses GPUs for pods without a gang, in the order of the last cycle's plugins."""
 
     def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster
         self._session = session
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """The GPUs that the pod is to share; None if there is no room."""
+        """Return the GPUs that the pod is to share; None if there is no room."""
         table, share = self._cluster.state.nodes, record.cls.gpu
         column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:
@@ -74,7 +87,7 @@ class SharedGpus:
         return table.devices.choose(share, column, unused, order)
 
     def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
-        """Annotations of the binding; Volcano's device plugin is told in its own words."""
+        """Return annotations of the binding, also those that Volcano's device plugin reads."""
         share = record.cls.gpu
         if share is None or not devices:
             return {}

@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from certs.certificate import Certificate, read_bundle
-from certs.content import Content, read
-from certs.problems import problems
+from certs.content import Content, problems, read
 from controller.certificates.options import REPORTS, SERVING
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from extender.explain.clusterdump import ClusterDump
+from extender.explain.clusterdump import ClusterDump, save
 from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.report import UnknownNameError
-from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from extender.explain.changes import Change, changed
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.queues import queue_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
-from extender.explain.whatif import WhatIf
+from extender.explain.whatif import Change, WhatIf, changed
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.manifests.submission import Submission

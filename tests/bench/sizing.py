@@ -56,7 +56,7 @@ def fill_extender(nodes: int, pods: int) -> object:
 def fill_controller(nodes: int, pods: int) -> object:
     """The controller's caches: pods, and a Job and a PodGroup for each hundred of them."""
     from controller.app import Controller
-    from controller.keeping import kept
+    from controller.caches import kept
 
     one = Controller(Client(Config(server="http://127.0.0.1:9")), workers=3)
     for each in _pods(nodes, pods):

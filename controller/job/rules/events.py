@@ -1,9 +1,7 @@
 """Events of a Job: requests made of changes of its pods, its PodGroup and its Commands.
 
-The functions also answer for an object that is seen for the first time (`old` None), as after a start of the
-controller: a pod that is failed raises the event that its failing would have raised, and versions tell whether that was
-handled. A pod that is gone raises nothing any more; the counters in the Job's status tell that it existed
-(`unseen_evictions`).
+An object that is seen for the first time (`old` None) raises the event of its state; versions tell if that was handled.
+A pod that is gone raises nothing: the counters in the Job's status tell that it existed (`unseen_evictions`).
 """
 
 from collections import Counter
@@ -35,9 +33,8 @@ COMMAND_ISSUED = "CommandIssued"
 class Request:
     """One event of a Job, with the facts by which a later pass checks that it is still true.
 
-    `job_version` None: the event belongs to no version of the Job. `since_s` is the time of the event in seconds since
-    the epoch, where an object's timestamp has it: timeouts count from there. `refused` is the reason for which kubelet
-    refused the pod before any of its containers ran.
+    `since_s` is the time of the event in seconds since the epoch, where an object's timestamp has it: timeouts count
+    from there. `refused` is kubelet's reason to refuse the pod before any of its containers ran.
     """
 
     event: str = OUT_OF_SYNC
@@ -100,10 +97,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
 
 
 def _deleted(pod: Pod) -> str:
-    """PodEvicted for a pod that had a node and did not succeed; another one loses nothing by being deleted.
-
-    A pod that succeeded after it was told to go counts as evicted: its success is gone with it, so it is made anew.
-    """
+    """PodEvicted for a pod that had a node and did not succeed before it was told to go: its work is lost."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED

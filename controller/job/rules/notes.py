@@ -17,7 +17,7 @@ COMMANDS = "muster.dev/command"
 TIMERS = "muster.dev/timers"
 """Timers that follow from no object's timestamp (`timers`)."""
 BACK_OFF = "muster.dev/refused"
-"""The delay of new pods (`backoff`)."""
+"""The delay of new pods (`timers`)."""
 _KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF})
 _PLUGIN = "plugin-"
 _CLAIM = "volume-pvc-"

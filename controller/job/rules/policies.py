@@ -26,17 +26,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from controller.job.rules import notes
-from controller.job.rules.events import (
-    COMMAND_ISSUED,
-    OUT_OF_SYNC,
-    POD_PENDING,
-    POD_RUNNING,
-    Request,
-    present,
-    task_of,
-    version_of,
-)
+from controller.job.rules import events, notes
+from controller.job.rules.events import Request
 from controller.job.rules.phases import SYNCED
 from muster.api import names
 from muster.api.kubernetes.core import Pod
@@ -44,7 +35,7 @@ from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, 
 from muster.resources.runtime import parse_duration_s
 from muster.volcano.tasks import max_retry
 
-INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})
+INTERNAL = frozenset({events.OUT_OF_SYNC, events.COMMAND_ISSUED, events.POD_RUNNING})
 """Events that no policy matches."""
 ANY = "*"
 
@@ -78,10 +69,7 @@ SYNC = Match(Action.SYNC_JOB)
 
 
 def match(job: Job, request: Request) -> Match:
-    """The action for `request`, given the Job as it is now.
-
-    An event of an older version of the Job, or of another Job of the same name, is a sync: it has been handled.
-    """
+    """The action for `request`; events of an older version of the Job, or of another Job of its name, are syncs."""
     if request.action:
         return Match(request.action)
     if request.event in INTERNAL:
@@ -99,9 +87,9 @@ def match(job: Job, request: Request) -> Match:
 
 def _fits(policy: LifecyclePolicy, request: Request) -> bool:
     """True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
-    events = policy.all_events
-    named = request.event in events or (ANY in events and request.event != "")
-    if named and (request.event != POD_PENDING or policy.timeout):
+    wanted = policy.all_events
+    named = request.event in wanted or (ANY in wanted and request.event != "")
+    if named and (request.event != events.POD_PENDING or policy.timeout):
         return True
     return bool(policy.exit_code) and policy.exit_code in request.exit_codes
 
@@ -217,21 +205,20 @@ def restart_targets(status: JobStatus) -> list[Target]:
 
 
 def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that the Job's phase and targets delete; pods that are being deleted already are left out.
+    """The pods that the Job's phase and targets delete, without those that are being deleted already.
 
-    A whole restart spares finished pods when no restart is left, since they say why the Job fails. A target without
-    pods (a task or partition that does not exist) deletes none.
+    A whole restart spares finished pods when no restart is left, since they say why the Job fails.
     """
     phase, targets = job.status.state.phase, restart_targets(job.status)
     if phase in SYNCED:
         return []
     if phase != "Restarting":
-        return [pod for pod in present(pods) if not pod.finished]
+        return [pod for pod in events.present(pods) if not pod.finished]
     if not is_whole(targets):
-        return [pod for pod in present(pods) if not set(targets).isdisjoint(_parts_of(pod))]
+        return [pod for pod in events.present(pods) if not set(targets).isdisjoint(_parts_of(pod))]
     no_restart_left = job.status.retry_count >= max_retry(job.spec)
     spared = no_restart_left or {target.kind for target in targets} == {UNFINISHED}
-    outdated = (pod for pod in present(pods) if version_of(pod) < job.status.version)
+    outdated = (pod for pod in events.present(pods) if events.version_of(pod) < job.status.version)
     return [pod for pod in outdated if not (spared and pod.finished)]
 
 
@@ -242,7 +229,7 @@ def is_whole(targets: Sequence[Target]) -> bool:
 
 def _parts_of(pod: Pod) -> Iterable[Target]:
     meta = pod.metadata
-    return _parts(task_of(pod), meta.labels.get(names.PARTITION_ID, ""), meta.uid, meta.name)
+    return _parts(events.task_of(pod), meta.labels.get(names.PARTITION_ID, ""), meta.uid, meta.name)
 
 
 def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from msgspec import structs
 
 from controller.job.rules import notes
-from controller.job.rules.backoff import back_off
 from controller.job.rules.events import POD_EVICTED
 from controller.job.rules.phases import (
     MAX_RETRY,
@@ -19,7 +18,7 @@ from controller.job.rules.phases import (
     next_phase,
     without,
 )
-from controller.job.rules.timers import timers_of
+from controller.job.rules.timers import back_off, timers_of
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.kubernetes.pod_problems import sentence
@@ -47,8 +46,7 @@ class Failure(NamedTuple):
 class Work(NamedTuple):
     """The work of a pass for a phase: the Job's `pods` after it, and a `status` with the objects made for the Job.
 
-    `waiting` is why a Job that is Pending waits (reason, message). `surplus` are pods beyond the wanted ones, which may
-    still exist.
+    `waiting` is why a pending Job waits (reason, message). `surplus` are pods beyond the wanted ones.
     """
 
     status: JobStatus
@@ -58,18 +56,11 @@ class Work(NamedTuple):
     surplus: Sequence[Pod] = ()
 
 
-class Outcome(NamedTuple):
-    """The status to write. `unschedulable` says why the gang cannot be placed, if nothing else is in the way."""
+def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
+    """The status with the phase that follows from the pods, else with the reason why the Job stays where it is.
 
-    status: JobStatus
-    unschedulable: str | None
-
-
-def concluded(job: Job, work: Work, now_s: float) -> Outcome:
-    """Counts the pods and enters the phase that follows from them; else explains why the Job stays where it is.
-
-    A phase whose work is to delete pods stays as long as that fails. The others follow from the pods that the Job
-    wants: surplus pods may still exist, and decide nothing.
+    Also why the gang cannot be placed, if nothing else is in the way. A phase whose work is to delete pods stays as
+    long as that fails; surplus pods decide nothing.
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
@@ -92,7 +83,7 @@ def concluded(job: Job, work: Work, now_s: float) -> Outcome:
         status = explained(status, "Recovered", f"{status.state.reason} is over")
     waits = work.waiting if not transition and not work.failures else None
     unschedulable = waits[1] if waits and waits[0] == UNSCHEDULABLE else None
-    return Outcome(counted(status, counts, job.spec.min_available), unschedulable)
+    return counted(status, counts, job.spec.min_available), unschedulable
 
 
 def and_more(sentence: str, count: int) -> str:
@@ -151,10 +142,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Reason and message of a pending Job that waits, by its PodGroup and pods.
-
-    Kubelet's problems with a pod come before pods that have no node yet: such a problem does not pass by itself.
-    """
+    """Reason and message of a pending Job that waits; kubelet's problems with pods come before pods without a node."""
     pods = [*pods]
     obstacle = unschedulable(group)
     if obstacle is not None:
@@ -187,8 +175,7 @@ def unschedulable(group: PodGroup) -> str | None:
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """True if the two differ in counters, words and timers only, which may be written a little later.
 
-    Most timers follow from pods and gangs that another process finds when it takes over. An evicted pod is gone, and
-    its slot may have another pod by then: its timer is written at once.
+    Timers of evicted pods are written at once: another process would not find the pod.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

@@ -25,9 +25,7 @@ class Decision(NamedTuple):
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     """The missing slots (none unless the gang may start) and the pods to delete.
 
-    Deleted are pods beyond the wanted ones, those that a kill has marked but not deleted yet, and those that a stale
-    controller created for an earlier version of the Job. A name whose old pod is still terminating stays taken until
-    that pod is gone.
+    These are surplus, marked by a kill, or of an earlier version. The name of a terminating pod stays taken.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [
@@ -46,11 +44,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods that the API server was about to remove when the client that deleted them died.
-
-    The API server deletes in two steps, and gives up after the first one when the connection breaks: then the pod has
-    no grace left and stays until it is deleted again. A kubelet does that; where there is none, the controller has to.
-    """
+    """Pods without grace left that still exist, as the connection broke between the two steps of a deletion."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 
@@ -75,11 +69,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """The tasks that the gang's minimum leaves out as they wait for others; `group` is its PodGroup if there is one.
-
-    A task is counted once it has started, for the rest of the gang's life: while it only waits for nodes, the pods that
-    run lack nothing.
-    """
+    """The tasks that the gang's minimum leaves out as they wait for others; from its start on a task is counted."""
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
         candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}

@@ -1,13 +1,19 @@
-"""The objects of a TrainJob that exist, as one pass sees them."""
+"""The objects of a TrainJob that exist, as one pass sees them; and labels and notes on new ones, to recognize them."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Literal
+from hashlib import sha256
+from typing import Any, Literal
 
-from muster.api.kubeflow.jobset import JobSet
+import msgspec
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TrainJob
-from muster.api.kubernetes.core import IndexedJob, Pod
-from muster.api.volcano.batch import FINISHED, Job
+from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.runtime.plan import Plan, PodSetPlan
 
 End = Literal["Complete", "Failed"]
@@ -19,10 +25,7 @@ OVER = frozenset({"Complete", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them.
-
-    All of them belong to this TrainJob.
-    """
+    """The TrainJob's Job, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them."""
 
     job: Job | None = None
     pods: Sequence[Pod] = ()
@@ -65,3 +68,65 @@ def goes_on(job: Job | IndexedJob | JobSet) -> bool:
     if isinstance(job, JobSet):
         return not any(each.type in ENDS and each.status == "True" for each in job.status.conditions)
     return job.status.state.phase not in FINISHED | {"Completing", "Terminating"}
+
+
+JSON = dict[str, Any]
+_DIGITS = 16
+Role = Literal["train", "initialize", "job set"]
+_ROLES: Mapping[Role, Resource[Any]] = {"train": JOBS, "initialize": INDEXED_JOBS, "job set": JOB_SETS}
+
+
+def intent(train_job: TrainJob) -> str:
+    """A hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go."""
+    spec = msgspec.to_builtins(train_job.spec)
+    for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
+        spec.pop(key, None)
+    for patch in spec.get("runtimePatches") or []:
+        patch.pop("time", None)
+    (spec.get("trainer") or {}).pop("numNodes", None)
+    return fingerprint(spec)
+
+
+def fingerprint(manifest: Mapping[str, Any]) -> str:
+    """A hash of a manifest."""
+    return sha256(msgspec.json.encode(manifest, order="deterministic")).hexdigest()[:_DIGITS]
+
+
+def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
+    """The manifest with the label by which objects of TrainJobs are found."""
+    result = deepcopy(dict(manifest))
+    metadata = result["metadata"]
+    metadata["labels"] = {**(metadata.get("labels") or {}), names.TRAIN_JOB: train_job.metadata.name}
+    return result
+
+
+def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
+    """An object that makes pods, with notes: the hash of its TrainJob, the time it was resumed, its life after the end.
+
+    A Job with the field for the latter might be deleted before the TrainJob has its end, and would run again.
+    """
+    result = marked(manifest, train_job)
+    annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
+    if resumed_at:
+        annotations[names.RESUMED_AT] = resumed_at
+    if result["apiVersion"] in {JOBS.api_version, JOB_SETS.api_version}:
+        after_s = result["spec"].pop("ttlSecondsAfterFinished", None)
+        if after_s is not None:
+            annotations[names.DELETE_AFTER] = str(after_s)
+    result["metadata"]["annotations"] = annotations
+    return result
+
+
+def role(manifest: Mapping[str, Any]) -> Role | None:
+    """The role of an object that makes pods: Muster's Job trains, batch/v1 Jobs initialize, a JobSet does both."""
+    kind = (manifest["apiVersion"], manifest["kind"])
+    return next((role for role, each in _ROLES.items() if kind == (each.api_version, each.kind)), None)
+
+
+def covers(wanted: Any, live: Any) -> bool:
+    """True if the live object has every wanted field, and lists with equal elements; it may have further fields."""
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        return all(covers(value, live.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(covers(*pair) for pair in zip(wanted, live, strict=True))
+    return bool(wanted == live) or (live is None and wanted in ({}, [], "", None))

@@ -127,8 +127,7 @@ def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> O
 def resumed_at(train_job: TrainJob, children: Children) -> str:
     """The time when the TrainJob was resumed for the last time; "" if it never was suspended.
 
-    The condition has it until the pods run. Then the condition has to go (Kubeflow's SDK takes any condition for "not
-    running yet"), and a note at the Job has the time.
+    The condition has it until the pods run, and then, as Kubeflow's SDK takes any condition for "not running", a note.
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":
@@ -137,10 +136,7 @@ def resumed_at(train_job: TrainJob, children: Children) -> str:
 
 
 def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
-    """Seconds until the deadline, negative after it; None without a deadline, and while the TrainJob is suspended.
-
-    `activeDeadlineSeconds` counts from the creation, or from the last time the TrainJob was resumed.
-    """
+    """Seconds until the deadline, which counts from the creation or last resumption; None without one or suspended."""
     seconds = train_job.spec.active_deadline_seconds
     began_s = readable_time(resumed_at(train_job, children) or train_job.metadata.creation_timestamp)
     if not seconds or train_job.spec.suspend or began_s is None:

@@ -93,12 +93,5 @@ def read(body: bytes) -> TrainerStatus | None:
 def answer(refused: RefusedError) -> dict[str, Any]:
     """A refusal as the API server writes one (meta/v1 Status)."""
     reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": str(refused),
-        "reason": reason,
-        "code": int(refused.status),
-    }
+    told = {"status": "Failure", "message": str(refused), "reason": reason, "code": int(refused.status)}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **told}

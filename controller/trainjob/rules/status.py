@@ -1,12 +1,10 @@
 """The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
 
-There is no condition while a TrainJob is on its way: Kubeflow's SDK calls a TrainJob with a condition "Created", never
-"Running". So `Suspended=False` (Resumed), by which other clients know that it goes on, stays until the pods run, and
-then it goes. `Blocked` is there only while nothing can be made for it, and has the reason.
+Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". So `Suspended=False` (Resumed) stays only
+until the pods run, and `Blocked` only while nothing can be made for it.
 
-`jobsStatus` counts as the controller of JobSets does. A step is one Job of a JobSet, however many pods it has. Here the
-pods of a task (or those of a batch/v1 Job) are what that Job would be. A Job that has ended counts as succeeded or
-failed only; one that is on its way is active while it has pods, and ready when all of them are.
+`jobsStatus` counts as the controller of JobSets does, for which the pods of a task (or those of a batch/v1 Job) are one
+Job. It counts as succeeded or failed when it has ended, else as active with any pods, as ready with all of them.
 """
 
 from collections import Counter
@@ -96,14 +94,9 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
         else:
             active += bool(tally["Pending"] or tally["Running"])
             ready += tally["ready"] + tally["Succeeded"] >= size
-    waiting = pod_set.jobs - good - bad
+    held = pod_set.jobs - good - bad if train_job.spec.suspend and not over else 0
     return ReplicatedJobStatus(
-        name=pod_set.name,
-        ready=ready,
-        succeeded=good,
-        failed=bad,
-        active=active,
-        suspended=waiting if train_job.spec.suspend and not over else 0,
+        name=pod_set.name, ready=ready, succeeded=good, failed=bad, active=active, suspended=held
     )
 
 

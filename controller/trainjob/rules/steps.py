@@ -1,17 +1,25 @@
 """The next steps of a TrainJob, from its spec and the objects that exist, in the order to take them.
 
-Rules of order: initializers complete before the gang is created (so its minimum counts only pods that can exist), and
-once the gang exists initializers are over. While a TrainJob is suspended no pods are created and its objects stay: a
-Job is aborted and resumed, not deleted. Only pods that were made for other runtime patches are deleted.
+Initializers complete before the gang is created, so its minimum counts only pods that can exist. While a TrainJob is
+suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods that were made
+for other runtime patches are deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from controller.trainjob.rules.children import Children, before, has, initializer_name
-from controller.trainjob.rules.manifests import intent, job_manifest, marked, role
+from controller.trainjob.rules.children import (
+    Children,
+    before,
+    has,
+    initializer_name,
+    intent,
+    job_manifest,
+    marked,
+    role,
+)
 from controller.trainjob.rules.outcome import resumed_at
 from controller.trainjob.rules.status import completed
 from muster.api import names
@@ -23,53 +31,46 @@ from muster.runtime.plan import Component, Plan
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Create this Job, of either kind."""
 
     manifest: JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Ensure:
+class Ensure(NamedTuple):
     """Create this object if it is missing, and change it if it differs, unless it is made only `once`."""
 
     component: Component
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(NamedTuple):
     """Suspend a batch/v1 Job, or resume it."""
 
     job: IndexedJob
     suspend: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """Send this Command to the controller of Jobs."""
 
     job: Job
     action: Literal["AbortJob", "ResumeJob"]
 
 
-@dataclass(frozen=True, slots=True)
-class Clear:
+class Clear(NamedTuple):
     """Delete these pods, which have ended."""
 
     pods: Sequence[Pod]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Bring numbers and notes of a Job up to date, by a JSON patch that tests its assumptions."""
 
     job: Job
     operations: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Delete a Job of either kind with its pods, and wait until it is gone."""
 
     job: Job | IndexedJob
@@ -144,11 +145,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Deletes the pods that had ended, then resumes the Job.
-
-    A Job of Muster's goes on where it was, without the pods that had ended. A gang that trains needs all of them again,
-    and a pod that failed while it was being suspended would not be restarted.
-    """
+    """Deletes the pods that had ended, then resumes the Job, which would go on without them: training needs all."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)
@@ -163,10 +160,7 @@ def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
 
 
 def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
-    """The JSON patch that brings numbers and notes of a Job up to date with its TrainJob.
-
-    The other fields of a Job's spec are fixed from its creation on.
-    """
+    """The JSON patch that brings numbers and notes of a Job up to date; the other fields of its spec are fixed."""
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
         key = names.RESUMED_AT.replace("/", "~1")  # as in JSON pointers (RFC 6901)

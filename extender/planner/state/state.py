@@ -6,7 +6,7 @@ that arrives later is ignored.
 
 Nodes, the ledger and the matches of pods with demands are up to date after each event. Views of gangs are not, since a
 gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh` makes the views. It is
-used on one loop (`extender.live`); nothing here blocks.
+used on one loop (`extender.cluster`); nothing here blocks.
 """
 
 from collections import Counter

@@ -7,8 +7,7 @@ from certificates_world import WEBHOOK, World
 
 from certs.authority import Authority
 from certs.certificate import Pair, UnreadableError, read_bundle
-from certs.content import Content, annotations_of, data_of, read
-from certs.problems import problems
+from certs.content import Content, annotations_of, data_of, problems, read
 from muster.api import names
 from muster.api.kubernetes.extensions import CertificateSecret
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.trainjob.authority import Authorities
 from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.report import Authorities
 
 
 def test_it_is_followed(tmp_path: Path) -> None:

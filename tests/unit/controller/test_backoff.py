@@ -6,7 +6,7 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, pods, task, turn
 
-from controller.job.rules import backoff, notes
+from controller.job.rules import notes, timers
 from controller.job.rules.events import Request
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JobStatus
@@ -134,17 +134,17 @@ def test_a_job_tells_why_containers_do_not_start(cluster: Cluster) -> None:
 def test_another_restart_ends_the_row() -> None:
     """But not the delay that is still under way."""
     refusal = Request(pod="p", refused="OutOfcpu")
-    status = backoff.restarted(JobStatus(), refusal, 0.0, 1.0)
-    assert backoff.left_s(status, 4.0) == 6.0
-    assert backoff.restarted(status, Request(), 4.0, 1.0) == status
-    assert backoff.back_off(backoff.restarted(status, Request(), 11.0, 1.0)) is None
+    status = timers.restarted(JobStatus(), refusal, 0.0, 1.0)
+    assert timers.left_s(status, 4.0) == 6.0
+    assert timers.restarted(status, Request(), 4.0, 1.0) == status
+    assert timers.back_off(timers.restarted(status, Request(), 11.0, 1.0)) is None
 
 
 def test_a_note_that_somebody_edited_is_none() -> None:
     """It delays nothing."""
     status = JobStatus(controlled_resources={notes.BACK_OFF: "[3]"})
-    assert backoff.left_s(status, 0.0) == 0.0
-    assert backoff.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
+    assert timers.left_s(status, 0.0) == 0.0
+    assert timers.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
 
 
 def ended_again(cluster: Cluster, name: str, ran_s: float) -> float:
@@ -170,7 +170,7 @@ def test_a_job_that_ends_at_once_every_time_comes_back_later(cluster: Cluster) -
     waits = [ended_again(cluster, "j-w-0", 1.0) for _ in range(9)]
     assert waits[:3] == [0.0] * 3
     assert waits[3:] == pytest.approx([5, 10, 20, 40, 40, 40], abs=1)
-    assert ended_again(cluster, "j-w-0", backoff.QUICK_S + 1) == 0.0
+    assert ended_again(cluster, "j-w-0", timers.QUICK_S + 1) == 0.0
     assert ended_again(cluster, "j-w-0", 1.0) <= 6.0
 
 

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from controller.job.expectations import Expectations
-from controller.job.groups import Groups
+from controller.job.objects import Groups
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, note_of
 from muster.api.volcano.scheduling import PodGroup

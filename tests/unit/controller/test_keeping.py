@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controller.keeping import kept
+from controller.caches import kept
 from muster.api.kubernetes.core import Pod
 from muster.resources.pods import pod_usage
 

@@ -6,8 +6,7 @@ import pytest
 
 from certs.rotation import Terms, Wanted
 from controller.certificates.options import CertificateOptions, certificates_of
-from controller.options import Options, parse
-from controller.settings import ControllerSettings
+from controller.settings import ControllerSettings, Options, parse
 
 
 def test_every_default() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controller.job.rules.status import Failure, Outcome, Work, concluded
+from controller.job.rules.status import Failure, Work, concluded
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, TaskSpec
@@ -32,7 +32,7 @@ def pods(*phases: str) -> list[Pod]:
 
 def outcome(
     of: Job, *phases: str, failures: tuple[Failure, ...] = (), waiting: tuple[str, str] | None = None
-) -> Outcome:
+) -> tuple[JobStatus, str | None]:
     """What follows for a Job with pods in these phases."""
     return concluded(of, Work(of.status, pods(*phases), failures, waiting), NOW_S)
 

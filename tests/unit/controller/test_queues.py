@@ -7,7 +7,7 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
-from controller.queues.rules.state import Wanted, asked, at_rest
+from controller.queues.rules import Wanted, asked, at_rest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import COMMANDS

@@ -4,8 +4,8 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_jobs import add, pods, task, turn
 
+from controller.job.effects import MAX_S, OVER_QUOTA_AT_MOST, Refusals
 from controller.job.provision import PODS_A_TURN
-from controller.job.refusals import MAX_S, OVER_QUOTA_AT_MOST, Refusals
 
 
 def tried(refusals: Refusals, pods: int) -> int:

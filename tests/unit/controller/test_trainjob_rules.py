@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.trainjob.obstacle import foreign
-from controller.trainjob.rules.children import Children
-from controller.trainjob.rules.manifests import covers, intent, job_manifest
+from controller.trainjob.rules.children import Children, covers, intent, job_manifest
 from controller.trainjob.rules.outcome import expires_s, left_s, outcome
 from controller.trainjob.rules.status import conditions, jobs_status, trains
 from controller.trainjob.rules.steps import (

@@ -15,10 +15,10 @@ from controller import worker
 from controller.certificates.options import TRUST_WAIT_S
 from controller.gangs import podgroups
 from controller.job import writer
-from controller.job.rules import backoff
+from controller.job.rules import timers
 from controller.queues.controller import COUNT_EVERY_S
 from controller.settings import ControllerSettings
-from extender import placements, placementstatus, queuestatus
+from extender import clusterstatus, placements, placementstatus
 from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
@@ -119,8 +119,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"({n(safe_to_evict.PER_S)} pods a second)",
     ),
     "queues.md": (
-        f"written once {DURATIONS[queuestatus.USAGE_EVERY_S]}",
-        f"are written every {COUNTS[int(queuestatus.SHARES_EVERY_S)]} seconds where they changed",
+        f"written once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
+        f"are written every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds where they changed",
     ),
     "topology.md": (f"one domain at a time, {COUNTS[DOMAINS]} at most",),
     "dynamic-resources.md": (
@@ -175,10 +175,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "frameworks.md": (f"open container port {PORT}, TensorFlow {TF_PORT}:", f"in rank order with port {TF_PORT};"),
     "plugins.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
     "volcano-differences.md": (
-        (
-            f"come {n(backoff.FIRST_S)} s later, then {n(2 * backoff.FIRST_S)} s, … up to "
-            f"{n(backoff.MAX_S / 60)} minutes"
-        ),
+        (f"come {n(timers.FIRST_S)} s later, then {n(2 * timers.FIRST_S)} s, … up to {n(timers.MAX_S / 60)} minutes"),
         f"longer and longer intervals up to {n(worker._MAX_DELAY_S)} s;",
         f"`maxRetry: 0` becomes {DEFAULT_MAX_RETRY},",
         (

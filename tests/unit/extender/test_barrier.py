@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection
 
 from extender.barrier import MEMBER_S, Barrier, Outcome
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.state.state import State
 from muster.api.muster.gang import Slot
 

@@ -8,8 +8,7 @@ import pytest
 from app_world import JSON, ask
 
 from extender.app import Verbs, create_app
-from extender.options import parse
-from extender.settings import ExtenderSettings
+from extender.settings import ExtenderSettings, parse
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.process.settings import text_of
 from muster.process.tls import Files

@@ -8,7 +8,7 @@ from hypernode_world import HyperNodeWorld, hyper_node, named, node
 from msgspec import convert
 from msgspec.structs import replace
 
-from extender.hypernodestatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, difference
+from extender.clusterstatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, hyper_node_difference
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.planner.topology.nesting import Problem
 from extender.writes import Writes
@@ -113,21 +113,21 @@ def test_what_is_wrong_is_a_condition_beside_those_of_others() -> None:
     foreign = Condition(
         type="Other", status="True", last_transition_time="2026-01-01T00:00:00Z", reason="R", message=""
     )
-    patch = difference(of(foreign), 1, WRONG, 0.0)
+    patch = hyper_node_difference(of(foreign), 1, WRONG, 0.0)
     assert [each["type"] for each in patch["conditions"]] == ["Other", "Valid"]
     ours = convert(patch["conditions"][1], Condition)
     assert (ours.status, ours.reason) == ("False", "Overlap")
     assert ours.message == "nodes that are elsewhere too; and more"
     assert ours.last_transition_time == "1970-01-01T00:00:00Z"
-    assert difference(of(foreign, ours), 1, WRONG, 60.0) == {}
-    less = convert(difference(of(ours), 1, WRONG[:1], 60.0)["conditions"][0], Condition)
+    assert hyper_node_difference(of(foreign, ours), 1, WRONG, 60.0) == {}
+    less = convert(hyper_node_difference(of(ours), 1, WRONG[:1], 60.0)["conditions"][0], Condition)
     assert (less.message, less.last_transition_time) == ("nodes that are elsewhere too", "1970-01-01T00:00:00Z")
 
 
 def test_what_was_wrong_is_right_again() -> None:
     """The condition stays, as True; a HyperNode that was always right has none."""
-    wrong = convert(difference(of(), 1, WRONG, 0.0)["conditions"][0], Condition)
-    right = convert(difference(of(wrong), 1, (), 60.0)["conditions"][0], Condition)
+    wrong = convert(hyper_node_difference(of(), 1, WRONG, 0.0)["conditions"][0], Condition)
+    right = convert(hyper_node_difference(of(wrong), 1, (), 60.0)["conditions"][0], Condition)
     assert (right.status, right.reason, right.last_transition_time) == ("True", "Resolved", "1970-01-01T00:01:00Z")
-    assert difference(of(right), 1, (), 90.0) == {}
-    assert difference(of(), 1, (), 90.0) == {}
+    assert hyper_node_difference(of(right), 1, (), 90.0) == {}
+    assert hyper_node_difference(of(), 1, (), 90.0) == {}

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.planner.state.state import State
 
 

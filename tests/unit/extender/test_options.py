@@ -7,8 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from extender.main import main
-from extender.options import Options, parse
-from extender.settings import ExtenderSettings
+from extender.settings import ExtenderSettings, Options, parse
 from muster.process.settings import text_of
 
 

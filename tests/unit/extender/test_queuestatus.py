@@ -1,7 +1,7 @@
 """What the planner writes into the status of queues: its own fields, where they differ."""
 
+from extender.clusterstatus import queue_difference
 from extender.planner.framework.answers import QueueStanding
-from extender.queuestatus import difference
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import Queue, QueueStatus
 
@@ -15,13 +15,13 @@ def test_only_what_differs_is_written() -> None:
         fair_share={"cpu": "2", "memory": "1"}, deserved={"cpu": "1"}, message="why", usage_time=written
     )
     same = QueueStanding({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
-    assert difference(Queue(status=status), same, "why", NOW) == {}
-    assert difference(Queue(status=status), same, "why", NOW + 31) == {
+    assert queue_difference(Queue(status=status), same, "why", NOW) == {}
+    assert queue_difference(Queue(status=status), same, "why", NOW + 31) == {
         "usage": {"cpu": "5m"},
         "usageTime": format_time(NOW + 31),
     }
     other = QueueStanding({"cpu": 3000}, {}, None)
-    assert difference(Queue(status=status), other, "", NOW) == {
+    assert queue_difference(Queue(status=status), other, "", NOW) == {
         "fairShare": {"cpu": "3", "memory": None},
         "deserved": {"cpu": None},
         "message": "",

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 
-from extender.settle import settle
+from extender.cluster import settle
 
 
 def test_what_is_there_when_the_caches_are_filled_is_frozen() -> None:

@@ -7,15 +7,19 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-import controller.options
-import extender.options
+import controller.settings
+import extender.settings
 import webhook.options
 from muster.crds.schema import field_descriptions
 from musterctl.app import main
 from musterctl.settings import PROCESSES, defaults
 
 PAGE = Path(__file__).parents[3] / "docs/configuration.md"
-PARSERS = {"webhook": webhook.options.parse, "extender": extender.options.parse, "controller": controller.options.parse}
+PARSERS = {
+    "webhook": webhook.options.parse,
+    "extender": extender.settings.parse,
+    "controller": controller.settings.parse,
+}
 
 
 @pytest.mark.parametrize("process", PROCESSES)
@@ -140,7 +144,7 @@ def test_a_process_does_not_start_with_mistakes(tmp_path: Path, capsys: pytest.C
     file = tmp_path / "settings.yaml"
     file.write_text("apiVersion: config.muster.dev/v1alpha1\nkind: ExtenderConfiguration\nport: 70000\n")
     with pytest.raises(SystemExit) as ended:
-        extender.options.parse([f"--settings={file}"])
+        extender.settings.parse([f"--settings={file}"])
     assert ended.value.code == 2
     assert f"{file}: port: Invalid value: 70000: should be at least 0 and at most 65535" in capsys.readouterr().err
 

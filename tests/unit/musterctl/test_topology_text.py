@@ -7,9 +7,9 @@ from explain_world import ExplainWorld
 from hypernode_world import hyper_node, named, within
 from msgspec.structs import replace
 
+from extender.explain.clusterdump import save
 from extender.explain.find import gang_named
 from extender.explain.simulation import simulate
-from extender.explain.snapshotfile import save
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import ObjectMeta

@@ -12,8 +12,7 @@ from functools import cache
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
 from certs.making import all_steps
-from certs.rotation import Seen, Step, Terms, Wanted, bundle_for, look_again_s
-from certs.since import Since
+from certs.rotation import Seen, Since, Step, Terms, Wanted, bundle_for, look_again_s
 from muster.api import names
 
 DAY_S = 86400.0

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 from state_oracle import differences, digest, objects_of, rebuilt
 
-from extender.live import Live
+from extender.cluster import Live
 from extender.placements import victims_of
 from extender.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.actions.allocate import Allocate

@@ -15,6 +15,7 @@ from victims_world import Cluster, victims
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
+from extender.clusterstatus import QueueStatusWriter
 from extender.explain.queues import queue_reports
 from extender.explain.topology import topology_reports
 from extender.planner.actions.allocate import Allocate
@@ -24,7 +25,6 @@ from extender.planner.actions.reclaim import Reclaim
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.queuestatus import QueueStatusWriter
 from extender.verbs.bind import Bind
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.volcano.scheduling import SubGroupPolicy

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from explain_world import ExplainWorld
 
+from extender.explain.clusterdump import load, save
 from extender.explain.find import explain
-from extender.explain.snapshotfile import load, save
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.storage import (

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from explain_world import ExplainWorld
 
+from extender.explain.clusterdump import load, save
 from extender.explain.find import explain
 from extender.explain.report import GangReport
-from extender.explain.snapshotfile import load, save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.core import NodeCondition, PodStatus, Taint

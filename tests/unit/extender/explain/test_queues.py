@@ -2,9 +2,8 @@
 
 from explain_world import ExplainWorld
 
-from extender.explain.changes import Change, changed
 from extender.explain.queues import queue_reports
-from extender.explain.whatif import WhatIf
+from extender.explain.whatif import Change, WhatIf, changed
 from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}

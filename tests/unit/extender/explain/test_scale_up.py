@@ -3,8 +3,7 @@
 from explain_world import ExplainWorld
 from extender_world import of
 
-from extender.explain.clusterdump import ClusterDump
-from extender.explain.snapshotfile import load, save
+from extender.explain.clusterdump import ClusterDump, load, save
 from extender.explain.whatif import WhatIf
 from extender.planner.framework.decisions import RequestNodes, Unschedulable
 from muster.api.kubernetes.autoscaling import (

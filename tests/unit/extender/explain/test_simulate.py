@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 from explain_world import ExplainWorld
 
-from extender.explain.snapshotfile import save
+from extender.explain.clusterdump import save
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from musterctl import main

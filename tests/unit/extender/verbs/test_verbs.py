@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.reasons.verbs import Reason, Verdict
-from extender.verbs.calls import labels
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse
+from extender.verbs.room import labels
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.kubernetes.meta import ObjectMeta

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.barrier import LONGEST_S
-from extender.options import parse as parse_extender
+from extender.settings import parse as parse_extender
 from muster.api import names
 from muster.process.tls import Files, ServerTLS
 from musterctl.app import main

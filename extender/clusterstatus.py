@@ -1,0 +1,187 @@
+"""Statuses of Queues and HyperNodes: the planner's shares and usage of queues, members and problems of HyperNodes.
+
+The planner computes them anyway, and is one process at a time; the controller would have to watch all nodes. It writes
+the other fields of Queues (state, counts, allocated), each by merge patches of its own fields.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import structlog
+from msgspec import to_builtins
+from prometheus_client import Gauge
+
+from extender.planner import reasons
+from extender.planner.framework import decisions
+from extender.planner.framework.answers import QueueStanding
+from extender.planner.framework.session import Session
+from extender.planner.topology.hypernodes import HyperNodes
+from extender.planner.topology.nesting import Problem
+from extender.writes import Lane, Writes
+from muster.api.kubernetes.meta import Condition, format_time, readable_time
+from muster.api.volcano.scheduling import QUEUES, Queue
+from muster.api.volcano.topology import HYPER_NODES, HyperNode
+from muster.kube.client import Client
+from muster.resources.vector import Vector, to_quantities
+
+log = structlog.get_logger()
+INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes of which a part cannot be used; their condition says why")
+SHARES_EVERY_S = 5.0
+USAGE_EVERY_S = 60.0
+EVERY_S = 2.0
+AGAIN_S = 600.0
+"""Time after which the status of a HyperNode is written again, if another controller has changed it."""
+MAX_AT_ONCE = 100
+"""Objects of a kind that are written in one cycle; the others come in the next ones."""
+MAX_LOGGED = 20
+"""Lines of log at once."""
+MESSAGE_CHARS = 4_096
+VALID = "Valid"
+"""Type of a HyperNode's condition."""
+
+
+class QueueStatusWriter:
+    """Writes shares every few seconds, usage once a minute; `wall_s` returns seconds since the epoch."""
+
+    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
+        self._client = client
+        self._writes = writes
+        self._wall_s = wall_s
+        self._next = 0.0
+
+    def write(self, session: Session) -> None:
+        """Write the differences, if it is time again."""
+        now = self._wall_s()
+        if now < self._next:
+            return
+        why = _first_refusals(session)
+        due = []
+        for name, standing in session.hooks.queue_standings.call().items():
+            queue = session.snapshot.queues.get(name)
+            patch = queue_difference(queue, standing, why.get(name, ""), now) if queue else {}
+            if queue and patch:
+                due.append((name, patch))
+        for name, patch in due[:MAX_AT_ONCE]:
+            self._writes.start(Lane.WORDS, "queue", name, partial(self._patch, name, patch))
+        self._next = now + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
+
+    def _patch(self, name: str, patch: dict[str, object]) -> None:
+        self._client.merge_patch(QUEUES, name, {"status": patch}, subresource="status")
+
+
+def queue_difference(queue: Queue, standing: QueueStanding, why: str, now: float) -> dict[str, object]:
+    """Return the merge patch of the planner's fields; empty if they are as they should be."""
+    status = queue.status
+    patch: dict[str, object] = {}
+    for field, known, wanted in (
+        ("fairShare", status.fair_share, standing.fair_share),
+        ("deserved", status.deserved, standing.deserved),
+    ):
+        if dict(known) != to_quantities(wanted):
+            patch[field] = _replaced(known, wanted)
+    if status.message != why:
+        patch["message"] = why
+    if standing.usage is not None and now - (readable_time(status.usage_time) or 0.0) >= USAGE_EVERY_S:
+        patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
+    return patch
+
+
+def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
+    """Return a merge patch that also removes the known resources which are not wanted any more."""
+    return dict.fromkeys(known, None) | dict(to_quantities(wanted))
+
+
+def _first_refusals(session: Session) -> dict[str, str]:
+    """Return the reason of the first waiting gang of each queue."""
+    waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
+    result: dict[str, str] = {}
+    for each in waits.values():
+        if not each.gang.started:
+            result.setdefault(each.gang.queue, reasons.queues.first_waits(gang=each.gang.key, message=each.message))
+    return result
+
+
+class HyperNodeStatusWriter:
+    """Writes statuses that have changed since the last write, as Volcano's controller may write the same fields."""
+
+    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
+        self._client = client
+        self._writes = writes
+        self._wall_s = wall_s
+        self._next = 0.0
+        self._said: dict[str, tuple[object, float]] = {}
+        """Name → UID and status as written last, and the time of that."""
+        self._logged: frozenset[tuple[str, Problem]] = frozenset()
+
+    def write(self, session: Session) -> None:
+        """Write the differences, if it is time again."""
+        now = self._wall_s()
+        hyper_nodes = session.snapshot.hyper_nodes
+        if now < self._next or not (hyper_nodes or self._said):
+            return
+        found = session.hyper_nodes
+        self._tell(found)
+        self._said = {name: said for name, said in self._said.items() if name in hyper_nodes}
+        due = []
+        for name, hyper_node in hyper_nodes.items():
+            count, problems = found.node_counts[name], found.problems.get(name, ())
+            patch = hyper_node_difference(hyper_node, count, problems, now)
+            words = (hyper_node.metadata.uid, count, problems)
+            said, said_at = self._said.get(name, (None, 0.0))
+            if patch and (said != words or now - said_at >= AGAIN_S):
+                due.append((hyper_node, patch, words))
+        for hyper_node, patch, words in due[:MAX_AT_ONCE]:
+            write = partial(self._patch, hyper_node, patch, words, now=now)
+            self._writes.start(Lane.WORDS, "hypernode", hyper_node.metadata.name, write)
+        self._next = now + (EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
+
+    def _patch(self, hyper_node: HyperNode, patch: dict[str, Any], words: object, *, now: float) -> None:
+        meta = hyper_node.metadata
+        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": patch}
+        self._client.merge_patch(HYPER_NODES, meta.name, body, subresource="status")
+        self._said[meta.name] = (words, now)
+
+    def _tell(self, found: HyperNodes) -> None:
+        """Count the problems, and log each once."""
+        INVALID.set(len(found.problems))
+        wrong = frozenset((name, problem) for name, problems in found.problems.items() for problem in problems)
+        fresh = sorted(wrong - self._logged, key=lambda each: (each[0], each[1].message))
+        for name, problem in fresh[:MAX_LOGGED]:
+            log.warning("a HyperNode is not right", name=name, reason=problem.reason, why=problem.message)
+        if len(fresh) > MAX_LOGGED:
+            log.warning("more HyperNodes are not right; their conditions say why", more=len(fresh) - MAX_LOGGED)
+        self._logged = wrong
+
+
+def hyper_node_difference(hyper_node: HyperNode, count: int, problems: Sequence[Problem], now: float) -> dict[str, Any]:
+    """Return the merge patch of the status, with conditions of other writers as they are; empty without a change."""
+    patch: dict[str, Any] = {}
+    if hyper_node.status.node_count != count:
+        patch["nodeCount"] = count
+    conditions = hyper_node.status.conditions
+    known = next((each for each in conditions if each.type == VALID), None)
+    wanted = _condition(known, problems, hyper_node.metadata.generation, now)
+    if wanted is not None:
+        kept = [each for each in conditions if each.type != VALID]
+        patch["conditions"] = to_builtins([*kept, wanted])
+    return patch
+
+
+def _condition(known: Condition | None, problems: Sequence[Problem], generation: int, now: float) -> Condition | None:
+    """Return the condition that is to be written; None if the known one is right, or none was ever needed."""
+    if not problems and (known is None or known.status == "True"):
+        return None
+    status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")
+    message = "; ".join(problem.message for problem in problems)[:MESSAGE_CHARS]
+    if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
+        return None
+    since = known.last_transition_time if known is not None and known.status == status else format_time(now)
+    return Condition(
+        type=VALID,
+        status="False" if problems else "True",
+        last_transition_time=since,
+        reason=reason,
+        message=message,
+        observed_generation=generation or None,
+    )
