@@ -8,9 +8,8 @@ the shortest; then `allocate`, which uses `fill`. `progress` is not in the table
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.backfill import Backfill
 from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.preempt import Preempt
-from extender.planner.actions.reclaim import Reclaim
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework.registry import ActionBuilder
 

@@ -11,20 +11,18 @@ behind it more. What makes a cycle cheap is not to try at all: while nothing is 
 gangs with the same shape only the first is tried, in this cycle and in those after it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 
 from extender.planner import reasons
-from extender.planner.actions.grow import grow
-from extender.planner.actions.obstacles import obstacle
+from extender.planner.actions.obstacles import LIMIT, SlotLimit, obstacle
 from extender.planner.actions.reserve.book import Book, Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
-from extender.planner.actions.slotlimit import LIMIT, SlotLimit
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import shortage
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import NO_ROOM, Shortage
@@ -219,3 +217,38 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
             lacks = shortage(session, gang, pod_set, len(ranks), 0, kind="extra")
             session.decide(_waits(gang, lacks, lacks.message))
             return
+
+
+STEPS = 256
+"""Steps in one cycle, about: each looks for a node, and weighs queues."""
+
+
+def grow(session: Session, trials: Sequence[tuple[GangView, Statement]], limit: SlotLimit, book: Book) -> None:
+    """Adds to each gang's statement what it gets besides, as long as there is room for any of them."""
+    statements = {gang.key: statement for gang, statement in trials}
+    waiting = sum(_open(gang, statement) for gang, statement in trials)
+    alone = len({gang.queue for gang, _ in trials}) == 1
+    step = waiting if alone else ceil(waiting / STEPS)
+    more = set(statements)
+    for gang in session.turns([gang for gang, _ in trials], lambda gang: gang.key in more):
+        add = partial(_add, statement=statements[gang.key], most=step, limit=limit, book=book)
+        if not session.attempt(gang, add):
+            more.discard(gang.key)
+
+
+def _add(session: Session, gang: GangView, *, statement: Statement, most: int, limit: SlotLimit, book: Book) -> bool:
+    """Gives one gang so many more pods of the first pod set that has room; False if that was all it can get."""
+    if not limit.admit(gang):
+        return False
+    before = statement.slots
+    with undone(statement), book.room_for(gang, growth=True):
+        for pod_set in session.ordered_pod_sets(gang):
+            place_more(session, statement, gang, {each.name: most if each is pod_set else 0 for each in gang.pod_sets})
+            if statement.slots > before:
+                break
+    limit.add(gang, statement.slots - before)
+    return statement.slots > before and _open(gang, statement) > 0
+
+
+def _open(gang: GangView, statement: Statement) -> int:
+    return sum(len(ranks) for ranks in gang.open_slots().values()) - statement.slots

@@ -12,10 +12,9 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.actions.fill import fill
-from extender.planner.actions.parts import PartSearch
+from extender.planner.actions.fill import PartSearch, fill
 from extender.planner.actions.search import place_minimum, there
-from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement

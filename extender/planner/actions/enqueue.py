@@ -13,9 +13,8 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.search import chosen_ranks, near
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import shortage
 from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView

@@ -26,11 +26,8 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
-from extender.planner.victims.budgets import Budgets
-from extender.planner.victims.candidates import Catalogue, helpful, permitted
-from extender.planner.victims.domains import domains_of
-from extender.planner.victims.pieces import Piece
-from extender.planner.victims.room import Need, needs_of
+from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
+from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
 from muster.api.kubernetes.meta import parse_time
 

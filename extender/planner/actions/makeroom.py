@@ -20,7 +20,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
-from extender.planner.victims.budgets import Budgets
+from extender.planner.victims.pieces import Budgets
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, Victim

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from extender.planner import reasons
-from extender.planner.actions.ending import drop_strays, give_up
 from extender.planner.actions.makeroom import awaits_room, make_room
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -30,7 +29,7 @@ from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, holds_back
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
 
 BINDING_S = 0.05
 """What each member of the minimum that exists adds to the time for which its gang may stay partial."""
@@ -213,3 +212,60 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
             return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
         good = node, cls
     return ""
+
+
+ORPHAN_AGE_S = 10.0
+"""A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
+
+
+def give_up(
+    session: Session,
+    gang: GangView,
+    placement: Placement,
+    why: str,
+    *,
+    in_vain: bool = False,
+    evicted_in_vain: bool = False,
+) -> None:
+    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go.
+
+    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait. If pods could not be
+    `evicted_in_vain`, nobody is evicted for the gang for a while.
+    """
+    if gang.started:
+        kept = [
+            PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
+            for pod_set in gang.pod_sets
+            if pod_set.taken
+        ]
+        close = decisions.ClosePlacement(gang, "Bound", why, kept, evicted_in_vain=evicted_in_vain)
+    else:
+        close = decisions.ClosePlacement(gang, "Abandoned", why, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
+    session.decide(close)
+    for pod in gang.pods:
+        if pod.pinned:
+            session.decide(decisions.Evict(gang, pod, why, started=False))
+
+
+def drop_strays(session: Session, gang: GangView) -> None:
+    """Deletes pods that are pinned by a placement which is no longer carried out: they can never be bound."""
+    placement = gang.placement
+    for pod in gang.pods:
+        if not pod.pinned or pod.epoch is None:
+            continue
+        if placement is None:
+            born = parse_time(pod.created)
+            stray = born is not None and session.now - born > ORPHAN_AGE_S
+        elif pod.epoch > placement.spec.epoch:
+            stray = False  # its placement has not been seen yet
+        else:
+            node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
+            stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
+        if stray:
+            session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))
+
+
+def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:
+    """What the placement gives those members of a pod set that are taken."""
+    runs = next((each.runs for each in placement.spec.pod_sets if each.name == pod_set), [])
+    return runs_of(nodes_of(runs, taken))

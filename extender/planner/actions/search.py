@@ -11,13 +11,11 @@ from functools import cmp_to_key
 import numpy as np
 from msgspec import structs
 
-from extender.planner.actions.fill import fill
-from extender.planner.actions.parts import PartSearch, join
-from extender.planner.framework.demand import minimum_wanted
-from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.actions.fill import PartSearch, fill, join
+from extender.planner.framework.answers import EVERYWHERE, NodeSet
+from extender.planner.framework.demand import minimum_wanted, shortage
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import shortage
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage, Wanted
 from extender.planner.reasons.topology import Closest

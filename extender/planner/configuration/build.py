@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender.planner.configuration.report import Report
-from extender.planner.configuration.resolve import PluginUse, Resolved, resolve
+from extender.planner.configuration.resolve import PluginUse, Report, Resolved, resolve
 from extender.planner.framework.config import SchedulerConfig, read
 from extender.planner.framework.registry import Action, Plugin, Registry
 from extender.planner.framework.session import Session

@@ -1,16 +1,80 @@
 """Compares a configuration with the names that are known and with what is registered: what is to be built, and how."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from extender.planner.configuration.known.entry import Name, Plugin
-from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
-from extender.planner.configuration.known.plugins import PLUGINS
-from extender.planner.configuration.report import Report
+from extender.planner.configuration.known import (
+    ACTION_ARGUMENTS,
+    ACTIONS,
+    METRICS,
+    SECTIONS,
+    SWITCHES,
+    USAGE_DB,
+    Name,
+    Plugin,
+)
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import PluginOption, SchedulerConfig
 from extender.planner.framework.registry import Registry
+
+
+class Effect(Enum):
+    """How a name that does not do what its project says differs in Muster."""
+
+    DIFFERENT = "different"
+    NONE = "no effect"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One name in a file that does not do what its project says."""
+
+    path: str
+    """Where it stands, e.g. `tiers[0].plugins[1].enablePreemptable`."""
+    name: str
+    effect: Effect
+    why: str
+    """A sentence without its full stop."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        name = "" if self.path.endswith(self.name) else f"{self.name}: "
+        return f"{self.path}: {name}{self.effect.value}: {self.why}"
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything about one file."""
+
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Sentences, each with the path in the file; a configuration with errors is not used."""
+
+    def differs(self, path: str, name: str, why: str) -> None:
+        """Notes that a name means something else here."""
+        self.findings.append(Finding(path, name, Effect.DIFFERENT, why))
+
+    def idle(self, path: str, name: str, why: str) -> None:
+        """Notes that a name has no effect here."""
+        self.findings.append(Finding(path, name, Effect.NONE, why))
+
+    def unknown(self, path: str, what: str, name: str, valid: Iterable[str]) -> None:
+        """Notes a name that neither project nor Muster knows."""
+        self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {', '.join(sorted(valid)) or 'none'}")
+
+    def of(self, effect: Effect) -> list[Finding]:
+        """The findings of one kind."""
+        return [finding for finding in self.findings if finding.effect is effect]
+
+    def lines(self) -> Iterator[str]:
+        """The report for people: errors first, then what is different, then what has no effect."""
+        yield from (f"error: {error}" for error in self.errors)
+        for effect in (Effect.DIFFERENT, Effect.NONE):
+            yield from (str(finding) for finding in self.of(effect))
+
 
 ENQUEUE, GANG = "enqueue", "gang"
 

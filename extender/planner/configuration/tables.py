@@ -4,9 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from extender.planner.configuration.known.entry import Argument, Name
-from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
-from extender.planner.configuration.known.plugins import PLUGINS
+from extender.planner.configuration.known import (
+    ACTION_ARGUMENTS,
+    ACTIONS,
+    METRICS,
+    SECTIONS,
+    SWITCHES,
+    USAGE_DB,
+    Argument,
+    Name,
+)
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.registry import Registry
 

@@ -7,7 +7,7 @@ that a capability on the way to the root names, and for nothing else.
 from collections import Counter
 from collections.abc import Mapping
 
-from extender.planner.framework.turns import upwards
+from extender.planner.framework.ordering import upwards
 from extender.planner.state.queueuse import Use
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector

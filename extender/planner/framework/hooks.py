@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework import rules
-from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
-from extender.planner.framework.causes import Codes
-from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.answers import (
+    ClosestDomain,
+    Codes,
+    EnqueueVote,
+    NodeSet,
+    QueueRefusal,
+    QueueStanding,
+    ReservationRules,
+)
 from extender.planner.framework.operations import Eviction, Operation, Scenario
-from extender.planner.framework.reserved import ReservationRules
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -228,7 +233,7 @@ class Hooks:
     node_order: Hook[NodeScores] = _hook(
         rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which of these nodes a part of a gang may be given (`nodeset.py`, `parts.py`)")
+        rules.refine, "which of these nodes a part of a gang may be given (`answers.py`, `parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
         rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
 

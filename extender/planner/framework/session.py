@@ -9,14 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes, LeftFree, NodeSet, QueueRefusal, ReservationRules
 from extender.planner.framework.hooks import Hooks, Scores
-from extender.planner.framework.inputs import CycleInputs
-from extender.planner.framework.nodeset import NodeSet
-from extender.planner.framework.ordering import Ordering
-from extender.planner.framework.reserved import LeftFree, ReservationRules
-from extender.planner.framework.turns import parents_of, turns
+from extender.planner.framework.ordering import Ordering, parents_of, turns
+from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.gangs import GangView, avoided_nodes
 from extender.planner.state.podclass import PodClass

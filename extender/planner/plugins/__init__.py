@@ -10,18 +10,15 @@ what order, `conformance` and `minruntime` which gangs are no victims, `reservat
 """
 
 from extender.planner.framework.registry import PluginBuilder
-from extender.planner.plugins.admission import Drf, Overcommit, Sla
-from extender.planner.plugins.conformance import Conformance
+from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
 from extender.planner.plugins.dynamicresources import DynamicResources
 from extender.planner.plugins.fragmentation import Fragmentation
-from extender.planner.plugins.minruntime import MinRuntime
 from extender.planner.plugins.nodeorder import Binpack, NodeOrder
-from extender.planner.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
+from extender.planner.plugins.order import Elastic, Gang, Priority, Reservations, SubGroupOrder, TaskOrder
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
-from extender.planner.plugins.reservations import Reservations
-from extender.planner.plugins.resourcequota import QuotaRoom
+from extender.planner.plugins.protection import Conformance, MinRuntime
 from extender.planner.plugins.scores import (
     GpuPack,
     GpuSharingOrder,

@@ -1,5 +1,6 @@
 """Letting gangs in, and their order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -11,12 +12,58 @@ from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.needs import Needs
-from extender.planner.state.amounts import Amounts
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.quota import ResourceQuota
 from muster.api.names import SLA_WAITING_TIME
 from muster.resources.duration import parse_duration_s
+from muster.resources.quantity import parse
+from muster.resources.vector import MILLI, PODS, Vector, vector
+
+
+class Needs:
+    """The rest of a gang's minResources that its pods do not use; remembered while its PodGroup stays the same."""
+
+    def __init__(self) -> None:
+        self._axis: dict[str, int] | None = None
+        self._known: dict[str, tuple[str, Amounts]] = {}
+        """UID of a PodGroup → its version, and its minResources."""
+
+    def forget(self, snapshot: Snapshot) -> None:
+        """Forgets gangs that are gone."""
+        if len(self._known) > 2 * len(snapshot.gangs):
+            there = {gang.uid for gang in snapshot.gangs}
+            self._known = {uid: known for uid, known in self._known.items() if uid in there}
+
+    def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+        """int64 of shape (resources,), may not be changed; nothing where its slots are placed, which count as used.
+
+        Nor does a gang need anything whose pods wait for a scheduling gate of others.
+        """
+        whole = self._whole(snapshot, gang)
+        if gang.active or gang.gated_by_others:
+            return np.zeros_like(whole)
+        if not any(pod_set.taken for pod_set in gang.pod_sets):
+            return whole
+        rest: Amounts = np.maximum(whole - snapshot.used_by(gang), 0)
+        return rest
+
+    def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+        if snapshot.axis is not self._axis:  # rows are along the resources that nodes have
+            self._axis = snapshot.axis
+            self._known.clear()
+        group = gang.group
+        known = self._known.get(gang.uid)
+        if known is None or known[0] != group.metadata.resource_version:
+            amounts: Vector = {}
+            with suppress(ValueError):  # what cannot be read is set aside elsewhere, and must not end others' votes
+                amounts = vector(group.spec.min_resources or {})
+            known = group.metadata.resource_version, row_along(snapshot.axis, snapshot.free.shape[0], amounts)
+            self._known[gang.uid] = known
+        return known[1]
+
 
 DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"
@@ -133,3 +180,66 @@ class Drf(PlainPlugin):
             return shares[gang.key]
 
         session.hooks.job_order.add(by_key(share))
+
+
+_COUNT_PODS = "count/pods"
+_REQUESTS = "requests."
+
+
+class QuotaRoom(PlainPlugin):
+    """Compares what a gang needs at least with what each quota of its namespace has left.
+
+    Gangs that were let in and have no pods yet count too. Quotas with scopes are about some pods only, and what cannot
+    be read limits nothing here: both are left to the API server.
+    """
+
+    name = "resourcequota"
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the vote, and counts the gangs that are let in during the cycle."""
+        let_in: dict[str, Counter[str]] = defaultdict(Counter)
+        if session.snapshot.quotas:
+            for gang in session.snapshot.gangs:
+                if gang.group.status.phase == "Inqueue" and not gang.pods:
+                    let_in[gang.group.metadata.namespace].update(needed(gang))
+
+        def count(gang: GangView) -> None:
+            let_in[gang.group.metadata.namespace].update(needed(gang))
+
+        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, let_in[gang.group.metadata.namespace]))
+        session.hooks.job_enqueued.add(count)
+
+
+def needed(gang: GangView) -> Vector:
+    """What the PodGroup says that it needs, by the names that it uses; and the number of its pods."""
+    amounts: Vector = {}
+    with suppress(ValueError):
+        amounts = vector(gang.group.spec.min_resources or {})
+    return {PODS: gang.min_member, **amounts}
+
+
+def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
+    wanted: Vector = {}
+    for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
+        wanted = wanted or needed(gang)
+        lacking = _lacking(quota, wanted, let_in)
+        if lacking:
+            message = reasons.quotas.resource_quota(quota=quota.metadata.name, resource=lacking)
+            return EnqueueVote(admit=False, reason=reasons.quotas.EXCEEDED, message=message)
+    return None
+
+
+def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
+    """The first limit, by the quota's name for it, that has too little left; empty if all have enough."""
+    if quota.scoped:
+        return ""
+    for key, limit in quota.status.hard.items():
+        resource = key if key in wanted else PODS if key == _COUNT_PODS else key.removeprefix(_REQUESTS)
+        if not wanted.get(resource):
+            continue
+        with suppress(ValueError):
+            milli = resource.removeprefix("limits.") in MILLI
+            left = parse(limit, milli=milli) - parse(quota.status.used.get(key, 0), milli=milli)
+            if let_in[resource] + wanted[resource] > left:
+                return key
+    return ""

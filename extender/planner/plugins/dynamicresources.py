@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.framework.causes import Causes, Codes
+from extender.planner.framework.answers import Causes, Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
+from extender.planner.plugins.predicates import matches
 from extender.planner.state.amounts import row_along
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node

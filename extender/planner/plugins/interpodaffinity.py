@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import Domains

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.plugins.predicates import tolerated
+from extender.planner.plugins.predicates import matches, tolerated
 from extender.planner.plugins.scores import PodAffinity, Scores
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.hooks import Scores
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot

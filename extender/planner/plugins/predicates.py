@@ -5,24 +5,82 @@ affinity) and what the pod's volumes decide is kept per pod class and made anew 
 pods that are there decide is `planner.plugins.interpodaffinity`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.causes import Causes, Codes
+from extender.planner.framework.answers import Causes, Codes
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.plugins.interpodaffinity import InterPodAffinity, Mask
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import Domains, PerNode
-from extender.planner.plugins.volumes import volume_refusal
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
-from muster.api.kubernetes.constraints import Toleration
+from extender.planner.state.podshape import ClaimUse
+from extender.planner.state.volumes import Volumes
+from muster.api.kubernetes.constraints import NodeSelector, NodeSelectorTerm, Toleration
 from muster.api.kubernetes.core import Node, Taint
+from muster.api.kubernetes.meta import LabelSelectorRequirement
+from muster.api.kubernetes.storage import (
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_MAX_CHARS = 256
+_LARGEST = 2**63 - 1
+
+
+def matches(selector: NodeSelector, node: Node) -> bool:
+    """True if one of the terms matches; a term without requirements matches nothing."""
+    fields = {"metadata.name": node.metadata.name}
+    return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
+
+
+def matches_labels(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
+    """The same for a volume's node affinity, where kube-scheduler looks at labels only."""
+    return any(_term_matches(term, labels, None) for term in selector.node_selector_terms)
+
+
+def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], fields: Mapping[str, str] | None) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_holds(requirement, labels) for requirement in term.match_expressions) and (
+        fields is None or all(_holds(requirement, fields) for requirement in term.match_fields)
+    )
+
+
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement.key), requirement.values
+    match requirement.operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists" | "DoesNotExist":
+            return (value is None) == (requirement.operator == "DoesNotExist")
+        case "Gt" | "Lt":
+            left, right = _integer(value), _integer(values[0] if len(values) == 1 else None)
+            if left is None or right is None:
+                return False
+            return left > right if requirement.operator == "Gt" else left < right
+        case _:
+            return False
+
+
+def _integer(text: str | None) -> int | None:
+    """The 64-bit integer that is written there; anything else matches nothing, as in kube-scheduler."""
+    if text is None or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_LARGEST - 1 <= number <= _LARGEST else None
+
 
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _SELECTED, _TOLERATED = 1, 2
@@ -124,3 +182,65 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
         )
         for toleration in tolerations
     )
+
+
+_BETA = "failure-domain.beta.kubernetes.io/"
+_ZONE_LABELS = {
+    f"{_BETA}zone": "topology.kubernetes.io/zone",
+    f"{_BETA}region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Labels that say where a volume and a node are → the name that they have today."""
+
+
+def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:
+    """Why the pod's claims keep it off this node, in a few words; empty if they do not."""
+    return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), "")
+
+
+def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> str:
+    claim = volumes.claims.get(use.key)
+    if claim is None:  # that of an ephemeral volume appears a moment after its pod
+        return "" if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
+    if claim.status.phase == "Lost":
+        return reasons.cause.claim_lost(claim=use.key)
+    if claim.metadata.deletion_timestamp is not None:
+        return reasons.cause.claim_deleted(claim=use.key)
+    return (_bound if claim.bound else _unbound)(use, claim, node, volumes)
+
+
+def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+    volume = volumes.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return reasons.cause.volume_missing(volume=claim.spec.volume_name, claim=use.key)
+    affinity = volume.spec.node_affinity
+    if affinity and affinity.required and not matches_labels(affinity.required, node.metadata.labels):
+        return reasons.cause.volume_elsewhere(volume=volume.metadata.name)
+    same = _same_zone(volume, node.metadata.labels)
+    return "" if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)
+
+
+def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+    if claim.spec.volume_name:
+        return reasons.cause.claim_unbound(claim=use.key)
+    if not claim.storage_class:
+        return reasons.cause.claim_without_class(claim=use.key)
+    storage_class = volumes.classes.get(claim.storage_class)
+    if storage_class is None:
+        return reasons.cause.class_missing(name=claim.storage_class, claim=use.key)
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return reasons.cause.claim_unbound(claim=use.key)
+    selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
+    return "" if selected == node.metadata.name else reasons.cause.volume_made_elsewhere(claim=use.key)
+
+
+def _same_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
+    """A node without any such label takes every volume."""
+    if not any(key in labels for key in _ZONE_LABELS):
+        return True
+    for key, today in _ZONE_LABELS.items():
+        wanted = volume.metadata.labels.get(key)
+        if wanted is not None and labels.get(key, labels.get(today)) not in wanted.split("__"):
+            return False
+    return True

@@ -11,11 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.closestdomain import closest_domain
-from extender.planner.plugins.domains import Look, alone, looks_of
+from extender.planner.plugins.domains import Look, alone, closest_domain, looks_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import Filling, Profile, Wanted, best_first, held, whole

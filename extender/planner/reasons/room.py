@@ -1,6 +1,6 @@
 """Why pods of one shape do not all find a place: causes, the nearest miss, and both in one sentence.
 
-`planner.framework.shortage` counts it. PodGroup conditions, `muster explain` and `muster simulate` all say it so. The
+`planner.framework.demand` counts it. PodGroup conditions, `muster explain` and `muster simulate` all say it so. The
 sentence changes only when one of its numbers does, so that it can stand in a condition.
 """
 

@@ -14,11 +14,9 @@ from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.evictions import Evictions
-from extender.planner.scaleup.limits import Capabilities
+from extender.planner.scaleup.limits import Capabilities, ExistingNodes
 from extender.planner.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
-from extender.planner.scaleup.simulation import ExistingNodes
-from extender.planner.scaleup.voices import Speech, Voices
+from extender.planner.scaleup.voices import Evictions, Speech, Voices
 from extender.planner.scaleup.wishes import Wish, Wishes
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest

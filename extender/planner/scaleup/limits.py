@@ -1,11 +1,13 @@
 """Capabilities of queues, for the nodes that a gang asks for: none is asked for that its queue could not use."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+
+import numpy as np
 
 from extender.planner import reasons
 from extender.planner.framework.demand import amounts_of
+from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
-from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.resources.vector import Vector, add, scale, vector
 
@@ -47,3 +49,42 @@ class Capabilities:
             if wanted and there + wanted > limit:
                 return reasons.queues.no_nodes_for(name, resource, limit=limit, used=there, asked=wanted)
         return ""
+
+
+class ExistingNodes:
+    """What the nodes that exist would hold, found once in a cycle for gangs of the same shape."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[Hashable, bool] = {}
+
+    def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+        """True if so many pods of each set of this gang fit onto them, one by one."""
+        shape = tuple((each.cls.key if each.cls else b"", wanted[each.name]) for each in gang.pod_sets)
+        if shape not in self._known:
+            self._known[shape] = self._hold(gang, wanted)
+        return self._known[shape]
+
+    def _hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+        """The answer by what is free at the end of this cycle.
+
+        Where pods depend on where others are, it is no: a request in vain is better than a gang that waits for ever.
+        """
+        session, free = self._session, self._session.snapshot.free.copy()
+        for pod_set in gang.pod_sets:
+            count, cls = wanted[pod_set.name], pod_set.cls
+            if not count:
+                continue
+            if cls is None or session.snapshot.one_by_one(cls):
+                return False
+            codes = session.node_codes(cls)
+            neighbours = session.hooks.neighbour_predicate.call(cls)
+            room = np.where(codes == 0, np.minimum(session.room(cls, free), count), 0)
+            if neighbours is not None:
+                room = np.where(neighbours == 0, room, 0)
+            if room.sum() < count:
+                return False
+            before = np.cumsum(room) - room
+            taken = np.clip(count - before, 0, room)
+            free -= session.snapshot.row_of(cls)[:, None] * taken[None, :]
+        return True

@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.framework.decisions import Say
+from extender.planner.framework.decisions import Say, TellEviction
+from extender.planner.framework.session import Session
+from extender.planner.scaleup.wishes import annotated, evictable_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
+from muster.api.names import SAFE_TO_EVICT
 
 SETTLE_S = 2.0
 """A gang that has waited for less says nothing: mostly it starts."""
@@ -139,3 +142,38 @@ def speakers(gang: GangView) -> list[PodRecord]:
         for _, pod in sorted(pod_set.waiting.items())
         if pod.gated and not pod.other_gates
     ]
+
+
+PER_S = 20.0
+AT_ONCE = 20.0
+
+
+class Evictions:
+    """Remembers which gangs have nothing to be told."""
+
+    def __init__(self) -> None:
+        self._settled: dict[str, tuple[GangView, str]] = {}
+        self._bucket = Bucket(PER_S, AT_ONCE)
+
+    def decide(self, session: Session) -> None:
+        """Decides TellEviction for pods of gangs that have started, so many in a second."""
+        self._bucket.fill(session.now)
+        values: dict[str, str] = {}
+        settled, self._settled = self._settled, {}
+        for gang in session.snapshot.gangs:
+            if not gang.started:
+                continue
+            if gang.queue not in values:
+                said = annotated(session.snapshot.queues, gang.queue, (SAFE_TO_EVICT,))
+                values[gang.queue] = evictable_of(said)
+            value, known = values[gang.queue], settled.get(gang.uid)
+            if known is not None and known[0] is gang and known[1] == value:
+                self._settled[gang.uid] = known
+            elif self._bucket.left >= 1:
+                alive = (pod for pod in gang.pods if pod.alive and pod.evictable != value)
+                wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
+                for pod in wrong:
+                    if self._bucket.take():
+                        session.decide(TellEviction(gang, pod, value))
+                if not wrong:
+                    self._settled[gang.uid] = (gang, value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from extender.planner import reasons
-from extender.planner.framework.turns import upwards
+from extender.planner.framework.ordering import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.volcano.scheduling import PodGroup, Queue

@@ -3,17 +3,70 @@
 A gang below its minimum is of no use to anybody, so nothing between its minimum and nothing is ever left of it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
+from extender.planner.state.queries import Requirements, requirements
+from muster.api.kubernetes.policy import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+
+
+class Budgets:
+    """What the budgets of one session still allow. Costs nothing for pods of namespaces without one."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._by_namespace: dict[str, list[tuple[Requirements, PodDisruptionBudget]]] = {}
+        self._left: dict[str, int] = {}
+        for budget in snapshot.budgets:
+            if budget.spec.selector is not None:
+                wanted = requirements(budget.spec.selector)
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append((wanted, budget))
+                self._left[budget.metadata.key] = budget.allowed
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
+    def counted(self, pod: PodRecord) -> bool:
+        """Whether a budget counts this pod."""
+        return bool(self._of(pod))
+
+    def take(self, pods: Iterable[PodRecord]) -> bool:
+        """Counts these evictions; False, and nothing is counted, if one of them is not allowed."""
+        wanted: dict[str, int] = {}
+        for pod in pods:
+            keys = self._of(pod)
+            if len(keys) > 1:
+                return False
+            for key in keys:
+                wanted[key] = wanted.get(key, 0) + 1
+        if any(count > self._left[key] for key, count in wanted.items()):
+            return False
+        for key, count in wanted.items():
+            self._left[key] -= count
+        return True
+
+    def count(self, pods: Iterable[PodRecord]) -> None:
+        """Counts evictions that have been decided, allowed or not."""
+        for pod in pods:
+            for key in self._of(pod):
+                self._left[key] -= 1
+
+    def _of(self, pod: PodRecord) -> list[str]:
+        of_namespace = self._by_namespace.get(pod.namespace, ())
+        return [
+            budget.metadata.key
+            for wanted, budget in of_namespace
+            if all(requirement.holds(pod.labels) for requirement in wanted)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,3 +166,49 @@ def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: b
     columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
     rows = np.array([row for _, row in known], dtype=np.int64).reshape(len(known), snapshot.free.shape[0])
     return Piece(gang, tuple(pods), rest, columns, rows)
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made anew."""
+
+    _known: dict[str, tuple[GangView, list[Piece]]] = field(default_factory=dict)
+    _axes: tuple[object, ...] = ()
+
+    def of(self, session: Session, gang: GangView) -> list[Piece]:
+        """What of the gang can go."""
+        snapshot = session.snapshot
+        axes = snapshot.axis, snapshot.index, snapshot.free.shape[0]
+        if (
+            len(self._axes) != len(axes)
+            or any(known is not now for known, now in zip(self._axes[:2], axes[:2], strict=True))
+            or self._axes[2] != axes[2]
+        ):
+            self._known.clear()
+            self._axes = axes
+        known = self._known.get(gang.key)
+        if known is None or known[0] is not gang:
+            known = self._known[gang.key] = gang, pieces_of(snapshot, gang)
+        return known[1]
+
+    def forget_others(self, gangs: Iterable[GangView]) -> None:
+        """Forgets gangs that are gone."""
+        keys = {gang.key for gang in gangs}
+        if len(self._known) > 2 * len(keys):
+            self._known = {key: known for key, known in self._known.items() if key in keys}
+
+
+def permitted(pieces: list[Piece], budgets: Budgets) -> list[Piece]:
+    """The pieces, in order, that budgets let go one after the other.
+
+    Of a gang's pods above its minimum others go where one may not. The rest goes only with all of them.
+    """
+    if not budgets:
+        return pieces
+    kept, held = [], set()
+    for piece in pieces:
+        if not (piece.rest and piece.gang.key in held) and budgets.take(piece.pods):
+            kept.append(piece)
+        else:
+            held.add(piece.gang.key)
+    return kept

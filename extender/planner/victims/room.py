@@ -8,15 +8,20 @@ row per pod, in the order of the pieces. The shortest beginning that is enough i
 it has too much is left out by halves, from the dearest on.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.answers import EVERYWHERE
+from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from extender.planner.topology.requests import part_of, request_of
 from extender.planner.victims.pieces import Piece
 
 Mask = NDArray[np.bool_]
@@ -51,6 +56,14 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
         usable[avoided] = False
         needs.append(Need(cls, count, usable))
     return needs
+
+
+def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
+    """Of one gang's pieces those that free something where the asker could be; with its rest, all of it."""
+    useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
+    if pieces and pieces[-1].rest and useful[-1]:
+        return pieces
+    return [piece for piece, helps in zip(pieces, useful, strict=True) if helps and not piece.rest]
 
 
 class Room:
@@ -143,3 +156,48 @@ class Room:
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
         usable = need.usable if columns is None else need.usable[columns]
         return np.where(usable, self._session.room(need.cls, free), 0)
+
+
+DOMAINS = 8
+"""Domains that are searched for one gang."""
+LOOKED_AT = 256
+"""Domains of which the amounts are compared."""
+
+
+def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
+    """The nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
+    request = request_of(gang)
+    if request is None or not request.hard:
+        yield None
+        return
+    room = [np.where(need.usable, session.room(need.cls), 0) for need in needs]
+    found: list[tuple[int, Mask]] = []
+    for inside in _emptied(session, gang, pieces):
+        if inside is None:
+            yield None
+            return
+        short = sum(max(0, need.pods - int(own[inside].sum())) for need, own in zip(needs, room, strict=True))
+        found.append((short, inside))
+    for _, inside in sorted(found, key=lambda each: each[0])[:DOMAINS]:
+        yield inside
+
+
+def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
+    """The domains that plugins would propose if all pieces were gone; None for one that is everywhere."""
+    snapshot = session.snapshot
+    wanted, open_slots = minimum_wanted(gang), gang.open_slots()
+    part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})
+    before, snapshot.free = snapshot.free, snapshot.free.copy()
+    for piece in pieces:
+        np.add.at(snapshot.free.T, piece.columns, piece.rows)
+    try:
+        found: list[Mask | None] = []
+        for nodes in islice(session.node_sets(EVERYWHERE, gang, part), LOOKED_AT):
+            if nodes.columns is None:
+                return [None]
+            inside = np.zeros(snapshot.free.shape[1], dtype=np.bool_)
+            inside[nodes.columns] = True
+            found.append(inside)
+        return found
+    finally:
+        snapshot.free = before

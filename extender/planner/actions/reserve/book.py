@@ -19,11 +19,10 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
-from extender.planner.actions.reserve.find import earliest, soonest_empty
-from extender.planner.actions.reserve.reservation import Reservation, as_written, left_to
+from extender.planner.actions.reserve.reservation import Reservation, as_written, earliest, left_to, soonest_empty
 from extender.planner.framework import decisions
+from extender.planner.framework.answers import LeftFree, ReservationMode
 from extender.planner.framework.operations import Operation
-from extender.planner.framework.reserved import LeftFree, ReservationMode
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView

@@ -8,7 +8,7 @@ from extender_world import World
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.configuration.build import Assembly
-from extender.planner.configuration.known.file import SWITCHES
+from extender.planner.configuration.known import SWITCHES
 from extender.planner.cycle import parts_of, registry
 from extender.planner.framework import config
 from extender.planner.framework.hooks import HOOKS

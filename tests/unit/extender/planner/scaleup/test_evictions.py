@@ -5,10 +5,9 @@ from extender_world import World, of
 
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.decisions import TellEviction
-from extender.planner.framework.inputs import CycleInputs
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.scaleup.action import AskForNodes
-from extender.planner.scaleup.evictions import AT_ONCE
+from extender.planner.scaleup.voices import AT_ONCE
 from muster.api.names import PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.volcano.scheduling import Queue
 

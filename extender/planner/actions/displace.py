@@ -1,7 +1,6 @@
-"""Makes room between queues: a queue takes back what others have of its share.
+"""Makes room within a queue: gangs of strictly lower priority go for one that waits.
 
-Who may reclaim from whom, and how much, are the opinions of plugins (`proportion`). Without one that knows shares
-nothing is reclaimed.
+KAI-Scheduler's action of that name, and Volcano's gangpreempt in spirit: whole gangs, or pods above a minimum.
 """
 
 from extender.planner import reasons
@@ -10,8 +9,53 @@ from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.victims.order import across_queues
+from extender.planner.victims.order import across_queues, by_cost
 from extender.planner.victims.pieces import Piece
+
+
+class Preempt(Evicting):
+    """Victims are gangs of the same queue and a lower priority that may be displaced."""
+
+    name = "preempt"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lowest: dict[str, int] = {}
+        self._of: list[GangView] = []
+
+    def worthwhile(self, _session: Session, gang: GangView) -> bool:
+        """Whether any gang of its queue that runs has a lower priority."""
+        if self._of is not self.running:
+            self._of, self._lowest = self.running, {}
+            for one in self.running:
+                self._lowest[one.queue] = min(one.priority, self._lowest.get(one.queue, one.priority))
+        lowest = self._lowest.get(gang.queue)
+        return lowest is not None and lowest < gang.priority
+
+    def allowed(self, _session: Session, _asker: Asker) -> bool:
+        """Always: whom it may displace is asked one by one."""
+        return True
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """Of its queue, the cheapest first."""
+        gang = asker.gang
+
+        def lower(victim: GangView) -> bool:
+            return (
+                victim.queue == gang.queue
+                and victim.priority < gang.priority
+                and session.hooks.preempt_victim_filter.call(gang, victim)
+            )
+
+        return by_cost(self.victims_of(session, asker, lower))
+
+    def agreed(self, session: Session, scenario: Scenario) -> bool:
+        """All plugins must agree."""
+        return session.hooks.preempt_scenario_validator.call(scenario)
+
+    def reason(self, gang: GangView) -> str:
+        """For the owners of the victims."""
+        return reasons.evictions.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)
 
 
 class Reclaim(Evicting):

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender.planner.framework.operations import Scenario
+from extender.planner.framework.ordering import upwards
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import of_the_system
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
 from muster.resources.duration import parse_duration_s
@@ -109,3 +110,28 @@ def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
         if pod.uid in gone and pod.slot is not None and pod.taken:
             counts[pod.slot.pod_set] -= 1
     return gang.started and gang.viable(counts)
+
+
+SYSTEM_CRITICAL = 2_000_000_000
+"""The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
+
+
+class Conformance(PlainPlugin):
+    """Never evicts from kube-system, nor of the two classes of priority that Kubernetes keeps for itself."""
+
+    name = "conformance"
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the filter of victims."""
+        session.hooks.reclaim_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
+        session.hooks.preempt_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
+
+
+def needed_by_the_cluster(gang: GangView) -> bool:
+    """True if the cluster itself may need the pods of this gang."""
+    group = gang.group
+    return (
+        gang.priority >= SYSTEM_CRITICAL
+        or of_the_system(group.metadata.namespace, group.spec.priority_class_name)
+        or any(pod.system for pod in gang.pods)
+    )

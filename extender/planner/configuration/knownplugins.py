@@ -1,6 +1,6 @@
 """The plugins of Volcano and KAI-Scheduler, and their arguments."""
 
-from extender.planner.configuration.known.entry import KAI, Argument, Plugin, Switch
+from extender.planner.configuration.known import KAI, Argument, Plugin, Switch
 
 _CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
 _NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
