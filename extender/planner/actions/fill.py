@@ -186,7 +186,7 @@ class PartSearch:
         if not todo:
             return True
         (part, nodes), *rest = todo
-        for subset in self.session.node_sets(nodes, self.gang, part):
+        for subset in self.session.hooks.subset_nodes.call(nodes, self.gang, part):
             before = self.statement.checkpoint()
             if len(part.children) > RETRACED:
                 found = all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
@@ -219,7 +219,7 @@ def join(session: Session, gang: GangView, part: Part, nodes: NodeSet, fill: Cal
     `fill` places what fits of a part without parts. It ends with the first set of nodes that takes any: who has come
     decides where the next ones belong.
     """
-    for subset in session.node_sets(nodes, gang, part):
+    for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())
         for child in inner:
             if placed := join(session, gang, child, subset, fill):

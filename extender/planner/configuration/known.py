@@ -83,12 +83,10 @@ ACTIONS: dict[str, Name] = {
         differs="allocate places pods without requests too; this places those that wait because of strict order"
     ),
     "preempt": Name(
-        of=_BOTH,
-        differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room",
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room"
     ),
     "reclaim": Name(
-        of=_BOTH,
-        differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules",
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules"
     ),
     "gangpreempt": Name(ours="preempt", differs="it is preempt, which takes whole gangs in any case"),
     "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which takes whole gangs in any case"),

@@ -26,9 +26,7 @@ _VOLCANO: dict[str, Plugin] = {
         differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
-    "conformance": Plugin(
-        differs="pods of the system are never victims, with or without this plugin",
-    ),
+    "conformance": Plugin(differs="pods of the system are never victims, with or without this plugin"),
     "sla": Plugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
         arguments={"sla-waiting-time": Argument(default="5m")},
@@ -38,7 +36,7 @@ _VOLCANO: dict[str, Plugin] = {
         arguments={"overcommit-factor": Argument(default=1.2)},
     ),
     "drf": Plugin(
-        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's",
+        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's"
     ),
     "proportion": Plugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": Plugin(
@@ -146,11 +144,7 @@ _SEARCH = "how victims are searched for is not a matter of plugins"
 _KAI: dict[str, Plugin] = {
     "predicates": Plugin(of=KAI),
     "proportion": Plugin(
-        of=KAI,
-        arguments={
-            "kValue": Argument(default="1.0"),
-            "relcaimerSaturationMultiplier": Argument(default="1"),
-        },
+        of=KAI, arguments={"kValue": Argument(default="1.0"), "relcaimerSaturationMultiplier": Argument(default="1")}
     ),
     "priority": Plugin(of=KAI),
     "elastic": Plugin(of=KAI),
@@ -169,10 +163,7 @@ _KAI: dict[str, Plugin] = {
         differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
         arguments={"maxCelCacheEntries": Argument(without="answers are kept for the devices that there are")},
     ),
-    "nodeplacement": Plugin(
-        of=KAI,
-        arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")},
-    ),
+    "nodeplacement": Plugin(of=KAI, arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")}),
     "minruntime": Plugin(
         of=KAI,
         arguments={

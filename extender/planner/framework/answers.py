@@ -1,4 +1,4 @@
-"""Answers of plugins where a number or an array does not say it all."""
+"""Answers of plugins where a number or an array does not say it all: causes, node sets, votes, refusals, rules."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,20 +12,22 @@ from extender.planner.state.amounts import Amounts
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""A code per node, of shape (nodes,); 0 where the node takes the pod."""
+"""A code of `Causes` per node, of shape (nodes,); 0 where the node takes the pod."""
 MAX_CAUSES = 30_000
 """Words name claims and labels, so there can be many; the codes are 16 bits wide."""
+ReservationMode = Literal["strict", "reserve", "besteffort"]
+"""Rule for the gangs of a queue behind one that waits for room: wait, start where not in its way, start anywhere."""
 
 
 class Causes:
-    """Codes ↔ words. Code 0 means that the node takes the pod."""
+    """Codes of refusals ↔ words (`reasons.cause`); code 0 means that the node takes the pod."""
 
     def __init__(self) -> None:
         self.words: list[str] = ["fits"]
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, words: str) -> int:
-        """The code of these words; new words get a new code."""
+        """Return the code of these words; new words get a new code."""
         code = self._codes.get(words)
         if code is None:
             if len(self.words) > MAX_CAUSES and words != reasons.cause.OTHER:
@@ -37,46 +39,44 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueVote:
-    """An opinion on a gang that wants to be let in; without one a plugin answers None."""
+    """An opinion on a gang that is to be let in; a plugin without one answers None."""
 
     admit: bool
     reason: str = ""
     """One word, for a condition."""
     message: str = ""
-    """A sentence for the gang's owner. It should stay the same while nothing changes for the gang: each new one is
-    written to the PodGroup."""
+    """Sentence for the gang's owner; each new one is written to the PodGroup, so it should be stable."""
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""The gang is let in, whatever the plugins after this one would say."""
+"""Lets the gang in, whatever the plugins after this one would say."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRefusal:
-    """A queue, on the way from the gang's own up to the root, that has no room for what is asked."""
+    """A queue, the gang's or one above it, without room for the amounts asked; in milli-CPU or base units."""
 
     reason: str
     """One word, for a condition."""
     queue: str
-    """The queue that refuses, which may be one above the gang's."""
     resource: str
     requested: int
-    """The amount that would be added, in milli-CPU or base units, as the other two."""
+    """The amount that would be added."""
     used: int
     """The amount that the queue uses already, guarantees of others included."""
     limit: int
     message: str
-    """A sentence for the gang's owner: which queue, which resource, how much, and what to do."""
+    """Sentence for the gang's owner: which queue, which resource, how much, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStanding:
-    """Where a queue stands, for its status: amounts in milli-CPU and base units, with those of the queues below."""
+    """Amounts of a queue for its status, in milli-CPU and base units, with those of the queues below."""
 
     fair_share: Vector
     deserved: Vector
     usage: Vector | None
-    """Its mean over time; None where it is not kept."""
+    """Mean over time; None where it is not kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +90,7 @@ class ClosestDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSet:
-    """Some nodes, and in which order pods go there. It is not changed."""
+    """Nodes that a part of a gang may be given, and their order; the hook `subset_nodes` refines it. Immutable."""
 
     columns: Amounts | None = None
     """int64 of shape (nodes of the set,); None: all nodes."""
@@ -103,15 +103,15 @@ class NodeSet:
     sliced: bool = False
     """Pods that are placed in one go, in the order of their ranks, stand in whole slices then."""
     name: str = ""
-    """The name for people: the domain."""
+    """The domain, for messages."""
 
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
-        """The nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
+        """Return the nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
         columns = np.flatnonzero(allowed) if self.columns is None else self.columns[allowed[self.columns]]
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """The nodes in their order if they are ranked, else beside each other; `by_name` has all nodes by name."""
+        """Return the nodes in their order if ranked, else beside each other; `by_name` has all nodes by name."""
         if self.columns is None:
             return by_name
         if self.ranked:
@@ -121,7 +121,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def limit(self, room: Amounts) -> Amounts:
-        """Room per node, int64 of shape (all nodes,), as far as it is in the set."""
+        """Return the room per node, int64 of shape (all nodes,), 0 outside the set."""
         if self.columns is None:
             return room
         limited = np.zeros_like(room)
@@ -132,35 +132,28 @@ class NodeSet:
 EVERYWHERE = NodeSet()
 
 
-ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""What the gangs of a queue may do behind one that waits for room.
-
-`strict`: wait, all of them. `reserve`: start where they are not in its way. `besteffort`: start where they fit.
-"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationRules:
-    """What is reserved for whom."""
+    """Rules for reserving room for gangs that wait at the head of their queue."""
 
     mode: ReservationMode = "reserve"
     """Of queues whose annotation `muster.dev/reservations` does not say otherwise."""
     patience_s: float = 600.0
-    """A gang that may start at no known time gets nodes reserved when it has waited for so long."""
+    """Time after which a gang whose start cannot be predicted gets nodes reserved."""
     heads: int = 16
     """Gangs that have a reservation at once, at most; one for each queue."""
     start_s: float = 10.0
-    """What a gang may need from its placement until it runs; it must end so much before a reservation begins."""
+    """Time from placement to running; a gang must end so much before a reservation begins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftFree:
-    """What a gang that is being tried must leave to others, as it is reserved for them, where anything is."""
+    """Room that the gang that is tried must leave to reservations of others."""
 
     columns: NDArray[np.int64]
     amounts: Amounts
-    """What must be left free there, int64 of shape (resources, columns)."""
+    """Reserved there, int64 of shape (resources, columns)."""
     codes: NDArray[np.int16]
-    """The cause that tells for whom, for each column."""
+    """Cause per column that names the gang it is reserved for."""
     mark: bytes
     """Equal for equal columns and amounts."""

@@ -1,4 +1,4 @@
-"""Demands of gangs, along the resource axis of a snapshot."""
+"""Demands of gangs along the resource axis of a snapshot, and counts of why they find no room (`reasons.room`)."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -16,9 +16,14 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from muster.resources.vector import GPU, PODS, vector
 
+EXAMPLES = 3
+"""Nodes that are named for each cause."""
+LEVELS = 2
+"""Amounts of free resources that are told of nodes that nearly fit."""
+
 
 def minimum_wanted(gang: GangView) -> Mapping[str, int]:
-    """How many open slots of each pod set must be filled for the gang to start, or to have again what it needs."""
+    """Return the open slots of each pod set that must be filled for the gang to have its minimum."""
     if gang.wanted is None:
         gang.wanted = _minimum_wanted(gang)
     return gang.wanted
@@ -40,19 +45,16 @@ def _minimum_wanted(gang: GangView) -> dict[str, int]:
 
 
 def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """The amounts that a gang must get to start, or to have its minimum again; the array may not be changed.
-
-    It is the same until the gang's view or the axis is made anew, and asked for several times in every cycle.
-    """
+    """Return the amounts that a gang lacks of its minimum; read-only, kept until the view or the axis is made anew."""
     if gang.least is None or gang.least[0] is not snapshot.axis:
         gang.least = snapshot.axis, amounts_of(snapshot, gang, minimum_wanted(gang))
     return cast("Amounts", gang.least[1])
 
 
 def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> Amounts:
-    """The amounts that so many more members of each pod set take together, int64 of shape (resources,).
+    """Return the sum for so many more members of each pod set, int64 of shape (resources,).
 
-    Of a gang of whose pods nothing is known yet, it is what its PodGroup says that it needs.
+    A gang whose pods are not known yet counts with the minResources of its PodGroup.
     """
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     known = False
@@ -69,16 +71,10 @@ def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> 
     return total
 
 
-EXAMPLES = 3
-"""Nodes that are named for each cause."""
-LEVELS = 2
-"""How many amounts of free resources are told of nodes that nearly fit."""
-
-
 def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *, kind: Wanted = "together"
 ) -> Shortage:
-    """Counts why `wanted` pods of this set do not all fit into what is free now (`ever`: into the empty cluster)."""
+    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster)."""
     cls, order = pod_set.cls, session.snapshot.order
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
@@ -98,7 +94,7 @@ def shortage(
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass) -> Codes:
-    """Per node, why it does not take the pod; where a plugin refuses the pod as such, no node does."""
+    """Return the code of refusal per node; where a plugin refuses the pod as such, no node takes it."""
     reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     codes = session.codes(cls, gang)
     return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
@@ -116,7 +112,7 @@ def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """The resource that most nodes lack; where no node lacks any, the one of which a pod takes the largest share."""
+    """Return the resource that most nodes lack, or else the one of which a pod takes the largest share."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         words = session.causes.words[codes[counts.argmax()]]

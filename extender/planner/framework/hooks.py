@@ -1,8 +1,8 @@
 """The hooks: every question that plugins may answer, as data, and the Protocol of a function that answers it.
 
 The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of letting gangs
-in are Volcano's; `rules` has how the answers of several plugins become one. Amounts are int64 of shape (resources,)
-along `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
+in are Volcano's; `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
+`session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,12 +48,12 @@ class Hook(Generic[F]):
         """In the order of the plugins."""
 
     def add(self, fn: F) -> None:
-        """Registers a plugin's function."""
+        """Register a plugin's function."""
         self.functions.append(fn)
 
     @property
     def call(self) -> F:
-        """All functions as one, which makes one answer of theirs by the hook's rule."""
+        """All functions as one, whose answers are combined by the hook's rule."""
         return cast("F", partial(self._rule, self.functions))
 
 
@@ -204,7 +204,7 @@ class Reserving(Protocol):
 
 
 def _hook(rule: Callable[..., Any], asks: str) -> Any:
-    """A field of `Hooks`, with the question for the documentation."""
+    """Return a field of `Hooks`, with the question for the documentation."""
     return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
 
 
@@ -276,11 +276,15 @@ class Hooks:
     http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
     # fmt: on
 
-    def named(self, name: str) -> Hook[Any]:
-        """The hook of this name, for names that are known only when the program runs; no type checker checks it.
+    def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
+        """Register `count(entry, sign)` for every step of a trial: sign 1 if the entry's pods come, -1 if they go."""
+        self.allocated.add(lambda operation: count(operation, 1))
+        self.deallocated.add(lambda operation: count(operation, -1))
+        self.evicted.add(lambda eviction: count(eviction, -1))
+        self.unevicted.add(lambda eviction: count(eviction, 1))
 
-        Raises KeyError, naming the hooks there are.
-        """
+    def named(self, name: str) -> Hook[Any]:
+        """Return the hook of a name known only at run time, unchecked by types. KeyError lists the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)

@@ -1,13 +1,15 @@
-"""The order of gangs: comparisons of plugins, made sort keys.
+"""The order of gangs: comparisons of plugins as sort keys, and the turns of queues.
 
-An order is a comparison of two gangs. Sorting ten thousand gangs would ask it a quarter of a million times, each time
-one plugin after the other; so a plugin that can say where a gang stands by itself says that instead, by `Keyed`, and
-is asked once per gang. A plain comparison does as well: it is wrapped, and takes its place among the keys. Keys are
-compared one after the other, which is the rule of these hooks: the first that differ decide.
+Sorting ten thousand gangs would ask each plugin's comparison a quarter of a million times; a plugin that gives a key
+(`Keyed`) is asked once per gang. Plain comparisons are wrapped as keys. The first keys that differ decide.
+
+`turns` is a tree of heaps along the tree of queues. A gang that is placed changes the standing of its queue and of
+those above it: only they are put in order again, in O(log queues) per gang. Each queue is compared by its best gang.
+After KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
@@ -25,9 +27,8 @@ Key = tuple[Any, ...]
 class Keyed:
     """A comparison for `job_order` or `queue_order`, with the key that it amounts to.
 
-    For `job_order` the key is a function of a gang; for `queue_order` one of the name of a queue, right below the
-    common ancestor of those that are compared, and of the best gang that it has in hand. It must be true as long as
-    neither that gang nor what the queue uses has changed.
+    For `job_order` the key is a function of a gang; for `queue_order` of the name of a queue, right below the common
+    ancestor of those compared, and of its best gang. It must hold until that gang or the queue's usage changes.
     """
 
     compare: Compare
@@ -39,7 +40,7 @@ class Keyed:
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """The order in which smaller keys come first."""
+    """Return the order in which smaller keys come first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -49,7 +50,7 @@ def by_key(key: Callable[[Any], Any]) -> Keyed:
 
 
 class Ordering:
-    """The orders of one session, as its plugins have them at this moment."""
+    """The orders of one session, as registered at this moment."""
 
     def __init__(self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare]) -> None:
         self._of_jobs = [fn.key if isinstance(fn, Keyed) else cmp_to_key(fn) for fn in of_jobs]
@@ -57,7 +58,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Among gangs of one queue: the keys of plugins, then age. Asked once per gang."""
+        """Return the key of a gang among those of its queue: plugins' keys, then age."""
         known = self._known.get(gang.key)
         if known is None:
             said = tuple(key(gang) for key in self._of_jobs)
@@ -65,17 +66,13 @@ class Ordering:
         return known
 
     def queue(self, name: str, gang: GangView) -> Key:
-        """Among queues of the same parent, each with the best gang in hand; then as among gangs."""
+        """Return the key of a queue among those of the same parent, by its best gang."""
         said = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
         return *said, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """The same where keys say too little, as one of the queues is above the other."""
+        """Return the key of a queue where one of those compared is above the other."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
-
-    def sorted(self, gangs: Sequence[GangView]) -> list[GangView]:
-        """As among gangs of one queue."""
-        return sorted(gangs, key=self.job)
 
 
 DEPTH = 64
@@ -84,9 +81,9 @@ Again = Callable[[GangView], bool]
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Queue → the queue above it; the root's is empty.
+    """Map each queue to the one above it; the root's is empty.
 
-    A queue whose parent does not exist is below the root, and so is one of those whose parents go in a circle.
+    A queue without an existing parent is below the root, and so is one queue of each circle of parents.
     """
     parents = {ROOT_QUEUE: ""}
     for name, queue in queues.items():
@@ -108,7 +105,7 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
-    """A queue and those above it, up to the root, below which is one that does not exist, too."""
+    """Yield a queue and those above it, up to the root; a queue that does not exist is below the root."""
     for _ in range(DEPTH):
         yield name
         if name == ROOT_QUEUE:
@@ -118,7 +115,7 @@ def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
 
 
 class _Leaf:
-    """The gangs of one queue itself, in their order."""
+    """Gangs of one queue itself, in their order."""
 
     __slots__ = ("_again", "_gangs", "head", "queue")
 
@@ -129,13 +126,13 @@ class _Leaf:
         self.head: GangView | None = next(gangs, None)
 
     def advance(self) -> None:
-        """Its best gang has had its turn."""
+        """Go on to the next gang, unless the best one stays."""
         if self.head is None or not self._again(self.head):
             self.head = next(self._gangs, None)
 
 
 class _Branch:
-    """A queue with what is below it, and gangs of its own if it has some."""
+    """A queue with those below it, and its own gangs."""
 
     __slots__ = ("_heap", "_mixed", "_ordering", "below", "head", "queue")
 
@@ -148,7 +145,7 @@ class _Branch:
         self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
 
     def settle(self) -> None:
-        """Puts everything below in order; as deep as queues are."""
+        """Put everything below in order, recursively."""
         self._mixed = any(turn.queue == self.queue for turn in self.below)
         for position, turn in enumerate(self.below):
             if isinstance(turn, _Branch):
@@ -159,7 +156,7 @@ class _Branch:
         self._take_head()
 
     def advance(self) -> None:
-        """Its best gang has had its turn: only the one below that had it is put in order again."""
+        """Go on to the next gang; only the branch that had its turn is put in order again."""
         _, position, first = self._heap[0]
         first.advance()
         if first.head is None:
@@ -178,10 +175,9 @@ class _Branch:
 def turns(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Gangs one by one, the best of the queue whose turn it is.
+    """Yield gangs one by one, the best of the queue whose turn it is.
 
-    The ordering is asked about queues while the gang before is being looked at or later; so is `again`, whether that
-    gang stays the first of its queue.
+    Queues are weighed again after the caller has dealt with each gang; so is `again` asked: if the gang stays first.
     """
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:

@@ -1,4 +1,4 @@
-"""Letting gangs in, and their order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
+"""Admission of gangs and their order, by Volcano's plugins `overcommit`, `sla`, `drf` and `resourcequota`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from muster.resources.vector import MILLI, PODS, Vector, vector
 
 
 class Needs:
-    """The rest of a gang's minResources that its pods do not use; remembered while its PodGroup stays the same."""
+    """The rest of gangs' minResources that their pods do not use; kept while the PodGroup stays the same."""
 
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
@@ -32,21 +32,19 @@ class Needs:
         """UID of a PodGroup → its version, and its minResources."""
 
     def forget(self, snapshot: Snapshot) -> None:
-        """Forgets gangs that are gone."""
+        """Forget gangs that are gone."""
         if len(self._known) > 2 * len(snapshot.gangs):
             there = {gang.uid for gang in snapshot.gangs}
             self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
     def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """int64 of shape (resources,), may not be changed; nothing where its slots are placed, which count as used.
+        """Return the rest, int64 of shape (resources,); read-only.
 
-        Nor does a gang need anything whose pods wait for a scheduling gate of others.
+        It is 0 for a gang with placed slots, which count as used, or whose pods wait for gates of others.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
             return np.zeros_like(whole)
-        if not any(pod_set.taken for pod_set in gang.pod_sets):
-            return whole
         rest: Amounts = np.maximum(whole - snapshot.used_by(gang), 0)
         return rest
 
@@ -58,7 +56,7 @@ class Needs:
         known = self._known.get(gang.uid)
         if known is None or known[0] != group.metadata.resource_version:
             amounts: Vector = {}
-            with suppress(ValueError):  # what cannot be read is set aside elsewhere, and must not end others' votes
+            with suppress(ValueError):  # unreadable gangs are set aside elsewhere, and must not end others' votes
                 amounts = vector(group.spec.min_resources or {})
             known = group.metadata.resource_version, row_along(snapshot.axis, snapshot.free.shape[0], amounts)
             self._known[gang.uid] = known
@@ -71,11 +69,10 @@ WAITING_TIME = "sla-waiting-time"
 
 
 class Overcommit:
-    """Gangs are let in while all that were let in fit into a multiple of what nodes have, less what is used.
+    """Lets gangs in while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
 
-    Their pods exist and wait, and each cycle looks through them. The factor is 1.2, also where a smaller one than 1
-    is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that have something
-    already count once, as used.
+    The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
+    compared; pods with a node count once, as used.
     """
 
     name = "overcommit"
@@ -86,16 +83,16 @@ class Overcommit:
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = Needs()
         self._let_in: Amounts | None = None
-        """The needs of gangs that were let in; None until the first gang of this cycle asks."""
+        """Needs of admitted gangs; None until the first vote of the cycle."""
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the vote, and counts the gangs that are let in during the cycle."""
+        """Register the vote, and count the gangs that are let in during the cycle."""
         self._let_in = None
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
     def on_session_close(self, session: Session) -> None:
-        """Forgets gangs that are gone."""
+        """Forget gangs that are gone."""
         self._needs.forget(session.snapshot)
 
     def _count(self, session: Session, gang: GangView) -> None:
@@ -121,10 +118,10 @@ class Overcommit:
 
 
 class Sla(PlainPlugin):
-    """Gangs may have a time that they wait at most: those whose time ends first go first, before those without one.
+    """Orders gangs by their longest waiting time: the earliest deadline first, gangs without one last.
 
-    It is in the PodGroup's annotation, or else in the argument, counted from its creation. A gang that is overdue is
-    let in whatever the plugins after this one say. What cannot be read as a time is none.
+    The time is in the PodGroup's annotation, or else in the argument, counted from its creation; an unreadable one is
+    none. An overdue gang is let in whatever the plugins after this one say.
     """
 
     name = "sla"
@@ -135,19 +132,12 @@ class Sla(PlainPlugin):
         self._waiting_s = None if text is None else parse_duration_s(str(text))
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order and the vote."""
-        deadlines: dict[str, float] = {}
-
-        def deadline(gang: GangView) -> float:
-            if gang.key not in deadlines:
-                deadlines[gang.key] = self._deadline(gang)
-            return deadlines[gang.key]
-
-        session.hooks.job_order.add(by_key(deadline))
-        session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= deadline(gang) else None)
+        """Register the order and the vote."""
+        session.hooks.job_order.add(by_key(self._deadline))
+        session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Until when it should have started, in seconds since the epoch; infinite without a time."""
+        """Return the latest start, in seconds since the epoch; infinite without a time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 
@@ -161,25 +151,19 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Gangs that use less go first: by their dominant share, the largest part that they use of any resource.
+    """Orders gangs of one queue by their dominant share, the largest part that they use of any resource.
 
-    Queues come before (plugin proportion), so that it orders the gangs of one queue; and those of queues that are as
-    good as each other. Counted is what pods and placed slots of a gang use when the cycle begins.
+    Pods and placed slots of a gang count as they are when the cycle begins.
     """
 
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order; shares are worked out for the gangs that are compared."""
-        shares: dict[str, float] = {}
+        """Register the order."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
-
-        def share(gang: GangView) -> float:
-            if gang.key not in shares:
-                shares[gang.key] = float((session.snapshot.used_by(gang) / totals).max(initial=0.0))
-            return shares[gang.key]
-
-        session.hooks.job_order.add(by_key(share))
+        session.hooks.job_order.add(
+            by_key(lambda gang: float((session.snapshot.used_by(gang) / totals).max(initial=0.0)))
+        )
 
 
 _COUNT_PODS = "count/pods"
@@ -187,31 +171,30 @@ _REQUESTS = "requests."
 
 
 class QuotaRoom(PlainPlugin):
-    """Compares what a gang needs at least with what each quota of its namespace has left.
+    """Lets gangs in while the ResourceQuotas of their namespace have room for their minimum.
 
-    Gangs that were let in and have no pods yet count too. Quotas with scopes are about some pods only, and what cannot
-    be read limits nothing here: both are left to the API server.
+    Else the API server refuses some of a gang's pods, and the others wait in vain. Admitted gangs without pods count
+    too. Quotas with scopes or unreadable amounts are left to the API server.
     """
 
     name = "resourcequota"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the vote, and counts the gangs that are let in during the cycle."""
+        """Register the vote, and count the gangs that are let in during the cycle."""
         let_in: dict[str, Counter[str]] = defaultdict(Counter)
-        if session.snapshot.quotas:
-            for gang in session.snapshot.gangs:
-                if gang.group.status.phase == "Inqueue" and not gang.pods:
-                    let_in[gang.group.metadata.namespace].update(needed(gang))
 
         def count(gang: GangView) -> None:
             let_in[gang.group.metadata.namespace].update(needed(gang))
 
+        for gang in session.snapshot.gangs if session.snapshot.quotas else ():
+            if gang.group.status.phase == "Inqueue" and not gang.pods:
+                count(gang)
         session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, let_in[gang.group.metadata.namespace]))
         session.hooks.job_enqueued.add(count)
 
 
 def needed(gang: GangView) -> Vector:
-    """What the PodGroup says that it needs, by the names that it uses; and the number of its pods."""
+    """Return the minResources of the PodGroup, and the number of its pods."""
     amounts: Vector = {}
     with suppress(ValueError):
         amounts = vector(gang.group.spec.min_resources or {})
@@ -219,18 +202,15 @@ def needed(gang: GangView) -> Vector:
 
 
 def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
-    wanted: Vector = {}
     for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
-        wanted = wanted or needed(gang)
-        lacking = _lacking(quota, wanted, let_in)
-        if lacking:
+        if lacking := _lacking(quota, needed(gang), let_in):
             message = reasons.quotas.resource_quota(quota=quota.metadata.name, resource=lacking)
             return EnqueueVote(admit=False, reason=reasons.quotas.EXCEEDED, message=message)
     return None
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
-    """The first limit, by the quota's name for it, that has too little left; empty if all have enough."""
+    """Return the quota's name of the first resource that has too little left; empty if all have enough."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

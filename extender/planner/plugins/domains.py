@@ -1,7 +1,8 @@
-"""The wants of one part of a gang as arrays: the room for each kind of its pods, and how many are needed."""
+"""Demands of one part of a gang: the room for each class of its pods, and the domain closest to holding it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -14,28 +15,24 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted, held
 from extender.planner.topology.forest import Forest, Reach, Unknown
-from extender.planner.topology.geometry import Geometry, Mask
+from extender.planner.topology.geometry import Geometry
 from extender.planner.topology.parts import Part
 from extender.planner.topology.requests import part_of, request_of
 from extender.planner.topology.tree import Tree
 from muster.resources.topology import Slices
 
 MOST_PER_NODE = 2**31
-"""Pods that ask for nothing fit without end; sums over all nodes must stay exact."""
+"""Limit for pods that ask for nothing; sums over all nodes must stay exact."""
 
 
 @dataclass(slots=True)
 class Look:
-    """Pods of one class."""
+    """The demand of pods of one class."""
 
     cls: PodClass
     wanted: Wanted
     inside: list[tuple[int, int]] = field(default_factory=list)
     """Parts inside that need a domain of their own: its level, and the pods that it must hold."""
-
-    def within(self, inside: Mask) -> None:
-        """Leaves only these nodes."""
-        self.wanted = replace(self.wanted, room=np.where(inside, self.wanted.room, 0))
 
 
 def looks_of(
@@ -49,21 +46,20 @@ def looks_of(
     *,
     ever: bool = False,
 ) -> list[Look]:
-    """One look per class of pods, the one that needs most nodes first; `ever`: as if the cluster were empty."""
-    pods: dict[bytes, tuple[PodClass, int]] = {}
+    """Return a look per class of pods, the one that needs most nodes first; `ever`: as if the cluster were empty."""
+    classes: dict[bytes, PodClass] = {}
+    pods: Counter[bytes] = Counter()
     for pod_set in gang.pod_sets:
         ranks = part.slots.get(pod_set.name, ())
-        if not pod_set.mixed and pod_set.cls is not None:
-            if ranks:
-                pods[pod_set.cls.key] = pod_set.cls, pods.get(pod_set.cls.key, (None, 0))[1] + len(ranks)
-            continue
-        for rank in ranks:
-            cls = pod_set.class_of(rank)
+        uniform = bool(ranks) and pod_set.cls is not None and not pod_set.mixed
+        for cls, count in ({pod_set.cls: len(ranks)} if uniform else Counter(map(pod_set.class_of, ranks))).items():
             if cls is not None:
-                pods[cls.key] = cls, pods.get(cls.key, (None, 0))[1] + 1
+                classes[cls.key] = cls
+                pods[cls.key] += count
     looks = []
     slices = _sliced(part, forest, reach)
-    for cls, count in pods.values():
+    for key, count in pods.items():
+        cls = classes[key]
         room = nodes.limit(_room(session, gang, cls, ever=ever))
         least = count if part.least is None else min(part.least, count)
         most = max(count, part.all_slots - (part.wanted - count))
@@ -76,11 +72,6 @@ def looks_of(
     return looks
 
 
-def alone(session: Session, cls: PodClass) -> bool:
-    """True if pods of this class do not mind where the others are, so that all can be placed at once."""
-    return not session.snapshot.one_by_one(cls)
-
-
 def _room(session: Session, gang: GangView, cls: PodClass, *, ever: bool) -> Amounts:
     if ever:
         room = session.room(cls, session.snapshot.allocatable, ports=False)
@@ -91,7 +82,7 @@ def _room(session: Session, gang: GangView, cls: PodClass, *, ever: bool) -> Amo
 
 
 def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], ...]:
-    """Level and size of the slices that must be whole, of the part or of the only one in it."""
+    """Return level and size of the slices that must be whole, of the part or of the only one in it."""
     while len(part.children) == 1 and not part.slices:
         part = part.children[0]
     if part.least is not None or not part.regular:
@@ -129,7 +120,7 @@ def closest_domain(
     *,
     ever: bool = False,
 ) -> ClosestDomain | None:
-    """The domain that came closest for the first part that finds none; of `ever`, were the cluster empty."""
+    """Return the closest domain for the first part that finds none; with `ever`, were the cluster empty."""
     request = request_of(gang)
     if request is None or not request.hard:
         return None
@@ -179,9 +170,8 @@ def _closest_of(
 
 
 def _pods_held(looks: list[Look], part: Part, level: int) -> Amounts:
-    """Pods of the part that each domain of a level holds, by the kind that is worst off; those inside count whole."""
-    shares = [held(look.wanted, level) * part.wanted // look.wanted.least for look in looks]
-    counts: Amounts = np.minimum.reduce(shares)
+    """Return the pods of the part that each domain of a level holds, by the scarcest class."""
+    counts: Amounts = np.minimum.reduce([held(each.wanted, level) * part.wanted // each.wanted.least for each in looks])
     return counts
 
 

@@ -1,9 +1,8 @@
-"""Claims to devices (resource.k8s.io/v1): which nodes will do, besides those that have too few devices.
+"""Claims to devices (resource.k8s.io/v1): refusals of nodes besides those that have too few devices.
 
-How many devices a node has, and how many a pod takes, are amounts like any other (`planner.dynamic.rows`), which the
-session counts. What is left are questions with yes or no for an answer: whether claims exist, where the devices are
-that a claim has already, and which node the first pod of a shared claim has taken it to. kube-scheduler's
-DynamicResources plugin, which allocates every device in the end, has the last word.
+Numbers of devices are amounts like any other (`planner.dynamic.rows`), which the session counts. Left are missing
+claims, the nodes of devices that a claim has already, and the node to which the first pod took a shared claim.
+kube-scheduler's DynamicResources plugin, which allocates every device, has the last word.
 """
 
 from collections import Counter
@@ -11,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
@@ -28,7 +26,7 @@ from muster.api.kubernetes.core import Node
 
 
 class DynamicResources(PlainPlugin):
-    """Registers both kinds of predicate, and follows shared claims through the session."""
+    """Refuses nodes by claims, and follows shared claims through the session."""
 
     name = "dynamicresources"
 
@@ -38,16 +36,13 @@ class DynamicResources(PlainPlugin):
         self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers both predicates, and the counts of shared claims."""
-        if self._causes is not session.causes:  # what is kept are codes of these causes
+        """Register both predicates, and the counts of shared claims."""
+        if self._causes is not session.causes:  # the cached codes are codes of these causes
             self._by_node, self._causes = PerNode(), session.causes
         shared = SharedClaims(session)
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(shared.codes)
-        session.hooks.allocated.add(shared.placed)
-        session.hooks.deallocated.add(shared.taken_back)
-        session.hooks.evicted.add(shared.taken_back)
-        session.hooks.unevicted.add(shared.placed)
+        session.hooks.follow(shared.count)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes
@@ -71,8 +66,7 @@ class DynamicResources(PlainPlugin):
 class SharedClaims:
     """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
 
-    The session counts what such a claim takes once, with its first pod; what pods on nodes and placed slots use is
-    counted by the state already.
+    Such a claim is counted once, with its first pod; the state has counted those of pods on nodes and placed slots.
     """
 
     def __init__(self, session: Session) -> None:
@@ -84,7 +78,7 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Per node, why a pod with such claims cannot be there; None if it has none."""
+        """Return the code of refusal per node for a pod with such claims; None if it has none."""
         if not cls.needs.shared:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
@@ -100,32 +94,23 @@ class SharedClaims:
         return codes
 
     def _first(self, shared: SharedClaim, snapshot: Snapshot, codes: Codes) -> Codes:
-        """The first pod needs a node with devices for the claim."""
+        """Refuse nodes without the devices for the first pod of the claim."""
         for resource, amount in shared.rows:
             row = snapshot.axis.get(resource)
-            enough: NDArray[np.bool_] = (
-                snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            )
+            enough = snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
             code = self._session.causes.code(reasons.cause.scarce(resource))
             codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
         return codes
 
-    def placed(self, entry: Operation | Eviction) -> None:
-        """Counts pods that the session has given a place, or that stay after all."""
-        self._add(entry.cls, entry.column, entry.size)
-
-    def taken_back(self, entry: Operation | Eviction) -> None:
-        """Takes pods off again whose place was only tried, or that would leave their node."""
-        self._add(entry.cls, entry.column, -entry.size)
-
-    def _add(self, cls: PodClass, column: int, pods: int) -> None:
+    def count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Follow a step of a trial."""
         snapshot = self._session.snapshot
-        for shared in cls.needs.shared:
+        for shared in entry.cls.needs.shared:
             users = self._users.setdefault(shared.key, Counter())
             before = self._column(shared)
-            users[column] += pods
-            if users[column] <= 0:
-                del users[column]
+            users[entry.column] += sign * entry.size
+            if users[entry.column] <= 0:
+                del users[entry.column]
             after = self._column(shared)
             if before != after:
                 row = row_along(snapshot.axis, snapshot.free.shape[0], dict(shared.rows))
@@ -135,5 +120,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """The node of its users, of which there is one at most unless pods were bound by hand."""
+        """Return the column of its users' node: one at most, unless pods were bound by hand."""
         return next(iter(self._users.get(shared.key, ())), None)

@@ -1,8 +1,9 @@
-"""Which nodes a pod can be on, as kube-scheduler decides it (docs/predicates.md lists what is modelled).
+"""Refusals of nodes, as kube-scheduler decides them (docs/predicates.md lists what is modelled).
 
-Resources are not in here: the session counts them. What the node alone decides (cordon, taints, selectors, node
-affinity) and what the pod's volumes decide is kept per pod class and made anew only for nodes that changed; what the
-pods that are there decide is `planner.plugins.interpodaffinity`.
+The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by the pod's
+volumes (VolumeBinding, VolumeZone) are kept per pod class and made anew only for nodes that changed; those by other
+pods are `planner.plugins.interpodaffinity`. An unbound claim whose storage class waits for the first consumer refuses
+no node: its volume is made where the pod is.
 """
 
 import re
@@ -38,13 +39,13 @@ _LARGEST = 2**63 - 1
 
 
 def matches(selector: NodeSelector, node: Node) -> bool:
-    """True if one of the terms matches; a term without requirements matches nothing."""
+    """Return True if one of the terms matches; a term without requirements matches nothing."""
     fields = {"metadata.name": node.metadata.name}
     return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
 
 
 def matches_labels(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
-    """The same for a volume's node affinity, where kube-scheduler looks at labels only."""
+    """Do so for a volume's node affinity, where kube-scheduler reads labels only."""
     return any(_term_matches(term, labels, None) for term in selector.node_selector_terms)
 
 
@@ -75,7 +76,7 @@ def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> 
 
 
 def _integer(text: str | None) -> int | None:
-    """The 64-bit integer that is written there; anything else matches nothing, as in kube-scheduler."""
+    """Return the 64-bit integer that is written there; None, which matches nothing, for anything else."""
     if text is None or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -87,7 +88,7 @@ _SELECTED, _TOLERATED = 1, 2
 
 
 class Predicates(PlainPlugin):
-    """Registers both kinds of predicate; its caches live from cycle to cycle."""
+    """Refuses nodes; its caches live from cycle to cycle."""
 
     name = "predicates"
 
@@ -98,19 +99,16 @@ class Predicates(PlainPlugin):
         self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the predicates, and to be told of what changes the second kind's answers."""
+        """Register the predicates, and follow trials, which change the answers of the second."""
         snapshot = session.snapshot
-        if self._causes is not session.causes:  # what is kept are codes of these causes
+        if self._causes is not session.causes:  # the cached codes are codes of these causes
             self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
         interpodaffinity = InterPodAffinity(
             session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread)
         )
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
-        session.hooks.allocated.add(interpodaffinity.placed)
-        session.hooks.deallocated.add(interpodaffinity.taken_back)
-        session.hooks.evicted.add(interpodaffinity.taken_back)
-        session.hooks.unevicted.add(interpodaffinity.placed)
+        session.hooks.follow(interpodaffinity.count)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes
@@ -128,7 +126,7 @@ class Predicates(PlainPlugin):
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, snapshot: Snapshot, cls: PodClass, spread: Spread) -> Mask:
-        """Nodes on which the constraint counts pods: those that its inclusion policies leave."""
+        """Return the mask of nodes on which the constraint counts pods by its inclusion policies."""
         bits = self._inclusion.of(cls, snapshot, _inclusion)
         wanted = _SELECTED * spread.honor_affinity | _TOLERATED * spread.honor_taints
         mask: Mask = (bits & wanted) == wanted
@@ -136,7 +134,7 @@ class Predicates(PlainPlugin):
 
 
 def refusal(cls: PodClass, node: Node) -> str:
-    """Why the node does not take pods of this class, in a few words; empty if it does (room and others aside)."""
+    """Return why the node does not take pods of this class, room and other pods aside; empty if it does."""
     if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
         return reasons.cause.CORDONED
     labels = node.metadata.labels
@@ -150,7 +148,7 @@ def refusal(cls: PodClass, node: Node) -> str:
 
 
 def _inclusion(cls: PodClass, node: Node | None) -> int:
-    """Bits: the pod's node selector and affinity match, its tolerations cover the taints."""
+    """Return bits: the pod's node selector and affinity match, its tolerations cover the taints."""
     if node is None:
         return 0
     labels, required = node.metadata.labels, cls.required_node_affinity
@@ -172,7 +170,7 @@ def _untolerated(cls: PodClass, node: Node) -> Taint | None:
 
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    """True if one of the tolerations covers the taint."""
+    """Return True if one of the tolerations covers the taint."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (not toleration.key or toleration.key == taint.key)
@@ -191,11 +189,11 @@ _ZONE_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels that say where a volume and a node are → the name that they have today."""
+"""Zone and region labels of volumes and nodes → their current names."""
 
 
 def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:
-    """Why the pod's claims keep it off this node, in a few words; empty if they do not."""
+    """Return why the pod's claims keep it off this node; empty if they do not."""
     return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), "")
 
 
@@ -236,7 +234,7 @@ def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: V
 
 
 def _same_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
-    """A node without any such label takes every volume."""
+    """Return True for a node in the volume's zone, or without such labels."""
     if not any(key in labels for key in _ZONE_LABELS):
         return True
     for key, today in _ZONE_LABELS.items():

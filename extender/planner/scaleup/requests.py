@@ -81,10 +81,7 @@ def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
     """The annotations of pods that use what a request has provisioned; none while it has not."""
     if request is None or not provisioned(request):
         return {}
-    return {
-        names.CONSUMED_REQUEST: request.metadata.name,
-        names.CONSUMED_CLASS: request.spec.provisioning_class_name,
-    }
+    return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
 
 
 def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> RequestNodes | None:

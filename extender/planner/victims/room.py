@@ -192,7 +192,7 @@ def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask
         np.add.at(snapshot.free.T, piece.columns, piece.rows)
     try:
         found: list[Mask | None] = []
-        for nodes in islice(session.node_sets(EVERYWHERE, gang, part), LOOKED_AT):
+        for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), LOOKED_AT):
             if nodes.columns is None:
                 return [None]
             inside = np.zeros(snapshot.free.shape[1], dtype=np.bool_)
