@@ -1,8 +1,9 @@
-"""The steps of a planning cycle, a module each: they read the session, ask its hooks and leave decisions.
+"""The steps of a planning cycle: they read the session, ask its hooks and leave decisions.
 
-They promise no I/O and no clock: what they decide is data, and others carry it out. They import the framework and the
-state, and must not import plugins (whose opinions come through hooks) or what serves and writes. Start at `enqueue`,
-the shortest; then `allocate`, which uses `fill`. `progress` is not in the table below: it runs first in every cycle.
+They promise no I/O and no clock: decisions are data that `extender.commit` carries out. They import the framework and
+the state, and must not import plugins (whose opinions come through hooks) or anything that serves and writes. Start at
+`enqueue`, then `allocate`, which uses `search` and `fill`; `displace` and `consolidate` share `evicting`. `progress` is
+not in the table below: it runs first in every cycle.
 """
 
 from extender.planner.actions.allocate import Allocate

@@ -1,6 +1,6 @@
-"""Makes room within a queue: gangs of strictly lower priority go for one that waits.
+"""Preempt and reclaim: room for a waiting gang within its queue, and between queues.
 
-KAI-Scheduler's action of that name, and Volcano's gangpreempt in spirit: whole gangs, or pods above a minimum.
+After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted, or pods above a minimum.
 """
 
 from extender.planner import reasons
@@ -14,30 +14,16 @@ from extender.planner.victims.pieces import Piece
 
 
 class Preempt(Evicting):
-    """Victims are gangs of the same queue and a lower priority that may be displaced."""
+    """Victims are preemptable gangs of the same queue and a lower priority."""
 
     name = "preempt"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lowest: dict[str, int] = {}
-        self._of: list[GangView] = []
-
-    def worthwhile(self, _session: Session, gang: GangView) -> bool:
-        """Whether any gang of its queue that runs has a lower priority."""
-        if self._of is not self.running:
-            self._of, self._lowest = self.running, {}
-            for one in self.running:
-                self._lowest[one.queue] = min(one.priority, self._lowest.get(one.queue, one.priority))
-        lowest = self._lowest.get(gang.queue)
-        return lowest is not None and lowest < gang.priority
-
-    def allowed(self, _session: Session, _asker: Asker) -> bool:
-        """Always: whom it may displace is asked one by one."""
-        return True
+    def worthwhile(self, gang: GangView) -> bool:
+        """Return True if a running gang of its queue has a lower priority."""
+        return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
-        """Of its queue, the cheapest first."""
+        """Return pieces of the gang's queue, the cheapest first."""
         gang = asker.gang
 
         def lower(victim: GangView) -> bool:
@@ -50,37 +36,33 @@ class Preempt(Evicting):
         return by_cost(self.victims_of(session, asker, lower))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """All plugins must agree."""
+        """Return True if all plugins agree."""
         return session.hooks.preempt_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView) -> str:
-        """For the owners of the victims."""
+        """Return the sentence for the owners of the victims."""
         return reasons.evictions.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)
 
 
 class Reclaim(Evicting):
-    """Victims are gangs of other queues that let others reclaim from them."""
+    """Victims are gangs of other, reclaimable queues; plugins that know shares say which, and how much.
+
+    Nothing is reclaimed without such a plugin (`proportion`).
+    """
 
     name = "reclaim"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._queues: set[str] = set()
-        self._of: list[GangView] = []
-
-    def worthwhile(self, _session: Session, gang: GangView) -> bool:
-        """Whether anything runs in another queue."""
-        if self._of is not self.running:
-            self._of, self._queues = self.running, {one.queue for one in self.running}
-        return len(self._queues) > (gang.queue in self._queues)
+    def worthwhile(self, gang: GangView) -> bool:
+        """Return True if a gang of another queue runs."""
+        return len(self.lowest) > (gang.queue in self.lowest)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Whether the gang's queue would still be within its share; what fills the queue's own limit stays its own."""
+        """Return True if the gang's queue would stay within its share; a queue at its own limit may not reclaim."""
         wanted = amounts_of(session.snapshot, asker.gang, minimum_wanted(asker.gang))
         return not asker.queue_full and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
-        """Of other queues; the one that is furthest over its share gives first."""
+        """Return pieces of other queues, first from the queue that is furthest over its share."""
         session.hooks.on_job_solution_start.call(asker.gang)
         gang, queues = asker.gang, session.snapshot.queues
 
@@ -96,9 +78,9 @@ class Reclaim(Evicting):
         return across_queues(session, self.victims_of(session, asker, reclaimable))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """All plugins must agree."""
+        """Return True if all plugins agree."""
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView) -> str:
-        """For the owners of the victims."""
+        """Return the sentence for the owners of the victims."""
         return reasons.evictions.reclaimed(queue=gang.queue, gang=gang.key)

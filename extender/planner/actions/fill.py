@@ -1,7 +1,12 @@
-"""Chooses nodes for pods of one set, in rank order, on a Statement."""
+"""Chooses nodes on a Statement: for pods of one set in rank order, and part by part for a gang.
+
+Each part of a gang is tried on the node sets that plugins propose, one after the other, as in KAI-Scheduler's tree of
+sub-groups (allocateSubGroupSet). A gang without topology is one part, and without plugins all nodes are one set.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +21,7 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.topology.parts import Part
 
 ATTEMPTS = 64
-"""How many beginnings are tried for pods that depend on each other."""
+"""First nodes that are tried for pods that depend on each other."""
 Mask = NDArray[np.bool_]
 
 
@@ -28,7 +33,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Puts these ranks on nodes, best nodes first and neighbouring ranks beside each other; returns how many."""
+    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; return how many."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in _alike(pod_set, ranks):
@@ -42,24 +47,8 @@ def fill(
     return placed
 
 
-def usable_room(session: Session, gang: GangView, cls: PodClass, nodes: NodeSet = EVERYWHERE) -> Amounts:
-    """Pods of this class that fit on each node, 0 where a predicate says no; int64 of shape (nodes,)."""
-    return nodes.limit(np.where(session.codes(cls, gang) == 0, session.room(cls), 0))
-
-
-def ranked(session: Session, cls: PodClass, room: Amounts, nodes: NodeSet = EVERYWHERE) -> Amounts:
-    """Columns with room: by score, then beside each other; in the order of the node set, if that has one."""
-    order = nodes.order(session.snapshot.order)
-    columns = order[room[order] > 0]
-    if nodes.ranked:
-        return columns
-    session.hooks.node_pre_order.call(cls, columns)
-    scores = session.scores(cls)
-    return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
-
-
 def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
-    """Runs of ranks whose pods are of one class; they end at the first rank whose pods are unknown."""
+    """Return runs of ranks whose pods are of one class, up to the first rank whose pods are unknown."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
     runs: list[tuple[PodClass, list[int]]] = []
@@ -76,7 +65,7 @@ def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """Pods of one set of one gang."""
+    """The filling of one pod set of one gang."""
 
     session: Session
     statement: Statement
@@ -85,9 +74,9 @@ class _Filling:
     nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Pods that do not mind each other: as many as fit on the best nodes, in the order of the nodes' names."""
-        room = np.minimum(usable_room(self.session, self.gang, cls, self.nodes), len(ranks))
-        columns = ranked(self.session, cls, room, self.nodes)
+        """Fill independent pods: as many as fit on the best nodes, in the order of the nodes' names."""
+        room = np.minimum(self._room(cls), len(ranks))
+        columns = self._ranked(cls, room)
         before = np.cumsum(room[columns]) - room[columns]
         columns = columns[before < len(ranks)]
         given = np.zeros_like(room)
@@ -101,7 +90,7 @@ class _Filling:
         return placed
 
     def _side_by_side(self, chosen: Amounts) -> Amounts:
-        """The chosen columns in the order in which ranks go along."""
+        """Return the chosen columns in the order in which ranks go along."""
         if self.nodes.along is not None:
             return chosen[np.argsort(self.nodes.along[chosen])]
         order = self.session.snapshot.order
@@ -110,12 +99,12 @@ class _Filling:
         return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Pods that mind where the others of their kind are: asked again after each one.
+        """Fill pods with rules about each other, with all predicates after each one.
 
-        Where the first one goes decides where the others can go (affinity: only into its domain), so that several
-        beginnings are tried, each out of reach of those before; the one that places most is kept.
+        The first node decides about the others (affinity: only its domain), so several are tried, each out of reach of
+        those before; the one that places most is kept.
         """
-        columns = ranked(self.session, cls, usable_room(self.session, self.gang, cls, self.nodes), self.nodes)
+        columns = self._ranked(cls, self._room(cls))
         best, beginning = 0, -1
         start = self.statement.checkpoint()
         for _ in range(ATTEMPTS):
@@ -131,14 +120,14 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Places the first pod on the node in `column`, the others where they can follow; how many, and their reach.
+        """Place the first pod in `column`, the others where they can follow; return their number, and the reach.
 
-        `whole` stops as soon as it is certain that not all can follow; the number is then what could at most.
+        `whole` stops as soon as it is certain that not all can follow; the number is then an upper bound.
         """
-        session = self.session
+        session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls))
-        best_first = ranked(session, cls, room, self.nodes)
-        self._allocate(cls, ranks[:1], column)
+        best_first = self._ranked(cls, room)
+        allocate(ranks[:1], column)
         room[column] -= 1
         codes = session.codes(cls, self.gang)
         reach: Mask = codes == 0
@@ -151,21 +140,32 @@ class _Filling:
             first = int(possible.argmax()) if len(possible) else 0
             if not len(possible) or not possible[first]:
                 return placed, reach
-            self._allocate(cls, [rank], int(best_first[first]))
+            allocate([rank], int(best_first[first]))
             room[best_first[first]] -= 1
             codes = session.codes(cls, self.gang)
         return len(ranks), reach
 
-    def _allocate(self, cls: PodClass, ranks: Sequence[int], column: int) -> None:
-        self.statement.allocate(self.gang, self.pod_set.name, ranks, column, cls)
+    def _room(self, cls: PodClass) -> Amounts:
+        """Return the number of pods of this class that fit on each node, predicates included."""
+        return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0))
+
+    def _ranked(self, cls: PodClass, room: Amounts) -> Amounts:
+        """Return columns with room, in the order of the node set, or else by score, then beside each other."""
+        order = self.nodes.order(self.session.snapshot.order)
+        columns = order[room[order] > 0]
+        if self.nodes.ranked:
+            return columns
+        self.session.hooks.node_pre_order.call(cls, columns)
+        scores = self.session.scores(cls)
+        return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 
 
 FAILURES = 64
-"""Sets that may turn out wrong for one gang: what amounts promise holds nearly always."""
+"""Node sets that may fail for one gang, as amounts say where it fits nearly always."""
 RETRACED = 16
-"""So many parts that stand beside each other are placed anew when one behind them fails; of more each is final."""
+"""Most sibling parts that are placed again when a later one fails; of more each is final."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Places all these slots, by pod set, within a node set; if it cannot, whatever it did may be rolled back."""
+"""Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class PartSearch:
     failures: int = FAILURES
 
     def place(self, part: Part, nodes: NodeSet) -> bool:
-        """Whether the part has found nodes; they stand in the statement then, and nothing does otherwise."""
+        """Place the whole part on the statement; False, and nothing placed, without room."""
         return self._place_all([(part, nodes)])
 
     def _place_all(self, todo: list[tuple[Part, NodeSet]]) -> bool:
@@ -214,10 +214,10 @@ class PartSearch:
 
 
 def join(session: Session, gang: GangView, part: Part, nodes: NodeSet, fill: Callable[[Part, NodeSet], int]) -> int:
-    """Places pods that are welcome singly, with those of their part that are there; how many.
+    """Place optional pods beside the members of their part; return how many.
 
-    `fill` places what fits of a part without parts. It ends with the first set of nodes that takes any: who has come
-    decides where the next ones belong.
+    `fill` places what fits of a part without children. It ends with the first node set that takes any, as members
+    decide about the next ones.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

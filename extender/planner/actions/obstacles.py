@@ -1,4 +1,4 @@
-"""What keeps a gang from being tried at all."""
+"""Reasons not to try a gang at all, and the limit of slots that may be placed at once."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -12,7 +12,7 @@ from extender.planner.state.gangs import GangView
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """What keeps the gang from being tried at all; None if nothing does."""
+    """Return the reason not to try a gang at all: back-off, gates of others, or too few pods."""
     if until := gang.waits_until(session.now):
         attempts = gang.placement.status.attempts if gang.placement else 0
         return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
@@ -32,31 +32,31 @@ K = TypeVar("K", bound=Hashable)
 LIMIT = 256
 """Slots that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
 MAX_SLOTS = 3 * LIMIT
-"""Placed slots, counted as they are and not by shares, with which no gang is added but small ones."""
+"""Placed slots, counted without shares, beyond which only small gangs are placed."""
 QUEUE_SHARE = 192
-"""What a queue counts for at most when others ask."""
+"""Most slots that a queue counts for towards others."""
 NAMESPACE_SHARE = 96
-"""What a namespace counts for at most, in one queue, when others ask."""
+"""Most slots that a namespace in one queue counts for towards others."""
 GANG_SHARE = 128
-"""What a gang counts for at most."""
+"""Most slots that a gang counts for."""
 SMALL = 8
-"""Gangs of so many slots or fewer may also use the reserve."""
+"""Most slots of a gang that may also use the reserve."""
 RESERVE = 32
-"""Slots above the limit that only small gangs may use."""
-
-
+"""Slots above the limit for small gangs only."""
 LATE_S = 5.0
-"""After so long only those slots of a gang count whose pods exist: the others may never come."""
+"""Time after which only those slots of a gang count whose pods exist: the others may never come."""
 
 
 class SlotLimit:
-    """Counts placed slots as the limits see them.
+    """Limits the placed slots: in all, of one queue, of one namespace and of one gang.
 
-    `since` says of a gang's UID since when it has placed slots, for those of earlier cycles; `now` is the time of the
-    same clock, in seconds.
+    Members of a gang are to reach kube-scheduler together, so that its barrier stays short; hence a limit in all. Slots
+    whose pods never come (a quota is used up, an admission webhook is down) stay placed until the deadline, and others
+    must not wait for that: hence the shares, and the reserve for small gangs. `since` maps the UID of each gang with
+    placed slots to the time since when it has some.
     """
 
-    def __init__(self, snapshot: Snapshot, since: Mapping[str, float] | None = None, now: float = 0.0) -> None:
+    def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:
         self._gangs: Counter[str] = Counter()
         self._namespaces: Counter[tuple[str, str]] = Counter()
         self._queues: Counter[str] = Counter()
@@ -65,12 +65,12 @@ class SlotLimit:
         for gang in snapshot.gangs:
             waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
             if (slots := snapshot.placed.get(gang.key, 0)) and not waits:
-                late = now - (since or {}).get(gang.uid, now) >= LATE_S
+                late = now - since.get(gang.uid, now) >= LATE_S
                 waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
                 self.add(gang, min(slots, waiting) if late else slots)
 
     def add(self, gang: GangView, slots: int) -> None:
-        """So many more slots of a gang are placed."""
+        """Count more placed slots of a gang."""
         namespace = gang.queue, gang.group.metadata.namespace
         more = _grow(self._gangs, gang.key, slots, GANG_SHARE)
         more = _grow(self._namespaces, namespace, more, NAMESPACE_SHARE)
@@ -78,7 +78,7 @@ class SlotLimit:
         self._slots += slots
 
     def admit(self, gang: GangView) -> bool:
-        """Whether slots of this gang may be placed."""
+        """Return True if slots of this gang may be placed."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)
@@ -86,7 +86,7 @@ class SlotLimit:
 
 
 def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:
-    """Adds to a count; by how much more it counts for the others, for whom it counts for its share at most."""
+    """Add to a count, and return by how much its part within the share has grown."""
     before = min(counts[key], share)
     counts[key] += more
     return min(counts[key], share) - before

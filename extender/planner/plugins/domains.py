@@ -19,7 +19,7 @@ from extender.planner.topology.geometry import Geometry
 from extender.planner.topology.parts import Part
 from extender.planner.topology.requests import part_of, request_of
 from extender.planner.topology.tree import Tree
-from muster.resources.topology import Slices
+from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
 """Limit for pods that ask for nothing; sums over all nodes must stay exact."""
@@ -68,7 +68,8 @@ def looks_of(
         largest = [int(look.wanted.room.sum()) / look.wanted.least for look in looks]
         looks = [looks[place] for place in np.argsort(largest, kind="stable")]
     elif part.children and looks:
-        looks[0].inside = _inside(part, forest, reach)
+        inside = [(_level(child.near, forest, reach), child.needed) for child in part.children if child.near]
+        looks[0].inside = [(level, needed) for level, needed in inside if level is not None]
     return looks
 
 
@@ -87,25 +88,15 @@ def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], 
         part = part.children[0]
     if part.least is not None or not part.regular:
         return ()
-    found = [level for each in part.slices if (level := _level(each, forest, reach)) is not None]
+    found = [(level, each.size) for each in part.slices if (level := _level(each.near, forest, reach)) is not None]
     nested = all(outer < inner for (outer, _), (inner, _) in pairwise(found))
     return tuple(found) if nested and len(found) == len(part.slices) else ()
 
 
-def _level(slices: Slices, forest: Forest, reach: Reach) -> tuple[int, int] | None:
-    found = forest.find(slices.near)
-    if isinstance(found, Reach) and found.tree is reach.tree and found.hard:
-        return found.outer, slices.size
-    return None
-
-
-def _inside(part: Part, forest: Forest, reach: Reach) -> list[tuple[int, int]]:
-    found = []
-    for child in part.children:
-        own = forest.find(child.near) if child.near else None
-        if isinstance(own, Reach) and own.tree is reach.tree and own.hard:
-            found.append((own.outer, child.needed))
-    return found
+def _level(near: Nearness, forest: Forest, reach: Reach) -> int | None:
+    """Return the required level in the same tree; None without one."""
+    found = forest.find(near)
+    return found.outer if isinstance(found, Reach) and found.tree is reach.tree and found.hard else None
 
 
 GeometryOf = Callable[[Session, Tree], Geometry]

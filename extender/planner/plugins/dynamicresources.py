@@ -6,21 +6,20 @@ kube-scheduler's DynamicResources plugin, which allocates every device, has the 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.framework.answers import Causes, Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.plugins.predicates import matches
-from extender.planner.state.amounts import row_along
+from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
 
@@ -33,12 +32,9 @@ class DynamicResources(PlainPlugin):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         super().__init__(arguments)
         self._by_node = PerNode()
-        self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
         """Register both predicates, and the counts of shared claims."""
-        if self._causes is not session.causes:  # the cached codes are codes of these causes
-            self._by_node, self._causes = PerNode(), session.causes
         shared = SharedClaims(session)
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(shared.codes)
@@ -55,12 +51,19 @@ class DynamicResources(PlainPlugin):
             there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)
             return 0 if there else causes.code(reasons.devices.ELSEWHERE)
 
-        codes = self._by_node.of(cls, snapshot, by_node) if needs.nodes else np.zeros(len(snapshot.nodes), np.int16)
-        for resource, amount in needs.beside:
-            row = snapshot.axis.get(resource)
-            has = snapshot.allocatable[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            codes = np.where((codes == 0) & ~has, causes.code(reasons.cause.scarce(resource)), codes).astype(np.int16)
-        return codes
+        codes: Codes = np.zeros(len(snapshot.nodes), np.int16)
+        if needs.nodes:
+            codes = self._by_node.of(cls, snapshot, by_node, other=causes)
+        return _without_devices(session, codes, snapshot.allocatable, needs.beside)
+
+
+def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
+    """Return the codes with a refusal of nodes that have less than one of these amounts."""
+    for resource, amount in rows:
+        row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
+        lacks = amounts[row] < amount if row is not None else True
+        codes = np.where((codes == 0) & lacks, code, codes).astype(np.int16)
+    return codes
 
 
 class SharedClaims:
@@ -85,21 +88,12 @@ class SharedClaims:
         codes: Codes = np.zeros(len(snapshot.nodes), dtype=np.int16)
         for shared in cls.needs.shared:
             column = self._column(shared)
-            if column is None:
-                codes = self._first(shared, snapshot, codes)
+            if column is None:  # the first pod needs a node with devices for the claim
+                codes = _without_devices(self._session, codes, snapshot.free, shared.rows)
             else:
                 there = np.arange(len(codes)) == column
                 code = causes.code(reasons.devices.elsewhere_used(claim=shared.key))
                 codes = np.where((codes == 0) & ~there, code, codes).astype(np.int16)
-        return codes
-
-    def _first(self, shared: SharedClaim, snapshot: Snapshot, codes: Codes) -> Codes:
-        """Refuse nodes without the devices for the first pod of the claim."""
-        for resource, amount in shared.rows:
-            row = snapshot.axis.get(resource)
-            enough = snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            code = self._session.causes.code(reasons.cause.scarce(resource))
-            codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
         return codes
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:

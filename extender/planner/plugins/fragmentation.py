@@ -113,37 +113,26 @@ class Fragmentation:
             self._mix = Mix.of(self._seen, self._coverage, int(self._kinds), self._fill)
             self._nodes = None
 
-    def _look(self, session: Session) -> None:
-        """Compute the worth of changed nodes."""
-        mix = self._mix
-        if mix is None:
-            return
-        columns = np.arange(len(session.snapshot.nodes))
-        nodes, before = NodeState.of(session.snapshot, columns), self._nodes
-        if before is None or before.partly.shape != nodes.partly.shape:
-            self._classes.clear()
-            self._stamps = np.zeros(len(nodes), dtype=np.int64)
-            self._worth = mix.worth(nodes)
-        else:
-            columns = nodes.unlike(before)
-            self._now += 1
-            self._stamps[columns] = self._now
-            self._worth[columns] = mix.worth(nodes.at(columns))
-        self._nodes = nodes
-
     def _catch_up(self, session: Session) -> None:
-        """Compute the worth of nodes that trials of this cycle changed."""
+        """Compute the worth of nodes that have changed, in the cluster or by trials of this cycle."""
+        if self._mix is None:
+            return
         if self._stale or self._nodes is None:
-            self._stale = False
-            self._caught |= self._dirty
-            self._dirty.clear()
-            self._look(session)
-        if not self._dirty or self._nodes is None or self._mix is None:
+            columns = np.arange(len(session.snapshot.nodes))
+            nodes, before, self._stale = NodeState.of(session.snapshot, columns), self._nodes, False
+            if before is None or before.partly.shape != nodes.partly.shape:
+                self._classes.clear()
+                self._stamps, self._worth = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes))
+            else:
+                columns = nodes.unlike(before)
+            self._nodes = nodes
+        elif self._dirty:
+            columns = np.fromiter(self._dirty, dtype=np.int64, count=len(self._dirty))
+            self._nodes.update(session.snapshot, columns)
+        else:
             return
         self._caught |= self._dirty
-        columns = np.fromiter(self._dirty, dtype=np.int64, count=len(self._dirty))
         self._dirty.clear()
-        self._nodes.update(session.snapshot, columns)
         self._now += 1
         self._stamps[columns] = self._now
         self._worth[columns] = self._mix.worth(self._nodes.at(columns))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
+from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.plugins.predicates import matches, tolerated
-from extender.planner.plugins.scores import PodAffinity, Scores
+from extender.planner.plugins.scores import NodeScore, PodAffinity, Scores
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Node
@@ -33,7 +33,7 @@ WEIGHTS = {
 _MOST = np.iinfo(np.int16).max
 
 
-class NodeOrder(PlainPlugin):
+class NodeOrder(NodeScore):
     """kube-scheduler's scores: used resources and their balance, preferred affinity, taints PreferNoSchedule."""
 
     name = "nodeorder"
@@ -44,10 +44,6 @@ class NodeOrder(PlainPlugin):
         self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
         self._affinity, self._taints = PerNode(), PerNode()  # live from cycle to cycle
         self._neighbours = PodAffinity({})
-
-    def on_session_open(self, session: Session) -> None:
-        """Register the sum of the parts that have a weight."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         parts: dict[str, Callable[[], Scores]] = {
@@ -65,7 +61,7 @@ class NodeOrder(PlainPlugin):
         return total
 
 
-class Binpack(PlainPlugin):
+class Binpack(NodeScore):
     """Full nodes first: the weighted mean of the used parts of cpu, memory and listed resources the pod asks for.
 
     A node without room for one of them gets 0.
@@ -82,10 +78,6 @@ class Binpack(PlainPlugin):
         listed = [each.strip() for each in str(arguments.get(self._LISTED, "")).split(",") if each.strip()]
         keys = {"cpu": "binpack.cpu", "memory": "binpack.memory"} | {each: f"{self._LISTED}.{each}" for each in listed}
         self._weights = {resource: number(self.name, arguments, key, 1.0) for resource, key in keys.items()}
-
-    def on_session_open(self, session: Session) -> None:
-        """Register the score."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         size = len(session.snapshot.nodes)

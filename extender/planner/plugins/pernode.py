@@ -21,7 +21,7 @@ Answers = NDArray[np.int16]
 class _Known:
     answers: Answers
     generation: int
-    other: int
+    other: object
 
 
 class PerNode:
@@ -31,9 +31,9 @@ class PerNode:
         self._known: WeakKeyDictionary[PodClass, _Known] = WeakKeyDictionary()
 
     def of(
-        self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: int = 0
+        self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: object = None
     ) -> Answers:
-        """Return the answers, read-only; `other` is the generation of anything else they depend on."""
+        """Return the answers, read-only; `other` differs whenever anything else that they depend on does."""
         size = len(snapshot.nodes)
         known = self._known.get(cls)
         if known is None or known.other != other:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.answers import Causes, Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
@@ -96,13 +96,10 @@ class Predicates(PlainPlugin):
         super().__init__(arguments)
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
         self._domains = Domains()
-        self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
         """Register the predicates, and follow trials, which change the answers of the second."""
         snapshot = session.snapshot
-        if self._causes is not session.causes:  # the cached codes are codes of these causes
-            self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
         interpodaffinity = InterPodAffinity(
             session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread)
         )
@@ -119,10 +116,10 @@ class Predicates(PlainPlugin):
         def by_volumes(cls: PodClass, node: Node | None) -> int:
             return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
 
-        codes = self._by_node.of(cls, snapshot, by_node)
+        codes = self._by_node.of(cls, snapshot, by_node, other=causes)
         if not cls.claims:
             return codes
-        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=snapshot.volumes.generation)
+        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=(causes, snapshot.volumes.generation))
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, snapshot: Snapshot, cls: PodClass, spread: Spread) -> Mask:

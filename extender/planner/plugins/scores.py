@@ -4,6 +4,7 @@ Scores of all plugins add up. A plugin of a larger magnitude decides, smaller on
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,18 @@ def spread(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
     return scores
 
 
-class NodePlacement(PlainPlugin):
+class NodeScore(PlainPlugin):
+    """Base of plugins that score nodes."""
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        session.hooks.node_order.add(partial(self._scores, session))
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        raise NotImplementedError
+
+
+class NodePlacement(NodeScore):
     """Full nodes first (binpack, the default) or empty ones (spread), by argument for pods without and with GPUs."""
 
     name = "nodeplacement"
@@ -55,10 +67,6 @@ class NodePlacement(PlainPlugin):
             if strategy not in STRATEGIES:
                 raise ValueError(f"plugin {self.name!r}: {resource} is {strategy!r}; valid: {', '.join(STRATEGIES)}")
 
-    def on_session_open(self, session: Session) -> None:
-        """Register the score, by GPUs for pods that ask for some, else by CPUs."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         resource = GPU if cls.requests.get(GPU) else "cpu"
         row = session.snapshot.axis.get(resource)
@@ -68,7 +76,7 @@ class NodePlacement(PlainPlugin):
         return strategy(session.snapshot.free[row], session.snapshot.allocatable[row])
 
 
-class GpuPack(PlainPlugin):
+class GpuPack(NodeScore):
     """Nodes with the fewest free GPUs first, above all other densities; of their GPUs the one used most."""
 
     name = "gpupack"
@@ -77,7 +85,7 @@ class GpuPack(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the scores; pods without GPUs have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
+        super().on_session_open(session)
         session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
@@ -95,51 +103,40 @@ class GpuSpread(GpuPack):
     _fullest = -1.0
 
 
-class GpuSharingOrder(PlainPlugin):
+class GpuSharingOrder(NodeScore):
     """Pods that share GPUs prefer nodes where a GPU that is used in part has room for them."""
 
     name = "gpusharingorder"
 
-    def on_session_open(self, session: Session) -> None:
-        """Register the score; pods that share nothing have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    @staticmethod
-    def _scores(session: Session, cls: PodClass) -> Scores:
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
         nodes = np.zeros(len(session.snapshot.nodes), dtype=np.int64)
         if cls.gpu is None:
             return nodes.astype(np.float64)
         return np.where(session.snapshot.devices.room(cls.gpu, nodes) > 0, GPU_DENSITY, 0.0)
 
 
-class ResourceType(PlainPlugin):
+class ResourceType(NodeScore):
     """Pods that need no GPU prefer nodes that have none."""
 
     name = "resourcetype"
 
-    def on_session_open(self, session: Session) -> None:
-        """Register the score; pods with GPUs have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    @staticmethod
-    def _scores(session: Session, cls: PodClass) -> Scores:
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
         row = session.snapshot.axis.get(GPU)
         if cls.requests.get(GPU) or row is None:
             return np.zeros(len(session.snapshot.nodes))
         return np.where(session.snapshot.allocatable[row] == 0, RESOURCE_TYPE, 0.0)
 
 
-class NodeAvailability(PlainPlugin):
+class NodeAvailability(NodeScore):
     """Nodes where the pod fits now go before nodes whose room is still being freed."""
 
     name = "nodeavailability"
 
-    def on_session_open(self, session: Session) -> None:
-        """Register the score; it is the same for all nodes with room."""
-        session.hooks.node_order.add(lambda cls: np.where(session.room(cls) > 0, AVAILABILITY, 0.0))
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        return np.where(session.room(cls) > 0, AVAILABILITY, 0.0)
 
 
-class PodAffinity(PlainPlugin):
+class PodAffinity(NodeScore):
     """Preferred pod affinity and anti-affinity: weight times pods per domain, scaled to the full magnitude.
 
     Pods count as they are when the cycle begins; preferences of running pods about the new one do not.
@@ -151,9 +148,8 @@ class PodAffinity(PlainPlugin):
         super().__init__(arguments)
         self._domains = Domains()  # lives from cycle to cycle
 
-    def on_session_open(self, session: Session) -> None:
-        """Register the score; pods without such preferences have none."""
-        session.hooks.node_order.add(lambda cls: self.shares(session, cls) * KUBERNETES)
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
         """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest; all 0 without any."""

@@ -143,21 +143,18 @@ class Topology:
                     look.wanted = replace(look.wanted, room=np.where(inside, look.wanted.room, 0))
         nearest = range(len(tree.levels) - 1, max(reach.outer, 0) - 1, -1)
         for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
-            yield from self._around(session, part, nodes, looks, level, there, [part.wanted for _ in looks])
+            yield from self._around(session, part, nodes, looks, level, there, part.wanted)
         if part.least is not None:
             for level in reversed(nearest) if reach.hard else ():
-                yield from self._around(session, part, nodes, looks, level, there, [part.least for _ in looks])
+                yield from self._around(session, part, nodes, looks, level, there, part.least)
 
     def _around(
-        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts,
-        pods: list[int],
-    ) -> Iterator[NodeSet]:  # fmt: skip
+        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts, pods: int
+    ) -> Iterator[NodeSet]:
         """Yield domains of one level that have members and hold so many pods, those with most members first."""
         tree = looks[0].wanted.geometry.tree
         domains, counts = np.unique(tree.domain_of[level][there], return_counts=True)
-        fits = np.logical_and.reduce(
-            [held(look.wanted, level) >= min(least, look.wanted.most) for look, least in zip(looks, pods, strict=True)]
-        )
+        fits = np.logical_and.reduce([held(look.wanted, level) >= min(pods, look.wanted.most) for look in looks])
         for domain in domains[np.argsort(-counts, kind="stable")]:
             if domain >= 0 and fits[domain]:
                 yield self._set(session, part, nodes, looks, level, int(domain))

@@ -1,4 +1,8 @@
-"""Capabilities of queues, for the nodes that a gang asks for: none is asked for that its queue could not use."""
+"""Reasons not to ask for nodes: queues that could not use them, and existing nodes that an autoscaler would find.
+
+cluster-autoscaler first packs pending pods onto the free room, by kube-scheduler's own rules and one by one, without
+gangs, topology or avoided nodes. Pods that fit so add no node, so their gang does not ask.
+"""
 
 from collections.abc import Hashable, Mapping
 
@@ -13,7 +17,7 @@ from muster.resources.vector import Vector, add, scale, vector
 
 
 class Capabilities:
-    """What queues use in one cycle, each with those below it."""
+    """Capabilities of queues, compared with their usage in one cycle, queues below included."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -23,10 +27,9 @@ class Capabilities:
                 self._used[above] = add(add(self._used.get(above, {}), use.staying), use.leaving)
 
     def refusal(self, gang: GangView, wanted: Mapping[str, int]) -> str:
-        """Why its queue may not use so many more pods of each set, in words; empty if it may.
+        """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
 
-        Plugins are asked first. The queues' capabilities are compared besides, since a resource that no node has yet
-        is on no plugin's axis.
+        Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
         """
         snapshot = self._session.snapshot
         refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts_of(snapshot, gang, wanted))
@@ -52,24 +55,21 @@ class Capabilities:
 
 
 class ExistingNodes:
-    """What the nodes that exist would hold, found once in a cycle for gangs of the same shape."""
+    """The room of existing nodes, computed once in a cycle for gangs of the same shape."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[Hashable, bool] = {}
 
     def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
-        """True if so many pods of each set of this gang fit onto them, one by one."""
+        """Return True if so many pods of each set of this gang fit, one by one."""
         shape = tuple((each.cls.key if each.cls else b"", wanted[each.name]) for each in gang.pod_sets)
         if shape not in self._known:
             self._known[shape] = self._hold(gang, wanted)
         return self._known[shape]
 
     def _hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
-        """The answer by what is free at the end of this cycle.
-
-        Where pods depend on where others are, it is no: a request in vain is better than a gang that waits for ever.
-        """
+        """Return True if they fit into the free room; False for pods that depend on others: better ask in vain."""
         session, free = self._session, self._session.snapshot.free.copy()
         for pod_set in gang.pod_sets:
             count, cls = wanted[pod_set.name], pod_set.cls

@@ -1,11 +1,12 @@
-"""Which victims are enough by amounts alone: a quick answer that a statement then proves.
+"""Victims that are enough by amounts alone, a necessary condition that a statement then proves; by domain if required.
 
-A gang's open slots are counted per pod class against the room that there would be. What pods mind of each other is
-left out, so that the answer errs on the side of "enough": what is not enough here is not enough at all.
+A gang's open slots are counted per pod class against the room without the victims; rules between pods are left out. A
+search over some thousand pieces takes milliseconds, on arrays with a row per pod in the order of the pieces. The
+shortest sufficient prefix is found by doubling and halving; needless pieces are left out by halves, the dearest first.
 
-A search over some thousand pieces must take milliseconds, so that it works on arrays: amounts that pieces free, one
-row per pod, in the order of the pieces. The shortest beginning that is enough is found by doubling and halving; what
-it has too much is left out by halves, from the dearest on.
+Gangs that must be in one domain are searched for in one domain at a time, as the cheapest victims of all nodes would
+rarely be neighbours: in those that would hold the gang without the pieces, the least shortage first (as in Volcano's
+gangpreempt, which limits the number of domains, too).
 """
 
 from collections.abc import Iterator
@@ -29,16 +30,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """So many pods of one class need a place."""
+    """A number of pods of one class that need room."""
 
     cls: PodClass
     pods: int
     usable: Mask
-    """Nodes that take such pods, room and neighbours aside; bool of shape (nodes,)."""
+    """Nodes that take such pods, room and other pods aside; bool of shape (nodes,)."""
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """What these ranks of each pod set need; None if pods of one are not known yet."""
+    """Return the needs of these ranks of each pod set; None if pods of one are not known yet."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -59,7 +60,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
-    """Of one gang's pieces those that free something where the asker could be; with its rest, all of it."""
+    """Return the pieces of one gang that free usable nodes; with a helpful rest, all of them."""
     useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
     if pieces and pieces[-1].rest and useful[-1]:
         return pieces
@@ -73,10 +74,7 @@ class Room:
         self._session = session
         self._needs = needs
         self.pieces = pieces
-        self._free = session.snapshot.free
-        if session.reserved is not None:
-            self._free = self._free.copy()
-            self._free[:, session.reserved.columns] -= session.reserved.amounts
+        self._free = session.usable()
         ends = np.cumsum([len(piece.columns) for piece in pieces], dtype=np.int64)
         self._bounds = np.concatenate([np.zeros(1, dtype=np.int64), ends])
         resources = self._free.shape[0]
@@ -84,12 +82,12 @@ class Room:
         self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(piece.rows for piece in pieces)])
 
     def enough(self, number: int) -> bool:
-        """Whether there is room once the first so many pieces are gone."""
+        """Return True if there is room without the first `number` pieces."""
         free = self._freed(number)
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self, at_least: int = 0) -> int | None:
-        """The least number of pieces, from the first on, that is enough; None if all of them are not."""
+        """Return the least number of pieces, from the first on, that is enough; None if all of them are not."""
         if not self.enough(len(self.pieces)):
             return None
         low, high, step = at_least - 1, at_least, 1
@@ -101,9 +99,9 @@ class Room:
         return high
 
     def needed(self, number: int) -> list[int]:
-        """Of the first so many pieces those that are enough without the others; the dearest are left out first.
+        """Return those of the first `number` pieces that are enough; the dearest are left out first.
 
-        What is above a gang's minimum must go if the rest of the gang goes.
+        Pods above a gang's minimum must be evicted with its rest.
         """
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
@@ -128,7 +126,7 @@ class Room:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], low: int, high: int) -> bool:
-        """Lets these pieces stay, if there is room all the same; changes `free` and `totals` then."""
+        """Keep these pieces on their nodes if there is room all the same; changes `free` and `totals` then."""
         first, last = self._bounds[low], self._bounds[high]
         columns, positions = np.unique(self._columns[first:last], return_inverse=True)
         less = np.zeros((len(columns), free.shape[0]), dtype=np.int64)
@@ -147,7 +145,7 @@ class Room:
         return True
 
     def _freed(self, number: int) -> Amounts:
-        """What is free once the first so many pieces are gone, int64 of shape (resources, nodes); a copy."""
+        """Return a copy of the free room without the first `number` pieces, int64 of shape (resources, nodes)."""
         free = self._free.copy()
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
@@ -161,11 +159,11 @@ class Room:
 DOMAINS = 8
 """Domains that are searched for one gang."""
 LOOKED_AT = 256
-"""Domains of which the amounts are compared."""
+"""Domains whose amounts are compared."""
 
 
 def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
-    """The nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
+    """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
     request = request_of(gang)
     if request is None or not request.hard:
         yield None
@@ -183,7 +181,7 @@ def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list
 
 
 def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
-    """The domains that plugins would propose if all pieces were gone; None for one that is everywhere."""
+    """Return the domains that plugins would propose without all pieces; None for all nodes."""
     snapshot = session.snapshot
     wanted, open_slots = minimum_wanted(gang), gang.open_slots()
     part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})

@@ -1,4 +1,9 @@
-"""Nodes that are reserved for one gang: as its placement tells of them, and what they leave to others. Pure."""
+"""Reservations of nodes for one gang: as its placement has them, newly found, and the room that they leave. Pure.
+
+A reservation is found by trials of the gang's whole minimum on the room that will be free, as `allocate` would place
+it. The more is freed the more fits, so the earliest time is found by halving: a dozen trials. Affinity between pods is
+tried as pods are now.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,25 +27,22 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import PodSetPlacement, ranks_of
 
 LATER_S = 10.0
-"""A time that becomes later by no more than this is not written anew."""
+"""Delay of an expected start up to which the placement is not written again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved room with the slots that the gang would have there; `at` is in whole seconds."""
+    """Reserved room with the gang's slots there; `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     message: str = ""
     written: bool = False
-    """The gang's placement says so already."""
+    """The gang's placement has it already."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """The reservation that the gang's placement tells of, as it is now; None if it must be given up.
-
-    It stands as long as its nodes take the gang when they are empty enough. When that is, is reckoned anew.
-    """
+    """Return the reservation of the gang's placement, with its time computed anew; None if a node refuses the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -68,19 +70,19 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:
-    """When a reservation is expected to begin, and whether the placement says so well enough."""
+    """Return the expected beginning, and True if the placement has it precisely enough."""
     before = readable_time(told)
     if reckoned is None:
         return None, not told
     at = float(ceil(max(reckoned, session.now)))
     if before is None:
         return at, False
-    over = before <= session.now and reckoned <= session.now  # it may begin any moment, and that is said
+    over = before <= session.now and reckoned <= session.now  # it may begin any moment, and is written so
     return at, over or -1.0 <= at - before <= LATER_S or (reckoned <= session.now < before)
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
-    """What must be left free for these."""
+    """Return the room that must be left free for these."""
     if not reservations:
         return None
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
@@ -93,9 +95,9 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """The reservation that begins first, `before` that time if it is given; None if no time is known.
+    """Return the earliest reservation, `before` that time if given; None if no time is known.
 
-    `taken` is what others have reserved, int64 of shape (resources, nodes).
+    `taken` is reserved for others, int64 of shape (resources, nodes).
     """
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
@@ -115,9 +117,9 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
-    """Nodes to reserve for a gang that may start at no known time; None if it fits on no nodes that gangs leave.
+    """Return a reservation at no known time; None if the gang fits on no nodes that gangs leave.
 
-    Those that have least to be given back come first, so that what stays free waits for as little as possible.
+    Nodes of which gangs use least come first, so that as little room as possible stays idle.
     """
     snapshot = session.snapshot
     used = used_by_gangs(snapshot)
@@ -139,7 +141,7 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservati
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
-    """The lowest of 0 … count-1 that succeeds, with its result, where all above one that succeeds succeed too."""
+    """Return the lowest of 0 … count-1 that succeeds, with its result; all above it must succeed too."""
     result = tried(count - 1) if count else None
     if result is None:
         return None
@@ -155,7 +157,7 @@ def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[
 
 
 def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
-    """What the gang's minimum would get if so much were free; the session is as before afterwards."""
+    """Return the allocations of the gang's minimum if so much were free; the session is restored."""
     snapshot, reserved = session.snapshot, session.reserved
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
@@ -169,7 +171,7 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
 
 
 def _too_little(session: Session, gang: GangView) -> bool:
-    """Whether some pod set finds too little room even alone: most trials that fail end here, at little cost."""
+    """Return True if some pod set has too little room even alone: a cheap end of most trials that fail."""
     wanted = minimum_wanted(gang)
     for pod_set in gang.pod_sets:
         need = wanted[pod_set.name]
@@ -181,10 +183,9 @@ def _too_little(session: Session, gang: GangView) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """What these take, by column."""
+    """Return the columns of these, and the amounts that they take there."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
-    place = {int(column): position for position, column in enumerate(columns)}
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
-        need[:, place[operation.column]] += operation.amount
+        need[:, columns == operation.column] += operation.amount[:, None]
     return columns, need
