@@ -1,13 +1,11 @@
 """Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
 
-The minimum is tried pod set by pod set and undone as a whole at the first one that fails. Pods above it are added one
-by one (or sub-group by sub-group) after all gangs have been tried: a moment after the gang has started, since others
-may come along with it, and only on nodes on which no gang waits to start. Queues are weighed again after each of them,
-so that queues share the rest.
+Pods above the minimum are added one by one (or by sub-group) after all gangs have been tried: a moment after the gang
+has started, since others may come along with it, and only on nodes on which no gang waits to start. Queues are weighed
+again after each of them, so that they share the rest.
 
-The search is short: pod sets in two orders, nodes by score, no backtracking over other gangs. A gang that would fit
-only in a third order waits. While nothing is freed, room only shrinks, so that of gangs with the same shape only the
-first is tried, in this cycle and in later ones.
+There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
+shape only the first is tried, in this cycle and in later ones.
 """
 
 from collections.abc import Hashable

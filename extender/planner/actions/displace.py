@@ -45,10 +45,7 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """Victims are gangs of other, reclaimable queues; plugins that know shares say which, and how much.
-
-    Nothing is reclaimed without such a plugin (`proportion`).
-    """
+    """Victims are gangs of other, reclaimable queues, as far as a plugin that knows shares allows (`proportion`)."""
 
     name = "reclaim"
 

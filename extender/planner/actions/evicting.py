@@ -184,8 +184,7 @@ class Evicting:
         if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.add(gang.key)
             session.decide(decisions.Enqueue(gang))
-        for kind in (decisions.Unschedulable, decisions.Reserve, decisions.Unreserve):
-            session.withdraw(gang, kind)
+        session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():

@@ -23,6 +23,12 @@ from extender.planner.topology.parts import Part
 ATTEMPTS = 64
 """First nodes that are tried for pods that depend on each other."""
 Mask = NDArray[np.bool_]
+FAILURES = 64
+"""Node sets that may fail for one gang, as amounts say where it fits nearly always."""
+RETRACED = 16
+"""Most sibling parts that are placed again when a later one fails; of more each is final."""
+FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
+"""Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
 
 
 def fill(
@@ -158,14 +164,6 @@ class _Filling:
         self.session.hooks.node_pre_order.call(cls, columns)
         scores = self.session.scores(cls)
         return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
-
-
-FAILURES = 64
-"""Node sets that may fail for one gang, as amounts say where it fits nearly always."""
-RETRACED = 16
-"""Most sibling parts that are placed again when a later one fails; of more each is final."""
-FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
 
 
 @dataclass(slots=True)

@@ -1,15 +1,13 @@
 """Follows placements with victims until the room is free.
 
-The placement names its victims, so that the next planner goes on if this one is killed between the write of the
-placement and the last eviction. In each cycle:
+The placement names its victims, so that another planner can go on with it. In each cycle:
 
 * The room is free: the placement becomes one without victims, and its deadline begins.
 * Victims have not been evicted: they are, unless a disruption budget forbids it by now.
 * Victims are leaving: wait until their grace period is over, and a minute more.
 * All are gone and the room is not free, or they do not go: the placement is given up.
 
-A gang that is moved has its own members as victims. Its placement only waits for them: they are evicted for the gang
-that needs their room.
+The placement of a gang that is moved only waits for its own members, which are evicted for the other gang.
 """
 
 import numpy as np
@@ -68,10 +66,7 @@ def _evict(
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
-    """Return True if no node of a missing slot is overfull; the ledger has the placed slots already.
-
-    Pods with rules about other pods wait until the victims are gone from those nodes.
-    """
+    """Return True if no node of a missing slot is overfull, nor has victims if pods have rules about other pods."""
     index = session.snapshot.index
     nodes = set(missing.values())
     columns = [index[node] for node in nodes if node in index]

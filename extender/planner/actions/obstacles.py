@@ -10,25 +10,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
 
-
-def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang at all: back-off, gates of others, or too few pods."""
-    if until := gang.waits_until(session.now):
-        attempts = gang.placement.status.attempts if gang.placement else 0
-        return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
-    if not gang.started and (held := gang.gated_by_others):
-        gates = sorted({gate for pod in held for gate in pod.other_gates})
-        words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
-        return decisions.Unschedulable(gang, reasons.pods.GATED, words)
-    if not session.hooks.job_ready.call(gang):
-        have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
-        words = reasons.pods.too_few(have=have, wanted=gang.min_member)
-        return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
-    return None
-
-
 K = TypeVar("K", bound=Hashable)
-
 LIMIT = 256
 """Slots that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
 MAX_SLOTS = 3 * LIMIT
@@ -47,13 +29,28 @@ LATE_S = 5.0
 """Time after which only those slots of a gang count whose pods exist: the others may never come."""
 
 
+def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
+    """Return the reason not to try a gang at all: back-off, gates of others, or too few pods."""
+    if until := gang.waits_until(session.now):
+        attempts = gang.placement.status.attempts if gang.placement else 0
+        return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
+    if not gang.started and (held := gang.gated_by_others):
+        gates = sorted({gate for pod in held for gate in pod.other_gates})
+        words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
+        return decisions.Unschedulable(gang, reasons.pods.GATED, words)
+    if not session.hooks.job_ready.call(gang):
+        have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
+        words = reasons.pods.too_few(have=have, wanted=gang.min_member)
+        return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
+    return None
+
+
 class SlotLimit:
     """Limits the placed slots: in all, of one queue, of one namespace and of one gang.
 
-    Members of a gang are to reach kube-scheduler together, so that its barrier stays short; hence a limit in all. Slots
-    whose pods never come (a quota is used up, an admission webhook is down) stay placed until the deadline, and others
-    must not wait for that: hence the shares, and the reserve for small gangs. `since` maps the UID of each gang with
-    placed slots to the time since when it has some.
+    The limit in all keeps the barrier of kube-scheduler short. Slots whose pods never come stay placed until the
+    deadline, and others must not wait for that: hence the shares, and the reserve for small gangs. `since` maps the UID
+    of each gang with placed slots to the time since when it has some.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:

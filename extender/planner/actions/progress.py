@@ -1,6 +1,6 @@
 """Carries placements through: lifts gates of pods, and ends placements that are complete or have failed.
 
-A placement takes room as soon as it is written, so it must come to an end soon. In each cycle, for each active one:
+A placement takes room as soon as it is written, so it must end soon. In each cycle, for each active one:
 
 * No member is missing: the placement is Bound.
 * kube-scheduler refused a member, a node is gone or refuses it, or the deadline is over: the placement is given up. A
@@ -8,12 +8,10 @@ A placement takes room as soon as it is written, so it must come to an end soon.
   enough members have their node, the gang goes on with those; else it is planned anew.
 * Otherwise the gates of missing members are lifted, each pinned to its node.
 
-A gang that stays below its minimum is limited in time besides, with or without a placement: it takes room in vain.
-
-This runs first in every cycle, whatever the configuration says, because no gang may stay half placed.
+A gang may stay below its minimum for a limited time only, as it takes room in vain. This action runs first in every
+cycle, whatever the configuration says.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from extender.planner import reasons
@@ -34,20 +32,16 @@ LOOK_S = 1.0
 """Time after which an unchanged placement is checked again, for its deadline."""
 AVOID_S = 60.0
 """Time for which a node that refused a member is left out of the gang's placements."""
+ORPHAN_AGE_S = 10.0
+"""Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(NamedTuple):
     """The inputs of a check of a gang that found nothing to decide."""
 
     gang: GangView
     generation: int
     at: float
-
-    def still(self, session: Session, gang: GangView) -> bool:
-        """Return True if the inputs are the same and `LOOK_S` has not passed."""
-        same = self.gang is gang and self.generation == session.snapshot.generation
-        return same and self.at <= session.now < self.at + LOOK_S
 
 
 class _Missing(NamedTuple):
@@ -77,7 +71,8 @@ class TrackPlacements:
         before, self._looks = self._looks, {}
         for gang in session.snapshot.gangs:
             look = before.get(gang.key)
-            if look is not None and look.still(session, gang):
+            same = look is not None and look.gang is gang and look.generation == session.snapshot.generation
+            if same and look and look.at <= session.now < look.at + LOOK_S:
                 self._looks[gang.key] = look
                 continue
             decided = len(session.decisions)
@@ -116,18 +111,12 @@ class TrackPlacements:
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:
-    """Return the time for which a gang may stay partial, in seconds; longer for large ones, which bind slowly.
-
-    Only members that exist count, as a minimum may be any number.
-    """
+    """Return the time for which a gang may stay partial, in seconds; longer for each of its existing members."""
     return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Return since when a gang is incomplete, in seconds since the epoch: the binding of its first member.
-
-    It is read from the objects, so that a new planner does not begin the time anew.
-    """
+    """Return since when a gang is incomplete, by its first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
@@ -199,10 +188,6 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
             return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
         good = node, cls
     return ""
-
-
-ORPHAN_AGE_S = 10.0
-"""Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
 
 
 def give_up(

@@ -8,6 +8,13 @@ from typing import Any
 
 import msgspec
 
+DEFAULT_TIERS = (
+    "gang priority elastic proportion",
+    "predicates dynamicresources minruntime subgrouporder taskorder",
+    "topology",
+    "fragmentation",
+)
+
 
 class PluginOption(msgspec.Struct):
     """One plugin, its arguments, and its switches (Volcano's `enable…`)."""
@@ -28,17 +35,7 @@ class SchedulerConfig(msgspec.Struct):
 
     actions: str = "enqueue, allocate, consolidate, reclaim, preempt"
     tiers: list[Tier] = msgspec.field(
-        default_factory=lambda: [
-            Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
-            Tier(
-                [
-                    PluginOption(name)
-                    for name in ("predicates", "dynamicresources", "minruntime", "subgrouporder", "taskorder")
-                ]
-            ),
-            Tier([PluginOption("topology")]),
-            Tier([PluginOption("fragmentation")]),
-        ]
+        default_factory=lambda: [Tier([PluginOption(name) for name in names.split()]) for names in DEFAULT_TIERS]
     )
     sections: dict[str, Any] = {}
     """The other fields of the file, as they stand there."""

@@ -52,10 +52,7 @@ def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
 
 
 def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> Amounts:
-    """Return the sum for so many more members of each pod set, int64 of shape (resources,).
-
-    A gang whose pods are not known yet counts with the minResources of its PodGroup.
-    """
+    """Return the sum of so many members, int64 of shape (resources,); of unknown pods, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     known = False
     for pod_set in gang.pod_sets:

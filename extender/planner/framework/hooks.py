@@ -64,7 +64,7 @@ class Order(Protocol[T_contra]):
 
 
 class PrePredicate(Protocol):
-    """Why no node will do, in a few words; empty or None if some may."""
+    """Reason why no node takes the pod, in a few words; empty or None if some may."""
 
     def __call__(self, gang: GangView, cls: PodClass, /) -> str | None: ...
 
@@ -124,7 +124,7 @@ class VictimFilter(Protocol):
 
 
 class ScenarioValidator(Protocol):
-    """False if it must not come to that."""
+    """False to refuse the scenario."""
 
     def __call__(self, scenario: Scenario, /) -> bool: ...
 
@@ -154,13 +154,13 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """No answer; also told of all that is rolled back."""
+    """No answer; called for allocations that are rolled back, too."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """No answer; also told of all that is only tried."""
+    """No answer; called for evictions that are only tried, too."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 
@@ -184,7 +184,7 @@ class Standings(Protocol):
 
 
 class ClosestTo(Protocol):
-    """None if the domains are not what is in its way; with `ever` as if nothing else ran."""
+    """None if domains do not keep it from starting; with `ever` as if nothing else ran."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -262,8 +262,8 @@ class Hooks:
     job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was let in")
     job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang has what it takes to start")
     pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the gang is about to be tried")
-    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given a place")
-    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose a place again")
+    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given slots")
+    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose their slots again")
     evicted: Hook[OnEviction] = _hook(rules.call_all, "pods would leave their node")
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
 

@@ -1,7 +1,7 @@
 """The order of gangs: comparisons of plugins as sort keys, and the turns of queues.
 
-Sorting ten thousand gangs would ask each plugin's comparison a quarter of a million times; a plugin that gives a key
-(`Keyed`) is asked once per gang. Plain comparisons are wrapped as keys. The first keys that differ decide.
+A plugin that gives a key (`Keyed`) is asked once per gang, not once per comparison; plain comparisons are wrapped as
+keys. The first keys that differ decide.
 
 `turns` is a tree of heaps along the tree of queues. A gang that is placed changes the standing of its queue and of
 those above it: only they are put in order again, in O(log queues) per gang. Each queue is compared by its best gang.
@@ -21,6 +21,9 @@ from muster.api.volcano.scheduling import Queue
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
 """Smaller comes first."""
+DEPTH = 64
+"""Levels that are looked at; admission allows fewer."""
+Again = Callable[[GangView], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,6 @@ class Ordering:
     def compared(self, gang: GangView) -> Key:
         """Return the key of a queue where one of those compared is above the other."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
-
-
-DEPTH = 64
-"""Levels that are looked at; admission allows fewer."""
-Again = Callable[[GangView], bool]
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
@@ -175,10 +173,7 @@ class _Branch:
 def turns(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield gangs one by one, the best of the queue whose turn it is.
-
-    Queues are weighed again after the caller has dealt with each gang; so is `again` asked: if the gang stays first.
-    """
+    """Yield the best gang of the queue whose turn it is; then weigh queues, and ask `again` if the gang stays first."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

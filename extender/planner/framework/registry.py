@@ -1,6 +1,6 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
@@ -54,31 +54,21 @@ class Registry:
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
     ) -> None:
-        self._plugins = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
-        self._actions = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
+        self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
+        self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
         """Build a plugin. Raises ValueError for a name or argument that does not exist."""
-        return _named(self._plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
+        return _named(self.plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
 
     def action(self, name: str) -> Action:
         """Build an action. Raises ValueError for a name that does not exist."""
-        return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
+        return _named(self.actions, "action", name)()  # type: ignore[no-any-return]
 
     def own_arguments(self, name: str) -> Mapping[str, OwnArgument]:
         """Return the arguments that a plugin's class lists in `OWN_ARGUMENTS`."""
-        found: Mapping[str, OwnArgument] = getattr(self._plugins.get(name), "OWN_ARGUMENTS", {})
+        found: Mapping[str, OwnArgument] = getattr(self.plugins.get(name), "OWN_ARGUMENTS", {})
         return found
-
-    @property
-    def plugins(self) -> Collection[str]:
-        """Names of the plugins."""
-        return self._plugins.keys()
-
-    @property
-    def actions(self) -> Collection[str]:
-        """Names of the actions."""
-        return self._actions.keys()
 
 
 class PlainPlugin:

@@ -76,6 +76,6 @@ def merge(fns: Iterable[Fn], *args: object) -> dict[str, Any]:
 
 
 def call_all(fns: Iterable[Fn], *args: object) -> None:
-    """All are told; there is no answer."""
+    """All functions are called; there is no answer."""
     for fn in fns:
         fn(*args)

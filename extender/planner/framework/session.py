@@ -83,10 +83,7 @@ class Session:
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,).
-
-        Placements and evictions of this session count.
-        """
+        """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,)."""
         over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
 
@@ -102,11 +99,9 @@ class Session:
         """Add a decision."""
         self.decisions.append(decision)
 
-    def withdraw(self, gang: GangView, kind: type[D]) -> None:
-        """Remove the decisions of one kind about a gang, for which a later action has found better."""
-        self.decisions = [
-            decision for decision in self.decisions if not (isinstance(decision, kind) and decision.gang is gang)
-        ]
+    def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
+        """Remove the decisions of these kinds about a gang, for which a later action has found better."""
+        self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
         """Return the gang with this key, if it can be evaluated."""
@@ -229,10 +224,7 @@ class Session:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool) -> Amounts:
-        """Return the number of pods of this class that each node's GPUs take, now or if the nodes were empty.
-
-        For other amounts, whose devices are not known, it is an upper bound.
-        """
+        """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
         snapshot = self.snapshot
         if not now and free is not snapshot.allocatable:
             return snapshot.devices.most(cls.gpu, free, snapshot.axis) if cls.gpu else np.full(free.shape[1], LARGE)

@@ -26,6 +26,10 @@ from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 
+RECOVERY_S = 30.0
+STALENESS_GRACE_S = 60.0
+GROWTH_DELAY_S = 1.0
+
 
 @dataclass(slots=True)
 class Snapshot:
@@ -105,7 +109,9 @@ class Snapshot:
         """
         row = self._rows.get(cls.key)
         if row is None:
-            row = self._rows[cls.key] = self._row(cls, self._smallest)
+            memory = np.where(self.devices.volcano, 0, self.devices.memory)
+            known = np.flatnonzero(memory > 0)  # column of the node whose GPUs have the least memory, if any is known
+            row = self._rows[cls.key] = self._row(cls, int(known[memory[known].argmin()]) if len(known) else -1)
         return row
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
@@ -119,13 +125,6 @@ class Snapshot:
         row = row_along(self.axis, self.free.shape[0], asked)
         row.flags.writeable = False
         return row
-
-    @property
-    def _smallest(self) -> int:
-        """Column of the node whose GPUs have the least memory; -1 if no memory is known."""
-        memory = self.devices.memory
-        known = np.flatnonzero((memory > 0) & ~self.devices.volcano)
-        return int(known[memory[known].argmin()]) if len(known) else -1
 
     def unknown_resource(self, cls: PodClass) -> str:
         """Return the first requested resource that no node offers; empty if there is none."""
@@ -169,17 +168,9 @@ def take(state: State) -> Snapshot:
     )
 
 
-RECOVERY_S = 30.0
-STALENESS_GRACE_S = 60.0
-GROWTH_DELAY_S = 1.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, besides what its actions and plugins remember of the cycles before.
-
-    The planner gathers them from a running process, `muster explain` and `muster simulate` from a dump of a cluster.
-    """
+    """All inputs of a cycle, from a running process or a dump; actions and plugins only remember earlier cycles."""
 
     snapshot: Snapshot
     now: float

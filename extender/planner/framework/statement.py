@@ -5,8 +5,7 @@ and the log says how to undo it. Amounts are integers: a rollback leaves bit-ide
 touches, not a copy of the cluster. Plugins that count pods by node are told of each step, forwards and backwards.
 The room of pods that a trial evicts counts as free while it lasts; no pod is evicted before the trial is committed.
 
-After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is not atomic; this one
-only hands the log over and cannot fail half-way.
+After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

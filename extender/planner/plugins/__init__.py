@@ -31,34 +31,10 @@ from extender.planner.plugins.topology import Topology
 PLUGINS: dict[str, PluginBuilder] = {
     plugin.name: plugin
     for plugin in (
-        Gang,
-        Predicates,
-        DynamicResources,
-        Priority,
-        Elastic,
-        Proportion,
-        NodeAvailability,
-        NodePlacement,
-        ResourceType,
-        GpuPack,
-        GpuSpread,
-        GpuSharingOrder,
-        Fragmentation,
-        SubGroupOrder,
-        TaskOrder,
-        PodAffinity,
-        MinRuntime,
-        Snapshot,
-        ReflectJobOrder,
-        Conformance,
-        Overcommit,
-        Sla,
-        Drf,
-        NodeOrder,
-        Binpack,
-        QuotaRoom,
-        Reservations,
-        Topology,
+        Gang, Predicates, DynamicResources, Priority, Elastic, Proportion, NodeAvailability, NodePlacement,
+        ResourceType, GpuPack, GpuSpread, GpuSharingOrder, Fragmentation, SubGroupOrder, TaskOrder, PodAffinity,
+        MinRuntime, Snapshot, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder, Binpack, QuotaRoom,
+        Reservations, Topology,
     )
-}
+}  # fmt: skip
 """By the name that configurations call them by."""

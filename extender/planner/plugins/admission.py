@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 
 from extender.planner import reasons
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
@@ -22,29 +23,28 @@ from muster.resources.duration import parse_duration_s
 from muster.resources.quantity import parse
 from muster.resources.vector import MILLI, PODS, Vector, vector
 
+DEFAULT_FACTOR = 1.2
+FACTOR = "overcommit-factor"
+WAITING_TIME = "sla-waiting-time"
+MOST_KNOWN = 16_384
+"""PodGroups whose minResources are kept as rows."""
+
 
 class Needs:
     """The rest of gangs' minResources that their pods do not use; kept while the PodGroup stays the same."""
 
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
-        self._known: dict[str, tuple[str, Amounts]] = {}
-        """UID of a PodGroup → its version, and its minResources."""
-
-    def forget(self, snapshot: Snapshot) -> None:
-        """Forget gangs that are gone."""
-        if len(self._known) > 2 * len(snapshot.gangs):
-            there = {gang.uid for gang in snapshot.gangs}
-            self._known = {uid: known for uid, known in self._known.items() if uid in there}
+        self._known: LRUCache[tuple[str, str], Amounts] = LRUCache(MOST_KNOWN)
+        """UID and version of a PodGroup → its minResources."""
 
     def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """Return the rest, int64 of shape (resources,); read-only.
-
-        It is 0 for a gang with placed slots, which count as used, or whose pods wait for gates of others.
-        """
+        """Return the rest, int64 of shape (resources,), read-only; 0 for gangs with placed slots or gates of others."""
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
             return np.zeros_like(whole)
+        if not any(pod_set.taken for pod_set in gang.pod_sets):
+            return whole
         rest: Amounts = np.maximum(whole - snapshot.used_by(gang), 0)
         return rest
 
@@ -53,22 +53,17 @@ class Needs:
             self._axis = snapshot.axis
             self._known.clear()
         group = gang.group
-        known = self._known.get(gang.uid)
-        if known is None or known[0] != group.metadata.resource_version:
+        key = gang.uid, group.metadata.resource_version
+        known = self._known.get(key)
+        if known is None:
             amounts: Vector = {}
             with suppress(ValueError):  # unreadable gangs are set aside elsewhere, and must not end others' votes
                 amounts = vector(group.spec.min_resources or {})
-            known = group.metadata.resource_version, row_along(snapshot.axis, snapshot.free.shape[0], amounts)
-            self._known[gang.uid] = known
-        return known[1]
+            known = self._known[key] = row_along(snapshot.axis, snapshot.free.shape[0], amounts)
+        return known
 
 
-DEFAULT_FACTOR = 1.2
-FACTOR = "overcommit-factor"
-WAITING_TIME = "sla-waiting-time"
-
-
-class Overcommit:
+class Overcommit(PlainPlugin):
     """Lets gangs in while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
 
     The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
@@ -90,10 +85,6 @@ class Overcommit:
         self._let_in = None
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
-
-    def on_session_close(self, session: Session) -> None:
-        """Forget gangs that are gone."""
-        self._needs.forget(session.snapshot)
 
     def _count(self, session: Session, gang: GangView) -> None:
         self._let_in = self._sum(session) + self._needs.of(session.snapshot, gang)
@@ -151,10 +142,7 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Orders gangs of one queue by their dominant share, the largest part that they use of any resource.
-
-    Pods and placed slots of a gang count as they are when the cycle begins.
-    """
+    """Orders gangs of one queue by their dominant share, the largest part that they use of any resource."""
 
     name = "drf"
 

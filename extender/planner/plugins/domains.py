@@ -23,6 +23,7 @@ from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
 """Limit for pods that ask for nothing; sums over all nodes must stay exact."""
+GeometryOf = Callable[[Session, Tree], Geometry]
 
 
 @dataclass(slots=True)
@@ -97,9 +98,6 @@ def _level(near: Nearness, forest: Forest, reach: Reach) -> int | None:
     """Return the required level in the same tree; None without one."""
     found = forest.find(near)
     return found.outer if isinstance(found, Reach) and found.tree is reach.tree and found.hard else None
-
-
-GeometryOf = Callable[[Session, Tree], Geometry]
 
 
 def closest_domain(

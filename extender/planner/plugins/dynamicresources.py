@@ -67,10 +67,7 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 
 
 class SharedClaims:
-    """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
-
-    Such a claim is counted once, with its first pod; the state has counted those of pods on nodes and placed slots.
-    """
+    """Shared claims without devices: the first pod takes the claim to its node, the others follow uncounted."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

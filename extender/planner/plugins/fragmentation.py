@@ -3,10 +3,7 @@
 After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
 are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
 pods seen; a pod goes where that falls least. A tenth of the worth is what *all* next pods of a kind could use, as the
-paper's worth alone lets nodes run out of CPUs before their GPUs are used.
-
-The mix of pods is learnt from gangs as they come. Only kinds that together make up most of the pods count, so that a
-cycle costs changed nodes times kinds.
+paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they come.
 """
 
 from collections import Counter

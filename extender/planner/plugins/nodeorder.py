@@ -62,10 +62,7 @@ class NodeOrder(NodeScore):
 
 
 class Binpack(NodeScore):
-    """Full nodes first: the weighted mean of the used parts of cpu, memory and listed resources the pod asks for.
-
-    A node without room for one of them gets 0.
-    """
+    """Full nodes first: the weighted mean of the used parts of resources; 0 without room for one of them."""
 
     name = "binpack"
     _LISTED = "binpack.resources"

@@ -16,6 +16,10 @@ from extender.planner.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
 from muster.resources.duration import parse_duration_s
 
+_MODES = get_args(ReservationMode)
+_MOST_HEADS = 256
+"""Each gang is compared with each reservation."""
+
 
 class Gang(PlainPlugin):
     """Has gangs tried only with enough members to start, incomplete gangs first."""
@@ -95,11 +99,6 @@ def _task_priority(pod: PodRecord) -> tuple[bool, int]:
     text = pod.labels.get(TASK_PRIORITY, "")
     is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
     return not is_integer, -int(text) if is_integer else 0
-
-
-_MODES = get_args(ReservationMode)
-_MOST_HEADS = 256
-"""Each gang is compared with each reservation."""
 
 
 class Reservations(PlainPlugin):

@@ -36,6 +36,16 @@ from muster.api.kubernetes.storage import (
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_CHARS = 256
 _LARGEST = 2**63 - 1
+CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_SELECTED, _TOLERATED = 1, 2
+_BETA = "failure-domain.beta.kubernetes.io/"
+_ZONE_LABELS = {
+    f"{_BETA}zone": "topology.kubernetes.io/zone",
+    f"{_BETA}region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Zone and region labels of volumes and nodes → their current names."""
 
 
 def matches(selector: NodeSelector, node: Node) -> bool:
@@ -81,10 +91,6 @@ def _integer(text: str | None) -> int | None:
         return None
     number = int(text)
     return number if -_LARGEST - 1 <= number <= _LARGEST else None
-
-
-CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-_SELECTED, _TOLERATED = 1, 2
 
 
 class Predicates(PlainPlugin):
@@ -156,14 +162,8 @@ def _inclusion(cls: PodClass, node: Node | None) -> int:
 
 
 def _untolerated(cls: PodClass, node: Node) -> Taint | None:
-    return next(
-        (
-            taint
-            for taint in node.spec.taints
-            if taint.effect in {"NoSchedule", "NoExecute"} and not tolerated(taint, cls.tolerations)
-        ),
-        None,
-    )
+    hard = (taint for taint in node.spec.taints if taint.effect in {"NoSchedule", "NoExecute"})
+    return next((taint for taint in hard if not tolerated(taint, cls.tolerations)), None)
 
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
@@ -177,16 +177,6 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
         )
         for toleration in tolerations
     )
-
-
-_BETA = "failure-domain.beta.kubernetes.io/"
-_ZONE_LABELS = {
-    f"{_BETA}zone": "topology.kubernetes.io/zone",
-    f"{_BETA}region": "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-"""Zone and region labels of volumes and nodes → their current names."""
 
 
 def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:

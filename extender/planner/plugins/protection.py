@@ -15,6 +15,8 @@ from muster.resources.duration import parse_duration_s
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
+SYSTEM_CRITICAL = 2_000_000_000
+"""The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
 
 
 class MinRuntime(PlainPlugin):
@@ -103,10 +105,6 @@ def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
         if pod.uid in gone and pod.slot is not None and pod.taken:
             counts[pod.slot.pod_set] -= 1
     return gang.started and gang.viable(counts)
-
-
-SYSTEM_CRITICAL = 2_000_000_000
-"""The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
 
 
 class Conformance(PlainPlugin):

@@ -137,10 +137,7 @@ class NodeAvailability(NodeScore):
 
 
 class PodAffinity(NodeScore):
-    """Preferred pod affinity and anti-affinity: weight times pods per domain, scaled to the full magnitude.
-
-    Pods count as they are when the cycle begins; preferences of running pods about the new one do not.
-    """
+    """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to the magnitude."""
 
     name = "podaffinity"
 

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from cachetools import LRUCache
 
 from extender.planner.framework.answers import NodeSet
-from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.domains import Look, closest_domain, looks_of
 from extender.planner.state.amounts import Amounts
@@ -42,7 +43,7 @@ MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 
 
-class Topology:
+class Topology(PlainPlugin):
     """Splits node sets into domains for gangs that ask for it.
 
     Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
@@ -70,9 +71,8 @@ class Topology:
             raise ValueError(f"plugin 'topology': profile is {profile!r}; valid: {', '.join(PROFILES)}")
         self._profile = PROFILES[profile]
         self.forest = Forest(levels)
-        self._used: set[int] = set()
-        self._geometries: dict[int, Geometry] = {}
-        """By the id of the tree."""
+        self._geometries: LRUCache[int, Geometry] = LRUCache(16)
+        """By the id of the tree; the trees of a cluster are made anew as nodes change."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the node sets, the closest domain, and the trees."""
@@ -87,12 +87,6 @@ class Topology:
         session.hooks.topologies.add(self.forest.trees)
         session.hooks.subset_nodes.add(partial(self._subsets, session))
         session.hooks.closest_domain.add(partial(closest_domain, session, self.forest, self._geometry))
-
-    def on_session_close(self, _session: Session) -> None:
-        """Keep the geometries of the trees that gangs asked for."""
-        if self._used:
-            self._geometries = {key: known for key, known in self._geometries.items() if key in self._used}
-            self._used = set()
 
     def _subsets(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
         if not part.near and not part.slices:
@@ -200,7 +194,6 @@ class Topology:
         return cast("Profile", self._profile)
 
     def _geometry(self, session: Session, tree: Tree) -> Geometry:
-        self._used.add(id(tree))
         known = self._geometries.get(id(tree))
         if known is None or known.tree is not tree:
             known = self._geometries[id(tree)] = Geometry(tree, session.snapshot.order)

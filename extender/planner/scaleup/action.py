@@ -82,18 +82,8 @@ class AskForNodes:
 
 def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     """Have one gang ask in the way that it wishes; False if it does not."""
-    wish = turn.wishes.of(gang)
-    if wish.complaint:
-        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=wish.complaint))
-        return False
-    wanted = minimum_wanted(gang)
-    if refusal := turn.capabilities.refusal(gang, wanted):
-        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=refusal))
-        return False
-    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
-        turn.notes[gang.uid] = ("", reasons.scaleup.NODES_EXIST)
-        return False
-    if wish.mode == "provisioning-request" and (note := _hindered(session, wanted)):
+    wish, wanted = turn.wishes.of(gang), minimum_wanted(gang)
+    if note := _hindrance(session, gang, wanted, wish, turn):
         turn.notes[gang.uid] = note
         return False
     if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
@@ -106,8 +96,16 @@ def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     return _request(session, gang, wanted, wish, turn)
 
 
-def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | None:
-    """Return a note why no ProvisioningRequest can be made for a gang; None if one can."""
+def _hindrance(
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn
+) -> tuple[str, str] | None:
+    """Return a note why the gang cannot ask; None if it can."""
+    if why := wish.complaint or turn.capabilities.refusal(gang, wanted):
+        return "", reasons.scaleup.not_asked(why=why)
+    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
+        return "", reasons.scaleup.NODES_EXIST
+    if wish.mode != "provisioning-request":
+        return None
     session.provisioning_wanted = True
     if session.inputs.provisioning_served is False:
         return reasons.scaleup.NOT_SERVED, reasons.scaleup.KIND_MISSING
@@ -157,10 +155,7 @@ def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
 
 
 def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes) -> dict[str, list[list[GangView]]]:
-    """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask.
-
-    Actions decide in the order of the gangs, so that those of one kind need no sorting.
-    """
+    """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask, in their order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for gang, decision in waits.values():
         if decision.shortage is None or not lacks_nodes(gang, decision.shortage):

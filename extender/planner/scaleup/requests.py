@@ -48,23 +48,21 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
     """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out."""
     name = request.metadata.name
     said = {condition.type: condition for condition in request.status.conditions}
+    status = {kind: condition.status for kind, condition in said.items()}
     for kind, reason in _ENDS.items():
-        if kind in said and said[kind].status == "True":
+        if status.get(kind) == "True":
             ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
-    provisioned = said.get("Provisioned")
-    if provisioned is not None and provisioned.status == "True":
+    if status.get("Provisioned") == "True":
         return Answer("provisioned", "", reasons.scaleup.provisioned(name=name))
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, said)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
-    if provisioned is not None and provisioned.status == "False":
-        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, provisioned))
-    accepted = said.get("Accepted")
-    if accepted is not None and accepted.status == "True":
-        return Answer("asked", "", reasons.scaleup.accepted(name=name))
-    return Answer("asked", "", reasons.scaleup.unanswered(name=name))
+    if status.get("Provisioned") == "False":
+        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
+    accepted = status.get("Accepted") == "True"
+    return Answer("asked", "", (reasons.scaleup.accepted if accepted else reasons.scaleup.unanswered)(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:

@@ -1,11 +1,10 @@
 """Writes to pods for autoscalers and people, and their rates: the condition PodScheduled, and annotations of evictions.
 
-Each condition is a write of a pod. So only gangs that have waited for a moment write, only what is new, each gang's
-sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod, so
-that another process neither loses nor repeats one.
+Each condition is a write of a pod. So only gangs that have waited for a moment write, only changes, each gang's
+sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod.
 
-Most pods get cluster-autoscaler's annotation about evictions as they are bound; `Evictions` is for those bound before
-their queue changed its mind. An annotation that is not Muster's own stays as it is.
+Pods get cluster-autoscaler's annotation about evictions as they are bound; `Evictions` follows later changes of the
+queue. An annotation that is not Muster's own stays as it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,8 @@ ASKS_PER_S = 100.0
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
+ANNOTATIONS_PER_S = 20.0
+ANNOTATIONS_AT_ONCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +148,12 @@ def speakers(gang: GangView) -> list[PodRecord]:
     ]
 
 
-PER_S = 20.0
-AT_ONCE = 20.0
-
-
 class Evictions:
     """Decides the annotations of evictions; remembers the gangs whose pods are up to date."""
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, str]] = {}
-        self._bucket = Bucket(PER_S, AT_ONCE)
+        self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:
         """Decide TellEviction for pods of gangs that have started, at a limited rate."""

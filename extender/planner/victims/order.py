@@ -1,8 +1,7 @@
 """The order of victims: the cheapest disruption first.
 
-Within a queue the lowest priority goes first. Of one priority, pods above a minimum go before whole gangs, then
-revocable gangs, then the latest start, which loses least work, then the smallest. Among queues the one furthest above
-its fair share gives first, and again after each piece.
+Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the latest start, which loses
+least work, and the smallest. Among queues the one furthest above its fair share gives the next piece.
 """
 
 import heapq
@@ -43,11 +42,6 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
         return gang.priority, piece.rest, *known, len(piece.pods), number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
-
-
-def by_size(pieces: list[Piece]) -> list[Piece]:
-    """Return pieces of all queues for moves: the fewest pods first, then the cheapest."""
-    return sorted(by_cost(pieces), key=lambda piece: len(piece.pods))
 
 
 def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:

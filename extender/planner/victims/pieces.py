@@ -1,7 +1,6 @@
 """Pieces of gangs that can be evicted: pods above the minimum one by one (or by sub-group), and the whole rest.
 
-PodDisruptionBudgets count as in the Eviction API: an eviction counts against the one budget that selects the pod, and
-pods of several budgets are refused. Evictions under way are in the budget's status.
+PodDisruptionBudgets count as in the Eviction API: pods of several budgets are refused.
 """
 
 from collections import Counter

@@ -1,12 +1,11 @@
 """Victims that are enough by amounts alone, a necessary condition that a statement then proves; by domain if required.
 
-A gang's open slots are counted per pod class against the room without the victims; rules between pods are left out. A
-search over some thousand pieces takes milliseconds, on arrays with a row per pod in the order of the pieces. The
-shortest sufficient prefix is found by doubling and halving; needless pieces are left out by halves, the dearest first.
+A gang's open slots are counted per pod class against the room without the victims; rules between pods are left out. The
+shortest sufficient prefix of pieces is found by doubling and halving, on arrays with a row per pod; needless pieces are
+left out by halves, the dearest first.
 
-Gangs that must be in one domain are searched for in one domain at a time, as the cheapest victims of all nodes would
-rarely be neighbours: in those that would hold the gang without the pieces, the least shortage first (as in Volcano's
-gangpreempt, which limits the number of domains, too).
+For gangs that must be in one domain, one domain at a time is searched, the least shortage first (as in Volcano's
+gangpreempt): the cheapest victims of all nodes would rarely be neighbours.
 """
 
 from collections.abc import Iterator
@@ -26,6 +25,10 @@ from extender.planner.topology.requests import part_of, request_of
 from extender.planner.victims.pieces import Piece
 
 Mask = NDArray[np.bool_]
+DOMAINS = 8
+"""Domains that are searched for one gang."""
+LOOKED_AT = 256
+"""Domains whose amounts are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,12 +157,6 @@ class Room:
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
         usable = need.usable if columns is None else need.usable[columns]
         return np.where(usable, self._session.room(need.cls, free), 0)
-
-
-DOMAINS = 8
-"""Domains that are searched for one gang."""
-LOOKED_AT = 256
-"""Domains whose amounts are compared."""
 
 
 def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:

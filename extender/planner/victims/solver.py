@@ -122,10 +122,7 @@ def _minded(search: Search, kept: list[Piece]) -> Piece | None:
 
 
 def _without(pieces: list[Piece], kept: list[Piece], minded: Piece) -> list[Piece]:
-    """Return the candidates without the refused piece, and without the others of its queue, or else of its gang.
-
-    Of several queues, the queue has given all that it may; of one, the gang is protected.
-    """
+    """Return the candidates without the refused piece and the others of its queue, or, in one queue, of its gang."""
     before = {id(piece) for piece in kept[: kept.index(minded)]}
     queues = {piece.gang.queue for piece in pieces}
     if len(queues) > 1:

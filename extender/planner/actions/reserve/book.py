@@ -154,10 +154,7 @@ class Book:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> str:
-        """Reserve for a gang without room if it is the first of its queue, and return the message.
-
-        A reservation of another gang of the queue stays until this one has its own.
-        """
+        """Reserve for a gang without room, in place of others, if it is the first of its queue; return the message."""
         if gang.queue in self._heads:
             return ""
         self._heads[gang.queue] = gang
@@ -194,8 +191,6 @@ class Book:
             self._looked[gang.uid] = look
         return None if found is None else replace(found, message=self._message(found))
 
-    # -- the end of a cycle -----------------------------------------------------------------------------------------
-
     def close(self) -> None:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
@@ -215,7 +210,7 @@ class Book:
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
-        ending = found.who(reservation.columns, found.until(until)) if reservation.at is not None else []
+        ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
         return reasons.reservations.reserved(nodes, reservation.at, ending, self._rules.patience_s)
 
     # -- room that is left ------------------------------------------------------------------------------------------

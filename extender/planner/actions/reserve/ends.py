@@ -73,7 +73,7 @@ class Releases:
                 return float(self.times[index])
         return None
 
-    def who(self, columns: NDArray[np.int64], count: int) -> list[str]:
+    def owners_in(self, columns: NDArray[np.int64], count: int) -> list[str]:
         """Return the owners of the first `count` releases in these columns; each once, earliest first."""
         places = np.flatnonzero(np.isin(self.columns[:count], columns))
         return list(dict.fromkeys(self.owners[int(place)] for place in places))

@@ -95,10 +95,7 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation, `before` that time if given; None if no time is known.
-
-    `taken` is reserved for others, int64 of shape (resources, nodes).
-    """
+    """Return the earliest reservation, `before` that time if given, without room `taken` by others; None if unknown."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
@@ -117,10 +114,7 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
-    """Return a reservation at no known time; None if the gang fits on no nodes that gangs leave.
-
-    Nodes of which gangs use least come first, so that as little room as possible stays idle.
-    """
+    """Return a reservation at no known time, first of nodes of which gangs use least; None if the gang fits nowhere."""
     snapshot = session.snapshot
     used = used_by_gangs(snapshot)
     wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.classes if cls is not None))
