@@ -61,8 +61,9 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
     if status.get("Provisioned") == "False":
         return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
-    accepted = status.get("Accepted") == "True"
-    return Answer("asked", "", (reasons.scaleup.accepted if accepted else reasons.scaleup.unanswered)(name=name))
+    if status.get("Accepted") == "True":
+        return Answer("asked", "", reasons.scaleup.accepted(name=name))
+    return Answer("asked", "", reasons.scaleup.unanswered(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
