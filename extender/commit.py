@@ -74,7 +74,7 @@ class Committer:
         for release in decided(decisions.Release):
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
         writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
-        self._evictions.make_room(session, writes.all)
+        self._evictions.make_room(session, writes)
         self._queues.write(session)
         self._scale(session)
         self._hyper_nodes.write(session)

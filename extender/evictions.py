@@ -5,8 +5,8 @@ it is written before the first pod is evicted, and names them all: whatever ends
 goes on where it was.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 
@@ -15,7 +15,8 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
+from extender.writes import Writes
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
@@ -28,8 +29,13 @@ log = structlog.get_logger()
 EVICT_AGAIN_S = 5.0
 """How long a pod that was told to go is given before it is told again, should nothing be seen of it."""
 
-Each = Callable[[str, Callable[[Any], None], Iterable[Any]], None]
-"""Runs a function for all decisions in parallel; see `extender.commit`."""
+
+class _Eviction(NamedTuple):
+    """One eviction of many for a gang that waits for room; `gang` is the victim's."""
+
+    room: decisions.MakeRoom
+    gang: GangView
+    pod: PodRecord
 
 
 class Evictions:
@@ -52,7 +58,7 @@ class Evictions:
         self._asked: dict[str, float] = {}
         """UID of a pod that was told to go → until when it is not told again."""
 
-    def make_room(self, session: Session, each: Each) -> None:
+    def make_room(self, session: Session, writes: Writes) -> None:
         """Evicts for those whose placement stands: first whom the API server may refuse, the rest only if it did not.
 
         So nobody is evicted in vain, as far as that can be known. What is left after a failure is decided again.
@@ -73,15 +79,15 @@ class Evictions:
                         self._give_way(session, room, reasons.placements.budget(pod=name, error=error.message))
                         return
 
-        each("eviction", ask, [room for room in due if room.budgeted])
+        writes.all("eviction", ask, [room for room in due if room.budgeted])
         others = [
-            (room, victim, pod)
+            _Eviction(room, victim, pod)
             for room in due
             if room.gang.key not in refused
             for victim, pod in room.victims
             if pod.uid not in room.budgeted
         ]
-        each("eviction", lambda one: self._evict_for(*one), others)
+        writes.all("eviction", lambda one: self._evict_for(*one), others)
 
     def _stands(self, room: decisions.MakeRoom) -> bool:
         placement = self._cluster.ask(lambda state: state.placement_of(room.gang.key))

@@ -15,7 +15,7 @@ from prometheus_client import Gauge
 
 from extender.planner.framework.session import Session
 from extender.planner.topology.hypernodes import HyperNodes
-from extender.planner.topology.problems import Problem
+from extender.planner.topology.nesting import Problem
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import Condition, format_time
 from muster.api.volcano.topology import HYPER_NODES, HyperNode

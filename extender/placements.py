@@ -15,7 +15,7 @@ from extender import placementstatus
 from extender.barrier import Barrier
 from extender.live import Live
 from extender.notes import NoteWriter, content_of, fits
-from extender.planner.fairshare.plain import bounded, queue_full
+from extender.planner.fairshare.capacity import bounded, queue_full
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView

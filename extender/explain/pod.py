@@ -8,7 +8,7 @@ from extender.planner import reasons
 from extender.planner.framework.demand import shortage
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import problem

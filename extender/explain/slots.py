@@ -8,7 +8,7 @@ from extender.planner import reasons
 from extender.planner.reasons.grammar import listed
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
 from muster.resources.vector import PODS, Vector, add, to_quantities

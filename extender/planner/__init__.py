@@ -5,7 +5,7 @@ in which `plugins` register hooks and `actions` leave decisions. They use `topol
 (what a queue may have), `victims` (pods to evict), `dynamic` (devices that pods claim), `scaleup` (requests to
 autoscalers) and `configuration` (actions and plugins as a file names them). `ledger` is the one account of room that is
 not free, with a table of its kinds of entries; `reasons` has every sentence that a waiting user reads, by topic: the
-text of a quota's refusal is in `reasons.quotas`.
+text of a quota's refusal is in `reasons.queues`.
 
 Promises that the same state, times and configuration give the same decisions. Must not import what serves, watches or
 writes (the rest of `extender`) nor `muster.kube`. Start with `cycle`.

@@ -1,7 +1,6 @@
-"""One planning cycle: what it consists of and how it runs, for the planner, `muster explain` and `muster simulate`.
+"""One planning cycle: its parts and its run, the same for the planner, `muster explain` and `muster simulate`.
 
-Pure: a cycle reads its inputs and leaves decisions. It promises that nobody runs a cycle in another way, so that what
-is explained and simulated is what the planner does. `extender.cycles` runs it for good and carries the decisions out.
+Pure: a cycle reads its inputs and leaves decisions, which `extender.cycles` carries out.
 """
 
 from collections.abc import Sequence
@@ -21,10 +20,10 @@ from extender.planner.scaleup.action import AskForNodes
 
 
 class Parts:
-    """The actions and plugins of one configuration after the other; what did not change is kept, with what it knows.
+    """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
-    What placements need comes first, whatever the configuration says: nothing may stay half placed. Asking for nodes
-    comes last: it looks at who is left waiting.
+    Placements are tracked first, whatever the configuration says: no gang may stay half placed. Nodes are asked for
+    last, for the gangs that are left waiting.
     """
 
     def __init__(self) -> None:
@@ -32,40 +31,35 @@ class Parts:
         self._assembly = Assembly(registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
-        """The actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+        """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
         actions, plugins = self._assembly.build(configuration)
         return [self._first, *actions, self._last], plugins
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
-    """New actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+    """Return new actions and plugins of a configuration. Raises ValueError with all its errors at once."""
     return Parts().of(configuration)
 
 
 def report_of(text: str) -> Report:
-    """What is different, has no effect, or is wrong in the text of a configuration."""
+    """Report the differences, parts without effect, and errors in the text of a configuration."""
     return examine(text, registry())
 
 
 def registry() -> Registry:
-    """Every action and plugin there is: the built-in ones and those of installed packages."""
+    """Return every action and plugin: the built-in ones and those of installed packages."""
     return Registry(PLUGINS, ACTIONS)
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:
-    """Runs one cycle, and returns its session with the decisions."""
-    # 1. Open a session over the inputs.
+    """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in turn."""
     session = Session(inputs)
-    # 2. Let the plugins look at it and register what they want to be asked.
     for plugin in plugins:
         plugin.on_session_open(session)
-    # 3. Let the actions decide, each upon what those before it have left.
     for action in actions:
         action.execute(session)
-    # 4. Tell the owners of gangs that are set aside why; no action has decided anything for them.
-    for gang in session.snapshot.set_aside:
+    for gang in session.snapshot.set_aside:  # no action has decided anything for them
         session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, gang.set_aside))
-    # 5. Let the plugins keep what they need for the next cycle.
     for plugin in plugins:
         plugin.on_session_close(session)
     return session

@@ -1,48 +1,96 @@
-"""The ledger of room that is not free: what has it, who opens and closes each entry, and whom it counts against.
+"""The ledger of room that is not free: holders, opening and closing of entries, and sums by node and by queue.
 
-kind       what has the room                             opened by         closed when                     queues
+kind       holder of the room                            opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
 bound      a pod on a node                               State             it has ended or is gone         both
 leaving    a pod on a node that is being deleted         State             it is gone                      limits
-assumed    what a write that is under way will take: a   Bind,             the API server has answered     both
-           pod of no gang on a node, a gang in its queue PlacementWriter
+assumed    a write that is not answered yet: a pod of no Bind,             the API server has answered     both
+           gang on a node, a gang in its queue           PlacementWriter
 placed     a slot of an active placement                 PlacedSlots       its pod is bound, or the        both
                                                                            placement has ended
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared
-reserved   what the waiting head of a queue needs, less  Planner, every    the next cycle; the node is     -
-           what will have been given back by then        cycle             gone
+reserved   the waiting head of a queue, less the room    Planner, every    the next cycle; the node is     -
+           that pods will have given back by then        cycle             gone
 
-On a node every entry counts against everybody: the verbs and the planner read one sum, `nodes.used`. What pods that
-are `leaving` give back is for the gang for which they were evicted, as its slots are `placed` on top of them. What is
-`reserved` is not taken yet, and changes with time: it has arrays of its own (`Ledger.reserved`), and counts against
-pods and gangs that would still be there when the head starts.
+On a node every entry counts against all pods: the verbs and the planner read one sum, `nodes.used`. The room of pods
+that are `leaving` is for the gang for which they were evicted, as its slots are `placed` on top of them. `reserved`
+room is not taken yet, and changes with time: it has arrays of its own (`Ledger.reserved`), and counts against pods and
+gangs that would still be there when the head starts.
 
 In a queue an entry counts for both, limits and shares, or for limits alone, or not at all (pods of other schedulers).
-Within a cycle, what one gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`); it has
-entries when its placement is written.
+A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
+Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
+it has entries when its placement is written.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
+from extender.planner.state.amounts import clipped, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Mark
-from extender.planner.state.queueuse import QueueUse
 from extender.planner.state.reserved import ReservedRooms
 from muster.api.kubernetes.core import Node
 from muster.api.names import DEFAULT_QUEUE
+from muster.resources.vector import Vector
+
+
+@dataclass(slots=True)
+class Use:
+    """Amounts that a queue or gang uses; vectors, as the resources that nodes offer come and go."""
+
+    staying: Vector = field(default_factory=dict)
+    leaving: Vector = field(default_factory=dict)
+    """Amounts of pods that are being deleted."""
+
+    def add(self, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+        """Add (with sign -1: take off) the requests of one pod."""
+        for resource, amount in requests.items():
+            tally(self.leaving if leaving else self.staying, resource, sign * clipped(amount))
+
+    def copy(self) -> "Use":
+        """Return a copy."""
+        return Use(dict(self.staying), dict(self.leaving))
+
+
+class QueueUse:
+    """Amounts by queue and by gang."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Use] = {}
+        """By name, without the queues below it; queues that use nothing are left out."""
+        self.gangs: dict[str, Use] = {}
+        """By key; gangs that use nothing are left out."""
+        self.queue_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its queue."""
+
+    def count(
+        self, gang: str | None, queue: str, requests: Mapping[str, int], sign: int, *, leaving: bool = False
+    ) -> None:
+        """Add (with sign -1: take off) the room of one pod; `queue` counts until that of its gang is known."""
+        if gang is not None:
+            _add(self.gangs, gang, requests, sign, leaving=leaving)
+        _add(self.queues, self.queue_of.get(gang or "", queue), requests, sign, leaving=leaving)
+
+
+def _add(uses: dict[str, Use], name: str, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+    use = uses.setdefault(name, Use())
+    use.add(requests, sign, leaving=leaving)
+    if not use.staying and not use.leaving:
+        del uses[name]
 
 
 class Kind(StrEnum):
-    """Why the room of an entry is not free."""
+    """The kind of an entry, by its holder."""
 
     BOUND = "bound"
     LEAVING = "leaving"
@@ -52,21 +100,20 @@ class Kind(StrEnum):
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """What one holder takes from one node and one queue. It is in no cycle: no garbage collection looks at it."""
+    """The room of one holder on a node and in a queue; in no reference cycle, so it needs no garbage collection."""
 
     kind: Kind
     node: str
-    """Empty: none, the queue's amounts are all there is."""
+    """Empty: the entry is of a queue alone."""
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """What the pod itself names, which counts while its gang's queue is not known; empty: it counts for no queue."""
+    """The queue that the pod names, while its gang's queue is not known; empty: it counts for no queue."""
     devices: tuple[int, ...] = ()
-    """The GPUs that it shares, by number."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """What it is counted under on its node: pods that are being deleted are counted under less."""
+        """Marks that it is counted under on its node; fewer for pods that are being deleted."""
         marks = self.cls.marks
         leaving = marks and self.kind is Kind.LEAVING
         return tuple(mark for mark in marks if mark[0] != "staying") if leaving else marks
@@ -84,20 +131,18 @@ class Ledger:
         self.nodes = NodeTable(lambda: ((entry.node, entry.cls) for entry in self.entries.values()))
         self.queues = QueueUse()
         self.placed: Counter[str] = Counter()
-        """Key of a gang → its placed slots; gangs without any are left out."""
+        """Key of a gang → its placed slots; no zeros."""
         self.claim_users: Counter[str] = Counter()
-        """Key of a claim → pods on nodes that use it."""
+        """Key of a volume claim → pods on nodes that use it."""
         self.shared_users: dict[str, Counter[str]] = {}
-        """Key of a claim to devices that has none yet, and that several pods may use → node → pods there that do."""
+        """Key of a shared claim to devices that has none yet → node → pods there that use it."""
         self.reserved = ReservedRooms()
         self._classes = classes
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
 
-    # -- entries ----------------------------------------------------------------------------------------------------
-
     def open(self, holder: Hashable, entry: Entry) -> None:
-        """Lets the holder have this room, in place of what it had before."""
+        """Open the holder's entry, in place of its former one."""
         known = self.entries.get(holder)
         if known is not None:
             if known == entry:
@@ -110,7 +155,7 @@ class Ledger:
         self._count(entry, 1)
 
     def close(self, holder: Hashable) -> Entry | None:
-        """Gives the room back, and says what that was; nothing happens if the holder has none."""
+        """Close the holder's entry and return it; None if it has none."""
         entry = self.entries.pop(holder, None)
         if entry is not None:
             _unindex(self._by_node, entry.node, holder)
@@ -120,19 +165,19 @@ class Ledger:
         return entry
 
     def put_node(self, node: Node) -> None:
-        """Adds or updates a node; raises if it cannot be evaluated, and all is as before then."""
+        """Add or update a node; one that cannot be evaluated raises, and changes nothing."""
         with self._emptied(node.metadata.name):
             self.nodes.put(node)
 
     def remove_node(self, name: str) -> None:
-        """Forgets a node; its entries stay until their holders go."""
+        """Remove a node; its entries stay until their holders go."""
         self.reserved.changed(self.nodes.index[name], None)
         with self._emptied(name):
             self.nodes.remove(name)
 
     @contextmanager
     def _emptied(self, node: str) -> Iterator[None]:
-        """Has a node be empty for a moment: what its entries take depends on what the node is."""
+        """Take the entries off a node while it changes: their amounts depend on the node."""
         there = {holder: self.entries.pop(holder) for holder in self._by_node.get(node, ())}
         for entry in there.values():
             self._add(entry, -1)
@@ -144,7 +189,7 @@ class Ledger:
                 self._add(entry, 1)
 
     def moved(self, gang: str, queue: str | None) -> None:
-        """A gang is in this queue from now on, with all that it has; None: its PodGroup is gone."""
+        """Move a gang's entries to this queue; None: its PodGroup is gone."""
         if self.queues.queue_of.get(gang) == queue:
             return
         its = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
@@ -160,9 +205,9 @@ class Ledger:
     def _count(self, entry: Entry, sign: int) -> None:
         self._add(entry, sign)
         if entry.kind is Kind.PLACED and entry.gang and entry.node:
-            _tally(self.placed, entry.gang, sign)
+            tally(self.placed, entry.gang, sign)
         for claim in entry.cls.claims:
-            _tally(self.claim_users, claim.key, sign)
+            tally(self.claim_users, claim.key, sign)
         for shared in entry.cls.needs.shared:
             self._count_shared(shared, entry.node, sign)
 
@@ -176,9 +221,9 @@ class Ledger:
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=entry.kind is Kind.LEAVING)
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
-        """Counts one more user (or one less) of a claim without devices; the first opens its entry."""
+        """Count one more user (or one less) of a claim without devices; the first opens its entry."""
         users = self.shared_users.setdefault(shared.key, Counter())
-        _tally(users, node, sign)
+        tally(users, node, sign)
         holder = ("claim", shared.key)
         if not users:
             del self.shared_users[shared.key]
@@ -188,10 +233,8 @@ class Ledger:
             at = known.node if known is not None and known.node in users else node
             self.open(holder, Entry(Kind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
-    # -- pods -------------------------------------------------------------------------------------------------------
-
     def follow(self, pod: PodRecord) -> None:
-        """Has an entry for a pod while it is on a node; one that is assumed stays until its binding is answered."""
+        """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""
         if pod.uses_node:
             kind = Kind.LEAVING if pod.terminating else Kind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.gang or pod.ours else ""
@@ -200,24 +243,22 @@ class Ledger:
             self.left(pod.uid)
 
     def left(self, uid: str) -> None:
-        """The pod has ended or is gone; the head of a queue may have been waiting for its room."""
+        """Close the entry of a pod that has ended or is gone; reserved room has its amounts now."""
         entry = self.close(uid)
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:
             self.reserved.changed(*part)
 
-    # -- writes that are under way ----------------------------------------------------------------------------------
-
     def assume(self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = ()) -> None:
-        """Takes a write to have succeeded until it is answered: `holder` is the UID of a pod, or the key of a gang."""
+        """Count a write as done until it is answered; `holder` is the UID of a pod, or the key of a gang."""
         self.open(holder, Entry(Kind.ASSUMED, node, cls, None, queue, devices))
 
     def answered(self, holder: str) -> bool:
-        """The write is answered, and what has come of it has another entry by now; True if it was the only one."""
+        """Close the entry of a write that is answered; True if there was one: its outcome has another entry by now."""
         return self.is_assumed(holder) and self.close(holder) is not None
 
     def is_assumed(self, holder: str) -> bool:
-        """Whether a write of this holder is under way that would take room."""
+        """Return True if a write of this holder is not answered yet."""
         known = self.entries.get(holder)
         return known is not None and known.kind is Kind.ASSUMED
 
@@ -227,9 +268,3 @@ def _unindex(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> Non
     holders.discard(holder)
     if not holders:
         del table[key]
-
-
-def _tally(counter: Counter[str], key: str, change: int) -> None:
-    counter[key] += change
-    if not counter[key]:
-        del counter[key]

@@ -10,13 +10,13 @@ from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
 from extender.live import Live
-from extender.planner.fairshare.plain import queue_full
+from extender.planner.fairshare.capacity import queue_full
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.verbs.calls import counted, unavailable
 from extender.verbs.room import SharedGpus, nodes_with_room
 from muster.api.kubernetes.core import PODS

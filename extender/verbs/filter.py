@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prometheus_client import Counter
 
 from extender.live import Live
-from extender.planner.fairshare.plain import queue_full
+from extender.planner.fairshare.capacity import queue_full
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable

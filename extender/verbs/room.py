@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from extender.live import Live
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from muster.api.muster.placement import text_of_devices
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME

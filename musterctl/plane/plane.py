@@ -60,7 +60,7 @@ class Plane:
             pki=self._pki,
             binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
-            settings=settings or {},
+            settings={} if settings is None else settings,
             played=components.KWOK in self.state.parts,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}

@@ -251,5 +251,5 @@ def takes_reports(pod: RunningPod, trusted: bytes) -> bool:
         socket.create_connection((pod.address, 10443), 5) as plain,
         context.wrap_socket(plain, server_hostname=f"muster-reports.{NAMESPACE}.svc") as secured,
     ):
-        secured.sendall(b"POST /apis HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-        return secured.recv(1 << 10).startswith(b"HTTP/1.0 404")
+        secured.sendall(b"POST /apis HTTP/1.1\r\nHost: muster-reports\r\nContent-Length: 2\r\n\r\n{}")
+        return secured.recv(1 << 10).startswith(b"HTTP/1.1 404")

@@ -22,6 +22,7 @@ from documentation import REPOSITORY, commands, text_of
 from planes import PLANES
 
 from extender.planner.configuration.tables import defaults
+from muster.kube.client import Client
 from musterctl.plane import binaries
 from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
@@ -85,7 +86,7 @@ def among(command: str, table: Mapping[str, str] | tuple[str, ...]) -> str:
 class Empty(Plane):
     """A cluster in which nobody has put anything."""
 
-    def _install(self, report: Callable[[str], None]) -> None:
+    def _install(self, client: Client, report: Callable[[str], None]) -> None:
         """Nothing: helm does."""
 
 

@@ -89,7 +89,7 @@ class Enqueue:
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of a gang that must be in one domain, and that no empty domain would hold."""
         request = request_of(gang)
-        if request is None or not request.hard:
+        if request is None or not request.required:
             return None
         shape = shape_of(session, gang)
         if shape not in self._hopeless:

@@ -201,7 +201,7 @@ class Evicting:
         session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted))
         for piece in found:
             if piece.rest and not self.moves:
-                session.decide(decisions.Unschedulable(piece.gang, reasons.evictions.EVICTED, reason))
+                session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, reason))
 
     def _forget(self, session: Session) -> None:
         """Forget shapes without a solution once inputs have changed, and every few seconds."""

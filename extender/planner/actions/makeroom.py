@@ -17,7 +17,7 @@ from extender.planner.actions.search import gated_until_others
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.victims.pieces import Budgets
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import Slot

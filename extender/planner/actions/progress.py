@@ -20,7 +20,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
@@ -235,4 +235,4 @@ def drop_strays(session: Session, gang: GangView) -> None:
             node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
             stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
         if stray:
-            session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))
+            session.decide(decisions.Evict(gang, pod, reasons.placements.STRAY, started=False))

@@ -21,8 +21,7 @@ from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.parts import Part
-from extender.planner.topology.requests import part_of, request_of
+from extender.planner.topology.requests import Part, part_of, request_of
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
 
 

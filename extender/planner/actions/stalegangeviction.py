@@ -27,7 +27,7 @@ class StaleGangEviction:
         for uid, gang in stale.items() if grace_s >= 0 else ():
             if session.now - self._since[uid] < grace_s:
                 continue
-            reason = reasons.evictions.incomplete(taken=gang.taken, needed=gang.started_with().min_member)
+            reason = reasons.placements.incomplete(taken=gang.taken, needed=gang.started_with().min_member)
             for pod in gang.pods:
                 if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
                     session.decide(decisions.Evict(gang, pod, reason, started=True))

@@ -1,8 +1,7 @@
-"""Matches of devices with expressions of the Common Expression Language, as the API server would say.
+"""Matches of devices with expressions of the Common Expression Language, as in the API server.
 
-The interpreter is the language's own C++ one (cel-expr-python): it checks types, knows the macros that Kubernetes
-allows, and takes some microseconds. What it does not know (Kubernetes' libraries for sets, lists, addresses, …) does
-not compile: such an expression is `Unsupported`, and so is one that could cost much.
+The interpreter is the language's own C++ one (cel-expr-python), which takes some microseconds. Expressions that use
+Kubernetes' libraries for sets, lists, addresses, … do not compile: they are unsupported, and so are expensive ones.
 
 An expression depends only on the attributes and capacities that it names. So answers are kept per expression and values
 of those, and not per device: a thousand devices that differ in their serial number cost one evaluation.
@@ -14,16 +13,15 @@ from functools import lru_cache
 from typing import Any
 
 from extender.planner import reasons
-from extender.planner.dynamic.functions import quantity_value, semver_value
-from muster.api.kubernetes.devices import Device, DeviceAttribute
+from extender.planner.dynamic.functions import environment, quantity_value, semver_value
+from muster.api.kubernetes.devices import Device
 
 MOST_CHARS = 10 * 1024
-"""Of any expression, as in the API."""
-MOST_AMPLIFIED_CHARS = 2048
-"""Of one that may do more than its length says."""
-MOST_AMPLIFIERS = 2
+"""Length of an expression, as in the API."""
+MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
+"""Length of an expression with loops, whose cost does not follow its length, and the number of its loops."""
 MOST_ANSWERS = 8192
-"""Different devices that one expression is evaluated for; one that tells more of them apart is kube-scheduler's."""
+"""Evaluations of an expression; one that tells more devices apart is left to kube-scheduler."""
 _AMPLIFIERS = re.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -39,27 +37,27 @@ Mention = tuple[str, str | None, str | None]
 
 
 class UnsupportedError(ValueError):
-    """The expression is kube-scheduler's to judge; the message says why, for people."""
+    """The expression is left to kube-scheduler; the message says why, for people."""
 
 
 class Selector:
     """One expression, compiled; it keeps its answers."""
 
     def __init__(self, expression: str) -> None:
-        _affordable(expression)
+        amplifiers = len(_AMPLIFIERS.findall(expression))
+        if len(expression) > (MOST_AMPLIFIED_CHARS if amplifiers else MOST_CHARS) or amplifiers > MOST_AMPLIFIERS:
+            raise UnsupportedError(reasons.devices.TOO_LONG)
         self.mentions = mentions(expression)
-        self._domains = [(what, domain) for what, domain, _ in self.mentions if domain is not None]
         self._answers: dict[Hashable, bool] = {}
-        from extender.planner.dynamic.interpreter import environment  # noqa: PLC0415 - 10 MiB that most clusters never need
-
         try:
             self._program = environment().compile(expression)
         except Exception as error:
             raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """True if it is true for the device; an error (an attribute that is not there) counts as no."""
-        key = self._key(driver, device)
+        """Return True if it is true for the device; an error (such as a missing attribute) counts as False."""
+        values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
+        key = driver, device.allow_multiple_allocations, values  # all that the answer depends on
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= MOST_ANSWERS:
@@ -68,19 +66,15 @@ class Selector:
         return answer
 
     def forget(self) -> None:
-        """Forgets its answers: those about devices that are gone must not count."""
+        """Drop the answers: those about devices that are gone must not count."""
         self._answers.clear()
-
-    def _key(self, driver: str, device: Device) -> Hashable:
-        """All that the answer depends on."""
-        values = [_value_of(driver, device, mention) for mention in self.mentions]
-        return driver, device.allow_multiple_allocations, tuple(values)
 
     def _evaluate(self, driver: str, device: Device) -> bool:
         try:
             value = environment_of(driver, device)
-            for what, domain in self._domains:  # domains that a device does not have are empty, and no error
-                value[what].setdefault(domain, {})
+            for what, domain, _ in self.mentions:  # domains that a device does not have are empty, and no error
+                if domain is not None:
+                    value[what].setdefault(domain, {})
             answer = self._program.eval(data={"device": value}).plain_value()
         except Exception as error:
             if "budget" in str(error):
@@ -91,12 +85,12 @@ class Selector:
 
 @lru_cache(maxsize=1024)
 def selector(expression: str) -> Selector:
-    """The selector of an expression; the same one for equal expressions. Raises UnsupportedError."""
+    """Return the selector of an expression, one for equal expressions. Raises UnsupportedError."""
     return Selector(expression)
 
 
 def mentions(expression: str) -> tuple[Mention, ...]:
-    """The parts of a device that the expression can depend on, besides its driver and how often it can be allocated."""
+    """Return the attributes and capacities of a device that the expression can depend on."""
     found: set[Mention] = set()
     read = 0
     for match in _ACCESS.finditer(expression):
@@ -109,12 +103,14 @@ def mentions(expression: str) -> tuple[Mention, ...]:
 
 
 def environment_of(driver: str, device: Device) -> dict[str, Any]:
-    """The device as expressions see it: names by domain, those without one under the driver's."""
+    """Return the variable `device` of expressions: names by domain, those without one under the driver's."""
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, _, short = name.rpartition("/")
-        value = _attribute(attribute)
-        if value is not None:
+        given: list[Any] = [attribute.text, attribute.number, attribute.flag]
+        if attribute.version is not None:
+            given = [semver_value(attribute.version)]
+        for value in [value for value in given if value is not None][:1]:
             attributes.setdefault(domain or driver, {})[short] = value
     capacity: dict[str, dict[str, Any]] = {}
     for name, amount in device.capacity.items():
@@ -128,35 +124,19 @@ def environment_of(driver: str, device: Device) -> dict[str, Any]:
     }
 
 
-def _attribute(attribute: DeviceAttribute) -> Any:
-    if attribute.version is not None:
-        return semver_value(attribute.version)
-    given = (attribute.text, attribute.number, attribute.flag)
-    return next((value for value in given if value is not None), None)
+def value_of(driver: str, values: Mapping[str, Any], name: str) -> str:
+    """Return an attribute or capacity, named with its domain, as comparable text; empty if the device lacks it."""
+    domain, _, short = name.rpartition("/")
+    value = values.get(name) or (values.get(short) if domain == driver else None)
+    return "" if value is None else repr(value)
 
 
-def _value_of(driver: str, device: Device, mention: Mention) -> Hashable:
+def _values_of(driver: str, device: Device, mention: Mention) -> Hashable:
     what, domain, name = mention
     values: Mapping[str, Any] = device.attributes if what == "attributes" else device.capacity
     if domain is None or name is None:
-        return tuple(sorted((key, _plain(value)) for key, value in values.items()))
-    value = values.get(f"{domain}/{name}")
-    if value is None and domain == driver:
-        value = values.get(name)
-    return None if value is None else _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, DeviceAttribute):
-        return repr((value.text, value.number, value.flag, value.version))
-    return str(value.value)
-
-
-def _affordable(expression: str) -> None:
-    """Raises UnsupportedError for an expression whose cost does not follow its length."""
-    amplifiers = len(_AMPLIFIERS.findall(expression))
-    if len(expression) > (MOST_AMPLIFIED_CHARS if amplifiers else MOST_CHARS) or amplifiers > MOST_AMPLIFIERS:
-        raise UnsupportedError(reasons.devices.TOO_LONG)
+        return tuple(sorted((key, repr(value)) for key, value in values.items()))
+    return value_of(driver, values, f"{domain}/{name}")
 
 
 def _unquoted(text: str | None) -> str | None:

@@ -1,17 +1,123 @@
-"""The demand of a claim, as so many devices of each kind; what cannot be counted is told in words.
+"""The demand of a claim, as so many devices of each kind; demands that cannot be counted are told in words.
 
-One request is so many devices of a kind (`ExactCount`), all that there are on a node (`All`), or access beside
-their users (`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one
-device: then any device that fulfils one of them will do. Devices that must share an attribute can be counted where
-they do so on every node anyway, which the inventory knows.
+Requests with the same class, selectors and tolerations are of one kind. A request is for so many devices of a kind
+(`ExactCount`), for all of a node (`All`), or for access beside their users (`adminAccess`), which takes nothing.
+`firstAvailable` can be counted where each alternative is one device: its kind are devices that fulfil any of them.
+Devices that must share an attribute can be counted where all devices of the kinds on every node do so.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 from extender.planner import reasons
-from extender.planner.dynamic.kinds import Kind, Wanted, tolerated
-from muster.api.kubernetes.devices import ALL, DeviceConstraint, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from extender.planner.dynamic.cel import selector, value_of
+from muster.api.kubernetes.constraints import Toleration
+from muster.api.kubernetes.devices import (
+    ALL,
+    DEVICE_CLASS_RESOURCE,
+    NO_SCHEDULE,
+    Device,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceTaint,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+
+MOST_NAME_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A toleration of device taints, comparable."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def covers(self, taint: DeviceTaint) -> bool:
+        """Return True if it tolerates the taint: no key means every taint (with `Exists`), no effect every effect."""
+        if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+def tolerated(toleration: Toleration) -> Tolerated:
+    """Return a toleration that can be compared."""
+    return Tolerated(toleration.key, toleration.operator or "Equal", toleration.value, toleration.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One alternative: a device of this class that meets all these demands."""
+
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    tolerations: tuple[Tolerated, ...] = ()
+    attributes: tuple[str, ...] = ()
+    """Attributes that it must have, as all devices of the claim must be alike in them."""
+
+    def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
+        """Return True if the device meets all demands. Raises UnsupportedError if that is left to kube-scheduler."""
+        device_class = classes.get(self.device_class)
+        if device_class is None:
+            return False
+        selectors = (each.cel.expression for each in device_class.spec.selectors if each.cel is not None)
+        return (
+            all(selector(expression).matches(driver, device) for expression in (*selectors, *self.selectors))
+            and all(
+                taint.effect not in NO_SCHEDULE or any(each.covers(taint) for each in self.tolerations)
+                for taint in device.taints
+            )
+            and all(value_of(driver, device.attributes, name) for name in self.attributes)
+        )
+
+    def __str__(self) -> str:
+        more = " && ".join((*self.selectors, *(f"has {name}" for name in self.attributes)))
+        return f"{self.device_class}[{more}]" if more else self.device_class
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Devices that meet any of these alternatives."""
+
+    alternatives: tuple[Wanted, ...]
+
+    def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
+        """Return True if the device meets an alternative. Raises UnsupportedError if that is left to kube-scheduler."""
+        return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
+
+    def begin(self, classes: Mapping[str, DeviceClass]) -> None:
+        """Drop the answers of its expressions, before all devices are matched. May raise UnsupportedError."""
+        for wanted in self.alternatives:
+            known = classes.get(wanted.device_class)
+            given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()
+            for expression in (*given, *wanted.selectors):
+                selector(expression).forget()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of its device classes."""
+        return tuple(wanted.device_class for wanted in self.alternatives)
+
+    @property
+    def name(self) -> str:
+        """Name of its resource: that of the class as Kubernetes calls it, with further demands in brackets."""
+        words = " or ".join(map(str, self.alternatives))
+        first = self.alternatives[0]
+        told = len(self.alternatives) == 1 and len(first.selectors) <= 1 and not (first.tolerations or first.attributes)
+        if told and len(words) <= MOST_NAME_CHARS:
+            return f"{DEVICE_CLASS_RESOURCE}{words}"
+        mark = sha256(repr(self.alternatives).encode()).hexdigest()[:8]  # other kinds may have the same words
+        return f"{DEVICE_CLASS_RESOURCE}{words[:MOST_NAME_CHARS]} ({mark})"
+
+
+def kind_of_class(name: str) -> Kind:
+    """Return the kind of any device of a class."""
+    return Kind((Wanted(name),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +134,21 @@ class Demand:
 
     counts: tuple[tuple[Kind, int], ...] = ()
     all_of: tuple[Kind, ...] = ()
-    """Of these every device of the node, at least one."""
+    """Kinds of which it takes every device of the node, at least one."""
     beside: tuple[tuple[Kind, int], ...] = ()
-    """So many devices must be on the node, in use or not."""
+    """Devices that must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
     """Demands that are left to kube-scheduler, in words."""
 
     @property
     def kinds(self) -> set[Kind]:
-        """All kinds that it names."""
+        """All kinds that the claim names."""
         return {kind for kind, _ in (*self.counts, *self.beside)} | set(self.all_of)
 
 
 def demand_of(spec: ResourceClaimSpec) -> Demand:
-    """Reads a claim or the spec of a template."""
+    """Read a claim or the spec of a template."""
     counts: list[tuple[Kind, int]] = []
     all_of: list[Kind] = []
     beside: list[tuple[Kind, int]] = []
@@ -67,7 +173,7 @@ def demand_of(spec: ResourceClaimSpec) -> Demand:
 
 
 def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, int, ExactDeviceRequest | None] | str:
-    """The kind, how many of it (0: all), and the request where it is exact; or why it cannot be counted."""
+    """Return the kind, the number of devices (0: all), and the request if it is exact; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -92,7 +198,7 @@ def _countable(exact: ExactDeviceRequest) -> str:
 
 
 def _count(exact: ExactDeviceRequest) -> int:
-    """0 means all."""
+    """Return the number of devices; 0 means all."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 
@@ -102,7 +208,6 @@ def _wanted(exact: ExactDeviceRequest, attributes: tuple[str, ...]) -> Wanted:
 
 
 def _attributes(constraints: Iterable[DeviceConstraint], request: str) -> tuple[str, ...]:
-    """Attributes that the devices of a request must have."""
     return tuple(
         sorted({each.match_attribute for each in constraints if each.match_attribute and _concerns(each, request)})
     )
@@ -123,5 +228,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """True if it names the request, or one of its alternatives, or none, which means all."""
+    """Return True if it names the request, or one of its alternatives, or none, which means all."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,14 +1,14 @@
-"""Kubernetes' own functions in expressions: quantities and semantic versions.
+"""The environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
-Both kinds of value are maps of one text, which the expression language compares and passes on as it does any other
-value: equal values have equal texts. The functions are those of the API server's quantity and semver libraries, as far
-as selectors use them; an expression with another one does not compile, and is left to kube-scheduler.
+Both are maps of one text in the language, equal for equal values. The functions are those of the API server's quantity
+and semver libraries that selectors use; an expression with another one does not compile.
 """
 
 import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from muster.resources.quantity import exact
 
@@ -26,18 +26,18 @@ Release = tuple[int, int, int]
 
 
 def quantity_value(text: str | float) -> Value:
-    """A quantity as a value of the language; ValueError if it is none."""
+    """Return a quantity as a value of the language; ValueError if the text is none."""
     return {QUANTITY: str(exact(str(text)))}
 
 
 def semver_value(text: str) -> Value:
-    """A semantic version as a value of the language; ValueError if it is none. What it was built from never counts."""
+    """Return a semantic version, without build metadata, as a value of the language; ValueError if the text is none."""
     parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
 
 def readable(read: Callable[[str], object], text: str) -> bool:
-    """True if `read` can read the text."""
+    """Return True if `read` can read the text."""
     try:
         read(text)
     except ValueError:
@@ -46,7 +46,7 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 
 
 def compare(left: Value, right: Value) -> int:
-    """1, 0 or -1: whether the first is more, or newer. ValueError for values of two kinds."""
+    """Return 1 if the first is more, or newer, 0 for equal ones, else -1. ValueError for values of two kinds."""
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
         return (a > b) - (a < b)
@@ -57,21 +57,21 @@ def compare(left: Value, right: Value) -> int:
 
 
 def amount_of(value: Value) -> Fraction:
-    """How much a quantity is; ValueError if the value is none."""
+    """Return the amount of a quantity; ValueError if the value is none."""
     if QUANTITY not in value:
         raise ValueError("this is no quantity")
     return Fraction(value[QUANTITY])
 
 
 def integer(amount: Fraction) -> int:
-    """A whole number; ValueError if it is none."""
+    """Return a whole number; ValueError if the amount is none."""
     if amount.denominator != 1:
         raise ValueError("the quantity is no whole number")
     return amount.numerator
 
 
 def release_of(value: Value) -> Release:
-    """Major, minor and patch; ValueError if the value is no version."""
+    """Return major, minor and patch; ValueError if the value is no version."""
     if SEMVER not in value:
         raise ValueError("this is no version")
     return parse_semver(value[SEMVER])[0]
@@ -79,7 +79,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
+    """Return numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("this is no semantic version")
@@ -88,7 +88,56 @@ def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
 
 
 def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], ...]]:
-    """Sorts as versions do: a pre-release comes before its release, numbers before words."""
+    """Return a sort key: a pre-release comes before its release, numbers before words."""
     release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts
+
+
+@lru_cache(maxsize=1)
+def environment() -> Any:
+    """Make the environment of expressions, once: a device, and the functions on quantities and versions."""
+    from cel_expr_python import cel  # noqa: PLC0415 - 10 MiB that most clusters never need
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 - as above
+
+    kind = cel.Type
+    value = kind.Map(kind.STRING, kind.STRING)
+    of_text: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("quantity", value, quantity_value),
+        ("isQuantity", kind.BOOL, lambda text: readable(quantity_value, text)),
+        ("semver", value, semver_value),
+        ("isSemver", kind.BOOL, lambda text: readable(parse_semver, text)),
+    ]
+    of_two: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("compareTo", kind.INT, compare),
+        ("isGreaterThan", kind.BOOL, lambda left, right: compare(left, right) > 0),
+        ("isLessThan", kind.BOOL, lambda left, right: compare(left, right) < 0),
+    ]
+    of_one: list[tuple[str, Any, Callable[..., Any]]] = [
+        ("sign", kind.INT, lambda value: (amount := amount_of(value)) and (1 if amount > 0 else -1)),
+        ("isInteger", kind.BOOL, lambda value: amount_of(value).denominator == 1),
+        ("asInteger", kind.INT, lambda value: integer(amount_of(value))),
+        ("asApproximateFloat", kind.DOUBLE, lambda value: float(amount_of(value))),
+        ("major", kind.INT, lambda value: release_of(value)[0]),
+        ("minor", kind.INT, lambda value: release_of(value)[1]),
+        ("patch", kind.INT, lambda value: release_of(value)[2]),
+    ]
+
+    def declared(functions: list[tuple[str, Any, Callable[..., Any]]], given: list[Any], *, member: bool) -> list[Any]:
+        return [
+            cel.FunctionDecl(
+                name,
+                [cel.Overload(f"muster_{name}", return_type=result, parameters=given, is_member=member, impl=function)],
+            )
+            for name, result, function in functions
+        ]
+
+    return cel.NewEnv(
+        variables={"device": kind.Map(kind.STRING, kind.DYN)},
+        extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
+        functions=[
+            *declared(of_text, [kind.STRING], member=False),
+            *declared(of_two, [value, value], member=True),
+            *declared(of_one, [value], member=True),
+        ],
+    )

@@ -1,34 +1,76 @@
-"""Which devices every node has, and of which kinds each of them is.
+"""The devices of every node, read from the slices that drivers publish, and the kinds of each.
 
-A pool is what its newest generation says, if all slices of that are there and no two devices have one name; of any
-other pool nothing is counted, as kube-scheduler allocates nothing from it. A device is counted if it is a whole one, of
-one node. Where a kind has others too (parts of devices, shared ones, such as several nodes can use), the kind cannot be
-counted, and `unseen` says so.
+A pool is its newest generation, if all slices of that are there and no two devices have one name; of any other pool
+nothing is counted, as kube-scheduler allocates nothing from it. A device is counted if it is a whole one, of one node.
+A kind with other devices too (parts, shared ones, devices of several nodes) is not counted (`unseen`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.dynamic.cel import UnsupportedError
-from extender.planner.dynamic.kinds import Kind, attribute_of, kind_of_class
-from extender.planner.dynamic.pools import Entry, PoolId, entries_of, pool_of
+from extender.planner.dynamic.cel import UnsupportedError, value_of
+from extender.planner.dynamic.claims import Kind, kind_of_class
 from extender.planner.dynamic.rows import Pattern, Rows, rows_of
-from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, DeviceClass, ResourceSlice
+from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, ResourceSlice
 from muster.api.limits import DEVICE_KINDS
 from muster.resources.vector import unit
+
+PoolId = tuple[str, str]
+"""Driver and name."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A device of a complete pool."""
+
+    driver: str
+    device: Device
+    node: str
+    """Empty if it is not of one node."""
+    pattern: Pattern = 0
+
+    @property
+    def counted(self) -> bool:
+        """True for a whole device of one node."""
+        device = self.device
+        return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
+
+
+def pool_of(resource_slice: ResourceSlice) -> PoolId:
+    """Return the pool of a slice."""
+    return resource_slice.spec.driver, resource_slice.spec.pool.name
+
+
+def entries_of(slices: Iterable[ResourceSlice]) -> dict[str, Entry]:
+    """Return the devices of a pool by name; none if it is incomplete or wrong."""
+    specs = [each.spec for each in slices]
+    newest = max((spec.pool.generation for spec in specs), default=0)
+    current = [spec for spec in specs if spec.pool.generation == newest]
+    if any(len(current) != spec.pool.resource_slice_count for spec in current):
+        return {}
+    entries: dict[str, Entry] = {}
+    for spec in current:
+        for device in spec.devices:
+            if device.name in entries:
+                return {}
+            node = device.node_name if spec.per_device_node_selection else spec.node_name
+            entries[device.name] = Entry(spec.driver, device, node)
+    return entries
+
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name."""
 
 
 class Inventory:
-    """Devices by pool and node, kept by events; every change returns the nodes of which something changed."""
+    """Devices by pool and node, kept by events; every change returns the nodes whose devices changed."""
 
     def __init__(self) -> None:
         self.classes: dict[str, DeviceClass] = {}
         self.extended: dict[str, str] = {}
-        """Extended resource → the class whose devices are it."""
+        """Extended resource → name of its device class."""
         self.rows: Rows = rows_of({}, {}, (), ())
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._entries: dict[PoolId, dict[str, Entry]] = {}
@@ -38,18 +80,15 @@ class Inventory:
         self._alls: Counter[Kind] = Counter()
         self._bits: dict[Kind, int] = {}
         self._unknown: dict[Kind, str] = {}
-        """Kinds that cannot be counted, whatever devices there are."""
+        """Kinds that cannot be counted, whatever devices there are, and why."""
         self._patterns: Counter[Pattern] = Counter()
-        """Of all devices that are counted."""
+        """Patterns of all devices that are counted."""
         self._key: object = None
         self._stale = False
-        """Something of what `rows` come of may have changed."""
         self._uniform: dict[tuple[str, tuple[Kind, ...]], bool] = {}
 
-    # -- what changes -----------------------------------------------------------------------------------------------
-
     def put_slice(self, name: str, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
-        """A slice of this name is there, has changed, or (None) is gone."""
+        """Put, update or (None) remove the slice of this name."""
         changed: set[str] = set()
         for pool in {pool_of(each) for each in (old, new) if each is not None}:
             slices = self._slices.setdefault(pool, {})
@@ -62,7 +101,7 @@ class Inventory:
         return changed
 
     def put_class(self, name: str, new: DeviceClass | None) -> set[str]:
-        """A device class is there, has changed, or (None) is gone."""
+        """Put, update or (None) remove a device class."""
         old = self.classes.pop(name, None)
         if new is not None:
             self.classes[name] = new
@@ -73,8 +112,7 @@ class Inventory:
             self.forget(bare)
         self.extended = _extended(self.classes.values())
         self._stale = True
-        selectors = [each.spec.selectors if each else None for each in (old, new)]
-        if selectors[0] == selectors[1]:
+        if (old.spec.selectors if old else None) == (new.spec.selectors if new else None):
             return set()
         fresh = old is None and self._wanted[bare] == 1  # then `want` has just looked at all devices
         for kind in [kind for kind in self._wanted if name in kind.classes and not (fresh and kind == bare)]:
@@ -82,7 +120,7 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: Kind, *, whole: bool = False) -> None:
-        """Counts a request for this kind (`whole`: for all of a node); the kind stays until all are forgotten."""
+        """Count a request for this kind (`whole`: for all of a node); the kind stays until all are forgotten."""
         self._wanted[kind] += 1
         if whole:
             self._alls[kind] += 1
@@ -91,7 +129,7 @@ class Inventory:
             self._mark(kind)
 
     def forget(self, kind: Kind, *, whole: bool = False) -> None:
-        """Counts the request no more."""
+        """Take off a request that `want` counted."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
             if not counter[kind]:
@@ -104,7 +142,7 @@ class Inventory:
                 self._mark(crowded)
 
     def refresh(self) -> bool:
-        """Makes `rows` anew if anything that they come of has changed; whether it had."""
+        """Make `rows` again if their kinds or devices changed; return True if so."""
         if not self._stale:
             return False
         self._stale = False
@@ -120,13 +158,10 @@ class Inventory:
         self.rows = rows_of(self._bits, names, alls, patterns)
         return True
 
-    # -- questions --------------------------------------------------------------------------------------------------
-
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
-        """The devices of a node as amounts; `own` is what the node offers by itself.
+        """Return the devices of a node as amounts; `own` are the node's allocatable amounts.
 
-        A node's own amount of an extended resource stays: the pods there get it from a device plugin. It counts for the
-        resources that include the class too, as its users are counted there as well.
+        A node's own amount of an extended resource (of a device plugin) stays, and counts for what includes its class.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():
@@ -138,60 +173,53 @@ class Inventory:
         return offered
 
     def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
-        """The amounts of each resource that these devices are."""
-        patterns = Counter(
-            entry.pattern for device in devices if (entry := self.entry(device)) is not None and entry.counted
-        )
-        return self.rows.used(patterns) if patterns else {}
+        """Return these devices as amounts."""
+        found = (entry for device in devices if (entry := self.entry(device)) is not None and entry.counted)
+        return self.rows.used(Counter(entry.pattern for entry in found))
 
     def entry(self, device: DeviceId) -> Entry | None:
-        """A device that can be used."""
+        """Return a device; None if its pool is not complete, or does not have it."""
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
     def unseen(self, kind: Kind) -> str:
-        """Why the kind cannot be counted; empty if it can."""
-        why = self._unknown.get(kind, "")
-        if not why:
-            mask = 1 << self._bits[kind] if kind in self._bits else 0
-            why = reasons.devices.NOT_OF_ONE_NODE if any(pattern & mask for pattern in self._uncounted) else ""
-        return why
+        """Return why the kind cannot be counted; empty if it can."""
+        if kind in self._unknown:
+            return self._unknown[kind]
+        mask = 1 << self._bits[kind] if kind in self._bits else 0
+        return reasons.devices.NOT_OF_ONE_NODE if any(pattern & mask for pattern in self._uncounted) else ""
 
     def class_of(self, resource: str) -> str:
-        """The class whose devices an extended resource stands for; empty if there is none."""
+        """Return the name of the device class of an extended resource; empty if there is none."""
         if resource.startswith(DEVICE_CLASS_RESOURCE):
             name = resource.removeprefix(DEVICE_CLASS_RESOURCE)
             return name if name in self.classes else ""
         return self.extended.get(resource, "")
 
     def uniform(self, kinds: tuple[Kind, ...], attribute: str) -> bool:
-        """True if on every node all devices of these kinds have one value of an attribute."""
+        """Return True if on every node all devices of these kinds have one value of an attribute."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
-            values: dict[str, str | None] = {}
-            known = all(
+            values: dict[str, str] = {}
+            known = self._uniform[attribute, kinds] = all(
                 values.setdefault(entry.node, value) == value
-                for entries in self._entries.values()
-                for entry in entries.values()
+                for entry in self._devices()
                 if entry.pattern & mask
-                for value in (attribute_of(entry.driver, entry.device, attribute),)
+                for value in (value_of(entry.driver, entry.device.attributes, attribute),)
             )
-            self._uniform[attribute, kinds] = known
         return known
 
     @property
     def nodes(self) -> Collection[str]:
-        """Nodes that have, or had, devices."""
+        """Nodes with devices that are counted."""
         return self._of_node.keys()
 
-    # -- pools and kinds --------------------------------------------------------------------------------------------
-
     def _resource(self, kind: Kind) -> str:
-        bare = kind.bare_class
-        known = self.classes.get(bare) if bare else None
+        first = kind.classes[0]
+        known = self.classes.get(first) if kind == kind_of_class(first) else None
         name = known.spec.extended_resource_name if known else None
-        return name if name and self.extended.get(name) == bare else kind.name
+        return name if name and self.extended.get(name) == first else kind.name
 
     def _read_pool(self, pool: PoolId) -> set[str]:
         before = self._entries.pop(pool, {})
@@ -207,26 +235,24 @@ class Inventory:
         if entries:
             self._entries[pool] = entries
         self._count(entries.values(), 1)
-        for kind in again:  # it may be able to tell those apart that there are now
+        for kind in again:  # its expression may be able to tell apart the devices that are left
             self._mark(kind)
         return {entry.node for entry in (*before.values(), *entries.values()) if entry.node}
 
     def _count(self, entries: Iterable[Entry], sign: int) -> None:
         for entry in entries:
             self._stale = True
+            counters = [self._uncounted]
             if entry.counted:
-                self._patterns[entry.pattern] += sign
-                if not self._patterns[entry.pattern]:
-                    del self._patterns[entry.pattern]
-            counts = self._of_node.setdefault(entry.node, Counter()) if entry.counted else self._uncounted
-            counts[entry.pattern] += sign
-            if not counts[entry.pattern]:
-                del counts[entry.pattern]
-            if entry.counted and not counts:
+                counters = [self._patterns, self._of_node.setdefault(entry.node, Counter())]
+            for counter in counters:
+                counter[entry.pattern] += sign
+                if not counter[entry.pattern]:
+                    del counter[entry.pattern]
+            if entry.counted and not counters[-1]:
                 del self._of_node[entry.node]
 
     def _mark(self, kind: Kind) -> None:
-        """Finds the devices of a kind, for the first time or again."""
         self._stale = True
         self._unmark(kind)
         if len(self._bits) >= DEVICE_KINDS.value:
@@ -235,12 +261,7 @@ class Inventory:
         bit = next(number for number in range(len(self._bits) + 1) if number not in set(self._bits.values()))
         try:
             kind.begin(self.classes)
-            matched = [
-                entry
-                for entries in self._entries.values()
-                for entry in entries.values()
-                if kind.matched_by(entry.driver, entry.device, self.classes)
-            ]
+            matched = [each for each in self._devices() if kind.matched_by(each.driver, each.device, self.classes)]
         except UnsupportedError as error:
             self._unknown[kind] = str(error)
             return
@@ -252,8 +273,11 @@ class Inventory:
         bit = self._bits.pop(kind, None)
         if bit is not None:
             mask = 1 << bit
-            marked = [entry for entries in self._entries.values() for entry in entries.values() if entry.pattern & mask]
+            marked = [entry for entry in self._devices() if entry.pattern & mask]
             self._repattern(marked, lambda pattern: pattern & ~mask)
+
+    def _devices(self) -> Iterator[Entry]:
+        return (entry for entries in self._entries.values() for entry in entries.values())
 
     def _repattern(self, entries: list[Entry], change: Callable[[Pattern], Pattern]) -> None:
         self._count(entries, -1)
@@ -267,7 +291,7 @@ def _crowded() -> str:
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Extended resource → class: the newest that names it, of those created at once the first by name."""
+    """Return extended resource → class: the newest that names it, of those created at once the first by name."""
     named = [each for each in classes if each.spec.extended_resource_name]
     named.sort(key=lambda each: each.metadata.name, reverse=True)
     named.sort(key=lambda each: each.metadata.creation_timestamp or "")

@@ -1,67 +1,155 @@
-"""The sum of the claims of a pod, for the class of pods that it is of."""
+"""The needs of a pod: the sum of its claims, for its pod class."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from extender.planner import reasons
+from extender.planner.dynamic.claims import Demand, Kind
+from extender.planner.dynamic.inventory import DeviceId, Inventory
 from muster.api.kubernetes.constraints import NodeSelector
+from muster.resources.vector import unit
 
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use, and that has no devices yet: the first of them takes it to its node."""
+    """A claim that several pods may use, and that has no devices yet: the first pod takes it to its node."""
 
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """The amounts that it takes there, however many pods use it."""
+    """Amounts that it takes there, however many pods use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Of one pod, all claims together; equal needs have equal keys."""
+    """All claims of a pod together; equal needs have equal keys, no needs an empty one."""
 
     rows: tuple[tuple[str, int], ...] = ()
-    """Resource → amount that the pod takes from its node, on top of what its containers ask for."""
+    """Resource → amount that the pod takes from its node, on top of its containers' requests."""
     replaced: tuple[str, ...] = ()
-    """Extended resources that the containers ask for and that count no more: what they stand for is in `rows`."""
+    """Extended resources that the containers request and that `rows` has instead."""
     beside: tuple[tuple[str, int], ...] = ()
-    """So much of these the node must have, in use or not."""
+    """Resource → amount that the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     nodes: tuple[NodeSelector, ...] = ()
-    """Where the devices are that it has already."""
+    """Nodes of the devices that it has already."""
     problems: tuple[str, ...] = ()
-    """Why no node will do, in words."""
+    """Problems by which no node will do, in words."""
     unseen: tuple[str, ...] = ()
-    """Demands that cannot be counted, in words: kube-scheduler decides them."""
+    """Demands that are not counted, in words: kube-scheduler decides them."""
     told: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands for people: each kind once, and nothing that only helps to count."""
+    """The demands for people: each kind once, without resources that only help to count."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
-        """Makes the key."""
-        if self:
-            parts = (
-                self.rows,
-                self.replaced,
-                self.beside,
-                [(shared.key, shared.rows) for shared in self.shared],
-                self.nodes,
-                self.problems,
-                self.unseen,
-            )
+        """Make the key."""
+        parts = (self.rows, self.replaced, self.beside, self.shared, self.nodes, self.problems, self.unseen)
+        if any(parts):
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
     def __bool__(self) -> bool:
-        """True if there is anything."""
-        return bool(
-            self.rows or self.replaced or self.beside or self.shared or self.nodes or self.problems or self.unseen
-        )
-
-    @property
-    def restricts(self) -> bool:
-        """True if some nodes will not do, room aside."""
-        return bool(self.beside or self.nodes or self.problems)
+        """True if the pod needs anything."""
+        return bool(self.key)
 
 
 NO_NEEDS = Needs()
+
+
+class Sums:
+    """Adds up the claims of one pod."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._rows: Counter[str] = Counter()
+        self._beside: Counter[str] = Counter()
+        self._shared: list[SharedClaim] = []
+        self.replaced: list[str] = []
+        self.nodes: list[NodeSelector] = []
+        self.problems: list[str] = []
+        self._unseen: list[str] = []
+        self._told: Counter[str] = Counter()
+
+    def needs(self) -> Needs:
+        """Return the sum."""
+        return Needs(
+            tuple(sorted((name, amount) for name, amount in self._rows.items() if amount)),
+            tuple(self.replaced),
+            tuple(sorted(self._beside.items())),
+            tuple(self._shared),
+            tuple(self.nodes),
+            tuple(self.problems),
+            tuple(dict.fromkeys(self._unseen)),
+            tuple(sorted(self._told.items())),
+        )
+
+    def add(self, demand: Demand, what: str) -> None:
+        """Add the demand of a claim that has no devices yet."""
+        self._rows.update(self._asked(demand, what))
+
+    def add_own(
+        self, demand: Demand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
+    ) -> None:
+        """Add the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
+        self._tell(demand)
+        if on_node:
+            self._rows.update(self._inventory.used(devices))
+        elif nodes is not None:
+            self.nodes.append(nodes)
+
+    def share(self, key: str, demand: Demand) -> None:
+        """Add a claim that other pods may use too, and that has no devices yet."""
+        rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
+        self._shared.append(SharedClaim(key, rows))
+
+    def extend(self, resource: str, kind: Kind, amount: int) -> None:
+        """Add an extended resource that stands for devices of a class; the requests have its own amount already."""
+        if why := self._inventory.unseen(kind):
+            self.replaced.append(resource)
+            self._unseen.append(f"{resource}: {why}")
+            return
+        rows, devices = self._inventory.rows, amount // unit(resource)
+        if rows.name_of.get(kind) != resource:
+            self.replaced.append(resource)
+            self._rows.update(rows.asked(kind, devices))
+            self._told[resource] += devices
+        else:
+            self._rows.update({name: devices * unit(name) for name in rows.taken[kind][1:]})
+
+    def _asked(self, demand: Demand, what: str) -> Counter[str]:
+        rows, asked = self._inventory.rows, Counter[str]()
+        self._unseen += [f"{what}: {why}" for why in demand.unseen]
+        self._tell(demand)
+        for kind, count in demand.counts:
+            if self._countable(kind, what):
+                asked.update(rows.asked(kind, count))
+        for kind in demand.all_of:
+            if self._countable(kind, what):
+                asked.update(rows.asked_all(kind))
+        for kind, count in demand.beside:
+            if self._countable(kind, what):
+                name = rows.name_of[kind]
+                self._beside[name] = max(self._beside[name], count * unit(name))
+        for alike in demand.alike:
+            if not self._inventory.uniform(alike.kinds, alike.attribute):
+                self._unseen.append(reasons.devices.alike(what=what, attribute=alike.attribute))
+        return asked
+
+    def _tell(self, demand: Demand) -> None:
+        names = self._inventory.rows.name_of
+        for kind, count in demand.counts:
+            self._told[names.get(kind, kind.name)] += count
+        for kind in demand.all_of:
+            self._told[f"{names.get(kind, kind.name)} (all of a node)"] += 1
+
+    def _countable(self, kind: Kind, what: str) -> bool:
+        missing = [name for name in kind.classes if name not in self._inventory.classes]
+        if len(missing) == len(kind.classes):
+            self.problems.append(reasons.devices.class_missing(name=missing[0]))
+            return False
+        if why := self._inventory.unseen(kind):
+            self._unseen.append(f"{what}: {why}")
+            return False
+        return True

@@ -14,57 +14,56 @@ and each user of one of them takes 1, so that there is `WHOLE` only where none i
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from extender.planner.dynamic.kinds import Kind
+from extender.planner.dynamic.claims import Kind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
 """More than the devices of any node."""
 MOST_UNIONS = 64
-"""Further ones are left out: what they would have told is then kube-scheduler's to tell."""
+"""Further unions are left out, and left to kube-scheduler."""
 Pattern = int
-"""The kinds that a device is of, one bit each."""
+"""The kinds of a device, one bit each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The resources that come of some kinds, given which kinds there are devices of together."""
+    """The resources of some kinds, given the patterns that devices have."""
 
     masks: Mapping[str, Pattern]
-    """Resource → a device counts for it if it is of one of these kinds."""
+    """Resource → the kinds whose devices count for it."""
     wholes: Mapping[str, Pattern]
-    """The same of those that say that a node's devices of a kind are not used."""
+    """The same for resources of whole nodes, which `All` takes."""
     taken: Mapping[Kind, tuple[str, ...]]
     """Kind → the resources that a device of it is taken from, its own first, `wholes` last."""
     whole_of: Mapping[Kind, str]
+    """Kind → its resource in `wholes`."""
     name_of: Mapping[Kind, str]
-    """A kind's own resource."""
+    """Kind → its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """The amounts of a node with so many devices of each pattern; resources of which it has none are left out."""
+        """Return the amounts of a node with so many devices of each pattern; resources without any are left out."""
         found = {name: _count(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _count(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """The amounts of each resource that these very devices are, which some claim has."""
-        found = {
-            name: _count(patterns, mask) * unit(name) for name, mask in (*self.masks.items(), *self.wholes.items())
-        }
-        return {name: amount for name, amount in found.items() if amount}
+        """Return the amounts that devices which a claim has take, with so many of each pattern."""
+        masks = (*self.masks.items(), *self.wholes.items())
+        return {name: count * unit(name) for name, mask in masks if (count := _count(patterns, mask))}
 
     def asked(self, kind: Kind, count: int) -> dict[str, int]:
-        """The amounts that a request for so many devices of the kind takes."""
+        """Return the amounts that a request for so many devices of the kind takes."""
         return {name: count * unit(name) for name in self.taken[kind]}
 
     def asked_all(self, kind: Kind) -> dict[str, int]:
-        """The amounts that a request for all devices of the kind takes, as far as they are the same on every node."""
+        """Return the amounts that a request for all devices of the kind on a node takes."""
         return self.asked(kind, 1) | {self.whole_of[kind]: WHOLE}
 
 
 def rows_of(
     bits: Mapping[Kind, int], names: Mapping[Kind, str], alls: Collection[Kind], patterns: Collection[Pattern]
 ) -> Rows:
-    """The resources of these kinds; `bits` has the bit of each in patterns, `alls` those that are asked for whole.
+    """Make the resources of these kinds; `bits` has the bit of each in patterns, `alls` those requested with `All`.
 
     `patterns` are those that devices have, each once.
     """
@@ -74,7 +73,8 @@ def rows_of(
     for union in _unions(list(own.values()), patterns):
         parts = (name for mask, name in sorted(words.items()) if mask & union and mask.bit_count() == 1)
         masks[" or ".join(parts)] = union
-    wholes = {f"{names[kind]} (all of a node)": own[kind] for kind in alls if kind in own}
+    whole_of = {kind: f"{names[kind]} (all of a node)" for kind in alls if kind in own}
+    wholes = {name: own[kind] for kind, name in whole_of.items()}
     taken = {}
     for kind, mask in own.items():
         mine = [pattern for pattern in patterns if pattern & mask]
@@ -83,12 +83,11 @@ def rows_of(
         ]
         touched = [name for name, other in wholes.items() if any(each & other for each in mine)]
         taken[kind] = (names[kind], *including, *touched)
-    whole_of = {kind: f"{names[kind]} (all of a node)" for kind in alls if kind in own}
     return Rows(masks, wholes, taken, whole_of, dict(names))
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterable[Pattern]:
-    """Unions of kinds that overlap without one including the other, and unions of those."""
+    """Return unions of kinds that overlap without one including the other, and unions of those."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     found: list[Pattern] = []

@@ -1,6 +1,7 @@
-"""What each queue may have, is due and uses: the arithmetic of fair shares, without a session and without I/O.
+"""Fair shares of queues, as arithmetic: no session, no I/O, no clock.
 
-It reads no clock either. Start at `division`, which splits one resource; `tree` is the queues and what they use,
-`order` whose turn it is, `capacity` what a queue refuses, `reclaim` who may take from whom. The formulas are those of
-KAI-Scheduler (plugins/proportion) over Volcano's Queue fields. It must not import actions or plugins.
+Start at `division`, which splits one resource. `tree` is the tree of queues, `allocations` the amounts that they use
+and wait for, `shares` their fair shares, `order` the order of their turns, `capacity` their refusals, `reclaim` the
+rules for evicting gangs of other queues. The formulas are those of KAI-Scheduler (plugins/proportion) over Volcano's
+Queue fields. It must not import actions or plugins.
 """

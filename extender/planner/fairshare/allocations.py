@@ -1,15 +1,20 @@
-"""What every queue of a tree uses and waits for, each with all that is below it; changed as a cycle places and evicts.
+"""Amounts that every queue of a tree uses and waits for, each with all below it; changed as a cycle places and evicts.
 
-`allocated` is what counts for shares: pods that are being deleted are not in it any more, while `used`, which counts
-for limits, has them until they are gone. `committed` is what cannot be given to anybody else: used or guaranteed.
+`allocated` counts for shares: pods that are being deleted are not in it any more, while `used`, which counts for
+limits, has them until they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from extender.planner.fairshare.tree import QueueTree, Shares
-from extender.planner.state.amounts import MAX_SUM, Amounts
+from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
+from extender.planner.framework.demand import amounts_of
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.core import Node
 
 
 @dataclass(slots=True)
@@ -18,16 +23,15 @@ class Allocations:
 
     tree: QueueTree
     total: Amounts
-    """What there is for all queues, shape (resources,)."""
+    """Room of the usable nodes for all queues, shape (resources,)."""
     used: Amounts
     allocated: Amounts
     fixed: Amounts
-    """The part of `allocated` that gangs use which may not be displaced."""
+    """The part of `allocated` of gangs that are not preemptable."""
     request: Amounts
-    """What is allocated and waited for."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
-    """Grows for a queue whenever what it uses changes."""
+    """By queue, grows with every change of its amounts."""
 
     def __post_init__(self) -> None:
         for table in (self.used, self.allocated, self.fixed, self.request):
@@ -42,14 +46,8 @@ class Allocations:
                 self.committed[above] += self.committed[row]
                 direct[above] -= self.used[row]
 
-    @classmethod
-    def empty(cls, tree: QueueTree, total: Amounts) -> "Allocations":
-        """Nobody uses anything."""
-        zeros = [np.zeros((len(tree.names), len(total)), dtype=np.int64) for _ in range(4)]
-        return cls(tree, total, *zeros)
-
     def place(self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False) -> None:
-        """A queue gets these amounts (with sign -1: gives them back), and so do all above it."""
+        """Add these amounts to a queue and all above it (with sign -1: take them off)."""
         for each in self.tree.chains[row]:
             self.used[each] += sign * amounts
             self.allocated[each] += sign * amounts
@@ -63,7 +61,7 @@ class Allocations:
             self.committed[list(self.tree.chains[row])] += sign * amounts
 
     def growth(self, row: int, amounts: Amounts) -> list[tuple[int, Amounts]]:
-        """By how much what is committed would grow at each queue from `row` upwards, if it got these amounts."""
+        """Return the growth of `committed` at each queue from `row` upwards, if it got these amounts."""
         result = []
         delta = amounts
         for each in self.tree.chains[row]:
@@ -75,24 +73,107 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """What is committed to those below a queue, and what its own pods use."""
+        """Return the sum of what is committed to the queues below, and what the queue's own pods use."""
         children = list(self.tree.children[row])
-        if not children:
-            own: Amounts = self.used[row].copy()
-            return own
-        own = self.used[row] - self.used[children].sum(axis=0)
-        inside: Amounts = own + self.committed[children].sum(axis=0)
+        inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside
 
 
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
-    """Adds to every queue what those below it have."""
+    """Add to every queue the amounts of those below it."""
     for row in range(len(tree.names) - 1, 0, -1):
         above = tree.parent[row]
         table[above] = np.minimum(table[above] + table[row], MAX_SUM)
 
 
 def allocatable(tree: QueueTree, fair: Shares) -> Shares:
-    """What a queue may have before others come first: its fair share or quota, within its limit."""
+    """Return what a queue may have before others come first: its fair share or quota, within its limit."""
     share: Shares = np.minimum(tree.limit, np.maximum(tree.deserved, fair))
     return share
+
+
+_LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The waiting amounts of one gang in the last snapshot."""
+
+    view: GangView
+    queue: str
+    amounts: Shares
+    """Floats: sums over all gangs may leave 64 bits."""
+
+
+class Accounts:
+    """Makes the allocations of snapshots, at the cost of gangs with other views than in the last one."""
+
+    def __init__(self) -> None:
+        self._tree: QueueTree | None = None
+        self._specs: Mapping[str, object] = {}
+        self._axis: Mapping[str, int] | None = None
+        self._waiting: dict[str, _Waiting] = {}
+        self._sums: dict[str, Shares] = {}
+        self._usable: tuple[int, Amounts] | None = None
+        """Generation of the nodes, and the sum of the usable ones."""
+
+    def allocations(self, snapshot: Snapshot) -> Allocations:
+        """Return the allocations of a snapshot."""
+        resources = snapshot.free.shape[0]
+        if self._axis is None or self._axis != snapshot.axis or any(len(s) != resources for s in self._sums.values()):
+            self._axis, self._tree, self._usable = snapshot.axis, None, None
+            self._waiting, self._sums = {}, {}
+        specs = {name: (queue.metadata.creation_timestamp, queue.spec) for name, queue in snapshot.queues.items()}
+        if self._tree is None or specs != self._specs:
+            self._tree, self._specs = tree_of(snapshot.queues, snapshot.axis, resources), specs
+        tree = self._tree
+        tables = [np.zeros((len(tree.names), resources), dtype=np.int64) for _ in range(4)]
+        used, allocated, fixed, request = tables
+        for name, use in snapshot.queue_use.items():
+            row = tree.row(name)
+            allocated[row] += sum_along(snapshot.axis, resources, use.staying)
+            used[row] += sum_along(snapshot.axis, resources, use.leaving)
+        used += allocated
+        self._follow(snapshot)
+        for gang in snapshot.gangs:
+            if not gang.preemptable and gang.key in snapshot.gang_use:
+                fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
+        for name, waiting in self._sums.items():
+            row = tree.row(name)
+            request[row] = np.minimum(request[row] + np.clip(waiting, 0, MAX_SUM).astype(np.int64), MAX_SUM)
+        request = np.minimum(request + allocated, MAX_SUM)
+        of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
+        total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
+        return Allocations(tree, total, used, allocated, fixed, request)
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        before, self._waiting = self._waiting, {}
+        for gang in snapshot.gangs:
+            known = before.pop(gang.key, None)
+            if known is None or known.view is not gang:
+                if known is not None:
+                    self._sums[known.queue] -= known.amounts
+                known = _Waiting(gang, gang.queue, _waits_for(snapshot, gang))
+                self._sums[known.queue] = self._sums.get(known.queue, 0) + known.amounts
+            self._waiting[gang.key] = known
+        for gone in before.values():
+            self._sums[gone.queue] -= gone.amounts
+
+    def _total(self, snapshot: Snapshot) -> Amounts:
+        if self._usable is None or self._usable[0] != snapshot.generation:
+            usable = np.fromiter((_usable(node) for node in snapshot.nodes), dtype=np.bool_, count=len(snapshot.nodes))
+            self._usable = snapshot.generation, snapshot.allocatable[:, : len(usable)][:, usable].sum(axis=1)
+        return self._usable[1]
+
+
+def _usable(node: Node | None) -> bool:
+    """Return True if the node alone keeps no pods away."""
+    return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
+
+
+def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
+    """Return the amounts of the gang's open slots; placed slots are used already."""
+    if gang.active or gang.group.status.phase == "Completed":
+        return np.zeros(snapshot.free.shape[0], dtype=np.float64)
+    slots = {name: len(ranks) for name, ranks in gang.open_slots().items()}
+    return amounts_of(snapshot, gang, slots).astype(np.float64)

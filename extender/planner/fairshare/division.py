@@ -21,32 +21,32 @@ Rounding = Literal["kai", "exact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one queue asks for of one resource. Amounts are in units of which only whole ones are handed out."""
+    """One queue's claim to one resource, in units of which only whole ones are handed out."""
 
     deserved: float = 0.0
-    """Its quota; `inf` means all there is."""
+    """Its quota; `inf` means the total."""
     weight: float = 1.0
     request: float = 0.0
-    """What it uses and waits for."""
+    """Used and waited for."""
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
-    """What it used lately, as a part (0 to 1) of what there is for all of them."""
+    """Past usage, as a part (0 to 1) of the total."""
     guarantee: float = 0.0
     """The part of its quota that is the last to shrink."""
     born: tuple[str, str] = ("", "")
-    """Creation time and name: the older one gets a unit that two have the same right to."""
+    """Creation time and name: of equal claims the older one gets a unit."""
 
     @property
     def requestable(self) -> float:
-        """What it may get at most."""
+        """The most that it may get."""
         return min(self.limit, self.request)
 
 
 def divide(
     total: float, claims: Sequence[Claim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
-    """The fair share of each claim, in their order; `usage_weight` (KAI's kValue) is how much past usage counts."""
+    """Return the fair share of each claim, in their order; `usage_weight` (KAI's kValue) weighs past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
     split = _kai if rounding == "kai" else _exact
     shares = split(total, [claims[index] for index in by_age], usage_weight)
@@ -61,13 +61,13 @@ def _quota(total: float, claim: Claim) -> float:
 
 
 def _buckets(claims: Sequence[Claim]) -> list[list[int]]:
-    """Positions of claims by priority, highest first; within one the oldest first."""
+    """Return positions of claims by priority, highest first."""
     order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
     return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
 
 
 def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
-    """How strongly each of these pulls at what is left: its weight, less what it used beyond that lately."""
+    """Return each claim's pull at what is left: its weight, less past usage beyond that."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
         return dict.fromkeys(members, 0.0)
@@ -76,9 +76,6 @@ def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float)
         normal = claims[index].weight / weights
         pulls[index] = max(0.0, normal + usage_weight * (normal - claims[index].usage))
     return pulls
-
-
-# -- as KAI-Scheduler does it ---------------------------------------------------------------------------------------
 
 
 def _kai(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
@@ -107,7 +104,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Hands out one round; what is left after it, and whether somebody needed less than its part."""
+    """Hand out one round; return what is left, and True if a claim needed less than its part."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -126,9 +123,6 @@ def _kai_round(
         fair[index] += given
         left -= given
     return left, again
-
-
-# -- as it should be ------------------------------------------------------------------------------------------------
 
 
 def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
@@ -150,13 +144,13 @@ def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[f
             for index, amount in given.items():
                 fair[index] += amount
                 wants[index] -= amount
-            # who has been kept out by its past usage comes when the others have enough
+            # claims without a pull, by their past usage, come when the others have enough
             hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
     return fair
 
 
 def _shrunk(total: float, claims: Sequence[Claim], quotas: list[float]) -> list[float]:
-    """Quotas that exceed the total: guarantees first, the rest in proportion to what is deserved beyond them."""
+    """Shrink quotas that exceed the total: guarantees first, the rest in proportion to what is deserved beyond them."""
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:
         given = _fill(total, dict(enumerate(kept)), dict(enumerate(kept)))
@@ -169,7 +163,7 @@ def _shrunk(total: float, claims: Sequence[Claim], quotas: list[float]) -> list[
 
 
 def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
-    """Hands `room` out in proportion to the pulls, to nobody more than it wants; only whole units are split off.
+    """Hand `room` out in whole units, in proportion to the pulls, to each claim at most what it wants.
 
     The largest fractions get what rounding has left, the first (oldest) of equal ones first.
     """

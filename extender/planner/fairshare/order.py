@@ -1,8 +1,7 @@
-"""Whose turn it is: KAI-Scheduler's eight rules (queue_order.go) between two queues, each with its best gang in hand.
+"""The order of queues, each with its best gang: KAI-Scheduler's eight rules (queue_order.go), as a sort key.
 
 1 a queue within its fair share, 2 one that stays within what it deserves, 3 the higher priority, 4 one that does not
 use what it has no share of, 5 the smaller dominant share with the gang, 6 without it, 7 the weaker queue, 8 the older.
-They are a key that can be kept while nothing of the queue changes.
 """
 
 from collections.abc import Sequence
@@ -12,15 +11,12 @@ from math import inf
 Row = Sequence[float]
 Key = tuple[bool, bool, int, bool, float, float, "Weight"]
 NO_SHARE = 1000.0
-"""What each unit counts that a queue uses without any share of it."""
+"""Weight of a unit that a queue uses without any share of the resource."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """The last two rules: what a queue may have, if one has no more of anything than the other; else its age.
-
-    Of two queues no weights are equal: their names are part of their age.
-    """
+    """The last two rules: the smaller share, if it is no larger in any resource; else the age, which has the name."""
 
     share: Row
     born: tuple[str, str]
@@ -36,20 +32,19 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One queue as it stands, each sequence by resource."""
+    """The amounts of one queue, each sequence by resource."""
 
     allocated: Row
     fair: Row
     quota: Row
-    """What it deserves; `inf` for resources that no queue has a quota of."""
+    """Deserved; `inf` for resources that no queue has a quota of."""
     limit: Row
     total: Row
-    """What there is in the cluster."""
     priority: int = 0
     born: tuple[str, str] = ("", "")
 
     share: Row = field(init=False)
-    """What it may have before others come first."""
+    """Amounts that it may have before others come first."""
     weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,7 +57,7 @@ class Standing:
 
 
 def key_of(queue: Standing, wanted: Row) -> Key:
-    """Smaller comes first; `wanted` is what the gang in hand takes."""
+    """Return the sort key of a queue, the smallest first; `wanted` is what its best gang takes."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(
@@ -83,7 +78,7 @@ def key_of(queue: Standing, wanted: Row) -> Key:
 
 
 def dominant(allocated: Row, share: Row, total: Row) -> float:
-    """The largest part that is used of what may be had, over all resources."""
+    """Return the dominant share: the largest used part of a share, over all resources."""
     most = 0.0
     for has, may, whole in zip(allocated, share, total, strict=True):
         if has:
@@ -93,7 +88,5 @@ def dominant(allocated: Row, share: Row, total: Row) -> float:
 
 
 def compare(left: Key, right: Key) -> int:
-    """Negative if `left` comes first."""
-    if left == right:
-        return 0
-    return -1 if left < right else 1
+    """Return -1 if `left` comes first, 0 for equal keys, else 1."""
+    return 0 if left == right else -1 if left < right else 1

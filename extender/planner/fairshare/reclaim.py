@@ -1,15 +1,15 @@
-"""Who may take from whom: KAI-Scheduler's rules of reclaiming (reclaimable/), and one that cannot go round in circles.
+"""Rules for reclaiming room from other queues: KAI-Scheduler's (reclaimable/), and a comparison that excludes cycles.
 
-A reclaim is looked at chunk by chunk: pods that go together. Each chunk is judged by what the queue that loses it has
-*before* it is gone, so that a whole gang may take its queue below its share. At the end the queues are compared.
+A reclaim is judged chunk by chunk (pods that are evicted together), by what the losing queue has *before* the chunk is
+gone, so that evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
-KAI compares the queue that gains with those that lose, at every level (`strict`). That does not rule out that queues
-take from each other in turns. Else a reclaim must lower what all queues of a level make up together: first the parts of
-what they deserve that they lack, sorted from the largest down, then their saturations (allocated by fair), sorted so.
-Every reclaim lowers that, and only new gangs or other shares raise it.
+KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
+in turns. The default requires that each reclaim lowers a potential of each level: first the lacking parts of what its
+queues deserve, sorted from the largest down, then their saturations (allocated by fair), sorted likewise. Only new
+gangs or other shares raise it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -22,7 +22,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A chunk: the row of its queue, and what it frees; nothing if it is only moved."""
+    """A chunk: the row of its queue, and the room that it frees; none if its pods are only moved."""
 
     row: int
     amounts: Amounts
@@ -30,17 +30,17 @@ class Loss:
 
 @dataclass(slots=True)
 class ReclaimRules:
-    """What queues have before anything is taken; the arrays are of shape (queues, resources)."""
+    """Amounts of queues before a reclaim; the arrays are of shape (queues, resources)."""
 
     tree: QueueTree
     fair: Shares
     allocated: Amounts
     fixed: Amounts
     multiplier: float = 1.0
-    """How much less saturated the queue that gains must stay than those that lose; 1 or more."""
+    """Factor by which the gaining queue must stay less saturated than the losing ones; 1 or more."""
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
-        """Whether the queue would stay within its fair share, and what may not be displaced within what it deserves."""
+        """Return True if the queue stays within its fair share, and gangs not preemptable within what it deserves."""
         asked = amounts > 0
         then = self.allocated[row] + amounts
         quota = np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
@@ -49,7 +49,7 @@ class ReclaimRules:
         return not fixed or bool((self.fixed[row] + amounts <= self.tree.quota[row])[asked].all())
 
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
-        """Whether the queue in `row` may have these amounts if these chunks go; `strict` is KAI's comparison."""
+        """Return True if the queue in `row` may have these amounts for these chunks; `strict` is KAI's comparison."""
         after = self.allocated.copy()
         may = allocatable(self.tree, self.fair)
         for loss in losses:
@@ -73,7 +73,7 @@ class ReclaimRules:
         return self._lowered(row, touched, after, involved)
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Whether the queue below the common ancestor has more than its share, or the other less than it deserves."""
+        """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved room."""
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False
@@ -89,7 +89,7 @@ class ReclaimRules:
         return owed and bool((left[loses] > quota[loses])[taken].any())
 
     def _levels(self, row: int, touched: Iterable[int]) -> list[tuple[int, int]]:
-        """The queue that gains and the one that loses, right below each common ancestor."""
+        """Return the gaining and the losing queue right below each common ancestor."""
         return sorted({self.tree.fork(row, other) for other in touched})
 
     def _compared(self, row: int, touched: Iterable[int], after: Amounts, involved: Amounts) -> bool:
@@ -102,7 +102,7 @@ class ReclaimRules:
         return True
 
     def _lowered(self, row: int, touched: Iterable[int], after: Amounts, involved: Amounts) -> bool:
-        """Whether the sorted saturations come out smaller at every level at which somebody loses."""
+        """Return True if the potential falls at every level at which a queue loses."""
         for gains, _ in self._levels(row, touched):
             rows = self.tree.children[self.tree.parent[gains]]
             if self._potential(after, rows, involved) >= self._potential(self.allocated, rows, involved):
@@ -110,18 +110,16 @@ class ReclaimRules:
         return True
 
     def _potential(self, allocated: Amounts, rows: Sequence[int], involved: Amounts) -> tuple[list[float], list[float]]:
-        lacks = [
-            max((_lack(allocated[each, r], self.tree.deserved[each, r]) for r in involved), default=0.0)
-            for each in rows
-        ]
-        saturations = [
-            max((_saturation(allocated[each, r], self.fair[each, r]) for r in involved), default=0.0) for each in rows
-        ]
-        return sorted(lacks, reverse=True), sorted(saturations, reverse=True)
+        def worst(measure: Callable[[float, float], float], due: Shares) -> list[float]:
+            by_queue = [
+                max((measure(allocated[each, r], due[each, r]) for r in involved), default=0.0) for each in rows
+            ]
+            return sorted(by_queue, reverse=True)
+
+        return worst(_lack, self.tree.deserved), worst(_saturation, self.fair)
 
 
 def _lack(allocated: float, deserved: float) -> float:
-    """The part of what a queue deserves that it does not have."""
     return max(0.0, 1.0 - float(allocated) / float(deserved)) if deserved > 0 else 0.0
 
 

@@ -1,12 +1,50 @@
-"""The fair share of every queue of a tree: what a parent has is divided among its children, resource by resource."""
+"""The fair share of every queue of a tree, and the past usage that lowers it.
+
+The share of a parent is divided among its children, resource by resource. Usage is a mean with a half-life, in units
+of the resource: a queue that has always used 8 GPUs has a mean of 8. It is kept by names, since rows and columns come
+and go, and stands in Queue.status between two lives of the process.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.fairshare.division import Claim, Rounding, divide
 from extender.planner.fairshare.tree import Shares
+from muster.resources.vector import Vector
+
+NOTHING = 1e-3
+"""Means below it, in units of the resource, are dropped."""
+
+
+@dataclass(slots=True)
+class UsageBook:
+    """Mean usage by queue and resource, up to `at`, in seconds since the epoch."""
+
+    half_life_s: float
+    at: float | None = None
+    means: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
+        """Take the mean of a queue at an earlier moment, as if it had used nothing since."""
+        factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
+        self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
+
+    def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
+        """Go on to a later moment, as if the amounts allocated now had been so since the last one."""
+        if self.at is not None and now > self.at:
+            factor = 0.5 ** ((now - self.at) / self.half_life_s)
+            for queue in self.means.keys() | allocated.keys():
+                before, has = self.means.get(queue, {}), allocated.get(queue, {})
+                after = {
+                    resource: before.get(resource, 0.0) * factor + has.get(resource, 0) * (1 - factor)
+                    for resource in before.keys() | has.keys()
+                }
+                self.means[queue] = {resource: amount for resource, amount in after.items() if amount >= NOTHING}
+            self.means = {queue: mean for queue, mean in self.means.items() if mean}
+        self.at = max(now, self.at or now)
 
 
 def fair_shares(
@@ -15,10 +53,10 @@ def fair_shares(
     usage_weight: float = 1.0,
     usage: Mapping[str, Shares] | None = None,
 ) -> Shares:
-    """float64 of shape (queues, resources).
+    """Return float64 of shape (queues, resources).
 
-    `usage` is by queue what it used over time on average, with those below it. KAI measures it against the cluster at
-    every level, `exact` against what all queues of the same parent used, so that it counts in small branches too.
+    `usage` is the mean usage of each queue with those below it. KAI measures it against the cluster at every level,
+    `exact` against that of all queues of the same parent, so that it counts in small branches too.
     """
     tree = allocations.tree
     fair = np.zeros(allocations.used.shape, dtype=np.float64)
@@ -64,7 +102,7 @@ def fair_shares(
 
 
 def _within_limits(allocations: Allocations) -> Shares:
-    """What every queue asks for, nobody below it asking for more than its limit."""
+    """Return the request of every queue, capped at its limit and at those of the queues below."""
     tree = allocations.tree
     asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):

@@ -1,8 +1,8 @@
-"""The tree of queues along the resource axis: who is below whom, and what each of them is guaranteed and allowed.
+"""The tree of queues along the resource axis, with limits, quotas and guarantees.
 
-What is not set means what Volcano's users expect: no `capability` is no limit, no `deserved` is no quota (the weight
-decides), no `guarantee` is nothing kept. An inner queue that sets no deserved or guarantee has the sum of those below
-it. Queues whose parent does not exist, or whose parents go in a circle, are below the root.
+As in Volcano no `capability` is no limit, no `deserved` is no quota (the weight decides), and no `guarantee` keeps
+nothing. An inner queue that sets no deserved or guarantee has the sum of those below it. Queues whose parent does not
+exist, or whose parents form a cycle, are below the root.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +35,12 @@ class QueueTree:
     """Rows from each queue up to the root, itself first."""
     limit: Shares
     deserved: Shares
-    """0 where nothing is deserved, which is how it is divided."""
+    """0 where nothing is deserved."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Of each resource what is handed out at once: shares are made of whole GPUs, though pods may use parts of one."""
+    """Unit of each resource: shares are made of whole GPUs, though pods may use parts of one."""
     quoted: NDArray[np.bool_]
-    """Resources of which some queue deserves something: only these are held against quotas. Shape (resources,)."""
+    """Resources of which some queue deserves an amount: quotas count for these alone. Shape (resources,)."""
     weight: tuple[float, ...]
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -48,19 +48,15 @@ class QueueTree:
     """Creation time and name."""
 
     guaranteed: bool
-    """Whether any queue has a guarantee."""
     bounded: tuple[bool, ...]
-    """Whether the queue, or one above it, has a limit at all."""
+    """The queue, or one above it, has a limit."""
 
     def row(self, queue: str) -> int:
-        """The row of a queue; the root's for one that does not exist."""
+        """Return the row of a queue; the root's for one that does not exist."""
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """The queues right below the lowest common ancestor, on the ways to these two.
-
-        Where one of the two is above the other, it stands for itself.
-        """
+        """Return the queues right below the lowest common ancestor of these two; if that is one of them, itself."""
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
         while i > 0 and j > 0 and lefts[i] == rights[j]:
@@ -69,12 +65,12 @@ class QueueTree:
 
     @property
     def quota(self) -> Shares:
-        """What each deserves where that is asked as a limit: no limit for resources of which nobody deserves any."""
+        """Deserved amounts as limits: `inf` for resources of which no queue deserves any."""
         return np.where(self.quoted, self.deserved, inf)
 
 
 def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
-    """The tree of these queues; a root is there even without one."""
+    """Make the tree of these queues; it has a root even without a queue of that name."""
     parents = parents_of(queues)
     names = _ordered(parents, queues)
     index = {name: row for row, name in enumerate(names)}
@@ -106,7 +102,7 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         limit=limit,
         deserved=np.maximum(deserved, guarantee),
         guarantee=guarantee,
-        units=_units(axis, resources),
+        units=tuple(float(WHOLE) if column == axis.get(GPU) else 1.0 for column in range(resources)),
         quoted=quoted,
         weight=tuple(float(spec.weight) for spec in specs),
         priority=tuple(spec.priority for spec in specs),
@@ -117,17 +113,12 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
     )
 
 
-def _units(axis: Mapping[str, int], resources: int) -> tuple[float, ...]:
-    whole = axis.get(GPU, -1)
-    return tuple(float(WHOLE) if column == whole else 1.0 for column in range(resources))
-
-
 def _created(queues: Mapping[str, Queue], name: str) -> str:
     return (queues[name].metadata.creation_timestamp or "") if name in queues else ""
 
 
 def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[str, ...]:
-    """Names, parents before their children."""
+    """Return names, parents before their children."""
     below: dict[str, list[str]] = {}
     for name in sorted(parents, key=lambda name: (_created(queues, name), name)):
         if name != ROOT_QUEUE:
@@ -139,7 +130,7 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Writes the resources that are named; what cannot be read counts as not set, as admission refuses it."""
+    """Write the resources that are named; quantities that cannot be read (admission was bypassed) count as not set."""
     try:
         amounts: Vector = vector(quantities)  # type: ignore[arg-type]
     except ValueError:
@@ -152,7 +143,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Gives inner queues the sum of those below where they set nothing (-1); 0 where those set nothing either."""
+    """Give inner queues the sum of those below where they set nothing (-1); 0 where those set nothing either."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import PlacementPhase, PodSetPlacement
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from extender.planner.framework.answers import Causes
+from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podcounts import Counts
-from extender.planner.state.podrecord import PodRecord
-from extender.planner.state.queries import Mark
-from extender.planner.state.queueuse import Use
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.queries import Counts, Mark
 from extender.planner.state.state import State
 from extender.planner.state.volumes import Volumes
 from extender.planner.topology.hypernodes import HyperNodeTree

@@ -18,7 +18,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from muster.resources.gpus import GpuShare
 
 

@@ -104,8 +104,8 @@ class Overcommit(PlainPlugin):
         if not len(over):
             return None
         resource = next(name for name, row in session.snapshot.axis.items() if row == over[0])
-        message = reasons.quotas.overcommitted(resource=resource, factor=self._factor)
-        return EnqueueVote(admit=False, reason=reasons.quotas.OVERCOMMITTED, message=message)
+        message = reasons.queues.overcommitted(resource=resource, factor=self._factor)
+        return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
 
 
 class Sla(PlainPlugin):
@@ -192,8 +192,8 @@ def needed(gang: GangView) -> Vector:
 def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
     for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
         if lacking := _lacking(quota, needed(gang), let_in):
-            message = reasons.quotas.resource_quota(quota=quota.metadata.name, resource=lacking)
-            return EnqueueVote(admit=False, reason=reasons.quotas.EXCEEDED, message=message)
+            message = reasons.queues.resource_quota(quota=quota.metadata.name, resource=lacking)
+            return EnqueueVote(admit=False, reason=reasons.queues.EXCEEDED, message=message)
     return None
 
 

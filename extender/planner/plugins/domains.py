@@ -15,10 +15,8 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted, held
 from extender.planner.topology.forest import Forest, Reach, Unknown
-from extender.planner.topology.geometry import Geometry
-from extender.planner.topology.parts import Part
-from extender.planner.topology.requests import part_of, request_of
-from extender.planner.topology.tree import Tree
+from extender.planner.topology.requests import Part, part_of, request_of
+from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
@@ -111,7 +109,7 @@ def closest_domain(
 ) -> ClosestDomain | None:
     """Return the closest domain for the first part that finds none; with `ever`, were the cluster empty."""
     request = request_of(gang)
-    if request is None or not request.hard:
+    if request is None or not request.required:
         return None
     there = {
         pod_set.name: {

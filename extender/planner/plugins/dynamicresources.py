@@ -42,7 +42,7 @@ class DynamicResources(PlainPlugin):
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes
-        if not needs.restricts:
+        if not (needs.beside or needs.nodes or needs.problems):
             return None
         if needs.problems:
             return np.full(len(snapshot.nodes), causes.code(needs.problems[0]), dtype=np.int16)

@@ -11,7 +11,7 @@ from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
 from muster.resources.duration import parse_duration_s

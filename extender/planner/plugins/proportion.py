@@ -10,15 +10,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from extender.planner.fairshare.accounts import Accounts
-from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.capacity import over_capacity, over_quota
 from extender.planner.fairshare.division import Rounding
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
-from extender.planner.fairshare.shares import fair_shares
+from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
-from extender.planner.fairshare.usage import UsageBook
 from extender.planner.framework.answers import QueueRefusal, QueueStanding
 from extender.planner.framework.demand import minimum_amounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario

@@ -8,7 +8,7 @@ from extender.planner.framework.ordering import upwards
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import of_the_system
+from extender.planner.state.pods import of_the_system
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
 from muster.resources.duration import parse_duration_s

@@ -1,11 +1,11 @@
-"""Why an object cannot be evaluated: it is set aside alone, and its owner reads this."""
+"""Reasons for setting an object aside that cannot be evaluated, for its owner."""
 
 from muster.api.limits import LimitError
 
 SET_ASIDE = "SetAside"
-"""Reason of a gang's condition: a number over its limit, or something that was not foreseen."""
+"""Reason of a gang's condition: a number over its limit, or an unexpected error."""
 SHOWN_CHARS = 300
-"""Of an error's text, which may hold what the user wrote."""
+"""Length of an error's text, which may quote the user's object."""
 
 pod = "pod {pod} cannot be evaluated: {why}".format
 MIN_MEMBER = "its minMember is"
@@ -23,7 +23,7 @@ too_many_wishes = (
 
 
 def error_words(error: Exception) -> str:
-    """The message of an error that was made for an owner, else also what kind of error it is."""
+    """Return the message of a LimitError, which is made for owners, of other errors with their type."""
     if isinstance(error, LimitError):
         return str(error)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

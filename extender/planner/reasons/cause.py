@@ -8,14 +8,13 @@ from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
 OTHER = "refused for a reason that is not told apart any more (restart the extender to see it)"
 
 GPU_PARTS = "no GPU with enough room"
-"""Of a node whose GPUs have enough room together, and none of them for the pod."""
+"""The node's GPUs have enough room together, and none of them for the pod."""
 FOR_GANGS_THAT_START = "reserved for gangs that wait to start"
 REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
 reserved = "reserved for {gang}".format
 
 GONE = "is gone"
 CORDONED = "cordoned"
-"""The one cause that an operator takes away with one command."""
 NODE_SELECTOR = "does not match the node selector"
 NODE_AFFINITY = "does not match the node affinity"
 TAINT = "has the taint "

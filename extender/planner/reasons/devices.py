@@ -1,6 +1,6 @@
-"""What is wrong with claims to devices (resource.k8s.io), and what of them is left to kube-scheduler to decide.
+"""Problems of claims to devices (resource.k8s.io), and their demands that are left to kube-scheduler.
 
-Problems and causes keep pods from nodes. What is not counted follows the words `kube-scheduler decides, not counted:`.
+The latter follow the words `kube-scheduler decides, not counted:`.
 """
 
 ELSEWHERE = "its devices are elsewhere"

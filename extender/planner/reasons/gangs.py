@@ -1,4 +1,4 @@
-"""Where a gang is, in one sentence: what `muster explain` begins with."""
+"""The progress of a gang in one sentence: the beginning of `muster explain`."""
 
 from collections.abc import Sequence
 
@@ -22,41 +22,41 @@ not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
 
 
 def members(taken: int) -> str:
-    """How many have their node."""
+    """Members that have a node."""
     return "1 member has its node" if taken == 1 else f"{taken} members have their node"
 
 
 def runs(taken: int, running: int) -> str:
-    """It has its nodes, and so many members run."""
+    """The gang has its nodes, and so many members run."""
     told = f", {running} of them run" if taken > 1 else ""
     return f"{'it runs' if running else 'no member runs'}: {members(taken)}{told}"
 
 
 def not_carried_out(message: str, *, again: bool) -> str:
-    """Its placement ends; `again`: with it the gang."""
+    """Its placement is given up; `again`: the whole gang is planned again."""
     follows = "the gang is planned again" if again else "the members that have a node go on"
     return f"its placement cannot be carried out: {message}; {follows}"
 
 
 def finished(succeeded: int, failed: int) -> str:
-    """It has ended."""
+    """The gang has ended."""
     parts = [f"{count} {how}" for count, how in ((succeeded, "succeeded"), (failed, "failed")) if count]
     return "it has finished" + (f": {', '.join(parts)}" if parts else "")
 
 
 def lost(pods: int, nodes: str) -> str:
-    """Some of its pods may not run any more."""
+    """Some of its pods are on nodes that do not answer."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
 
 
 def can_start(where: Sequence[str], victims: int, reason: str) -> str:
-    """The planner would place it now."""
+    """The planner's next cycle places the gang."""
     once = f", once {victims} pods of others have gone: {reason}" if victims else ""
     return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"
 
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:
-    """A Job has no gang; `comes`: its PodGroup should be made any moment."""
+    """A Job has no gang; `comes`: its PodGroup should be made soon."""
     told = f" ({why})" if why else ""
     hint = "the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
     return also(f"it has no gang: the Job is {phase or 'new'}{told}", hint if comes else "")

@@ -1,38 +1,38 @@
-"""Numbers and lists as sentences have them."""
+"""Numbers and lists in sentences."""
 
 from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int = 3, more: str = "more") -> str:
-    """The first of many names, and how many there are besides: `a, b, c and 5 more`."""
+    """Return the first names, and the number of the others: `a, b, c and 5 more`."""
     return some(names[:most], len(names), more)
 
 
 def some(examples: Sequence[str], count: int, more: str = "more") -> str:
-    """Examples of so many: `a, b and 7 more`."""
+    """Return examples of so many: `a, b and 7 more`."""
     return ", ".join(examples) + (f" and {count - len(examples)} {more}" if count > len(examples) else "")
 
 
 def any_of(names: Iterable[str]) -> str:
-    """All names: `a, b`, or `none`."""
+    """Return all names: `a, b`, or `none`."""
     return ", ".join(names) or "none"
 
 
 def many(count: int, noun: str) -> str:
-    """A number and what there are so many of: `1 pod`, `3 pods`."""
+    """Return a number and its noun: `1 pod`, `3 pods`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def verb(count: int, verb: str) -> str:
-    """A verb as so many do it: `finds`, `find`."""
+    """Return a verb in the singular or plural: `finds`, `find`."""
     return f"{verb}s" if count == 1 else verb
 
 
 def be(count: int) -> str:
-    """`is` or `are`."""
+    """Return `is` or `are`."""
     return "is" if count == 1 else "are"
 
 
 def also(sentence: str, more: str) -> str:
-    """A sentence with something added, if there is something."""
+    """Return a sentence, with `more` added unless that is empty."""
     return f"{sentence}; {more}" if more else sentence

@@ -1,4 +1,4 @@
-"""Where a pod is and what is wrong with it: what `muster explain` says of pods and of the members of a gang."""
+"""The progress and problems of a pod: sentences of `muster explain` on pods and members of a gang."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}
 pin_wrong = (_PINNED + f"which gives its slot {{node}}; {_OVER}").format
 
 NOT_CREATED = "not created yet by the owner"
-BEHIND_THE_GATE = "behind the gate, released by the planner's next cycle"
+BEHIND_THE_GATE = "behind the gate, lifted by the planner's next cycle"
 stale_pin = "pinned by placement {epoch}, which is over; deleted and made again".format
 REFUSED = "refused by kube-scheduler"
 NOT_ANSWERED = "waiting for kube-scheduler"
@@ -33,13 +33,13 @@ silent = "is on {node}, which {silence}: whether it still runs is not known".for
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
-    """It waits behind its gang's gate, and perhaps behind others."""
+    """The pod waits for its gang's gate to be lifted, and perhaps for others."""
     more = f"; then it is still held by {', '.join(others)}" if others else ""
     return f"it waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
-    """It is tried on its node; so many members have theirs."""
+    """The pod is tried on its node; so many members have a node."""
     waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
     over = f"; the placement is given up at {deadline}" if deadline else ""
     return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
@@ -53,23 +53,23 @@ def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
 
 
 def ended(phase: str, node: str, why: str) -> str:
-    """It has run."""
+    """The pod has ended."""
     return f"it has ended: {phase}" + (f" on {node}" if node else "") + (f": {why}" if why else "")
 
 
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
-    """How far its deletion is; `silence` is how its node does not answer."""
+    """The pod is being deleted; `silence` tells how its node does not answer."""
     where = f" from {node}" if node else ""
-    why = f", which {silence}, so that nobody there confirms its end" if silence else ""
+    why = f", which {silence}, so that no kubelet confirms its end" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
     return f"is being deleted since {since}{where}{why}{kept}"
 
 
 def not_ready(since: str) -> str:
-    """A node does not answer."""
+    """The node does not answer."""
     return f"is not Ready since {since}" if since else "is not Ready"
 
 
 def hindered_member(pod: str, node: str, why: str) -> str:
-    """Kubelet, or the API server, says something against a member."""
+    """Kubelet or the API server names a problem of a member."""
     return f"{pod}{f' on {node}' if node else ''}: {why}"

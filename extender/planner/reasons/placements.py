@@ -1,4 +1,4 @@
-"""How placements go on and end: in their status, in Events (PlacementAbandoned), and in conditions of the PodGroup."""
+"""Progress and end of placements, and evictions: in status, Events, and conditions of the PodGroup."""
 
 PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
@@ -19,3 +19,13 @@ BUDGET = "a PodDisruptionBudget does not let pods go that had to go for it"
 budget = "{pod} may not be evicted: {error}".format
 VICTIMS_STAY = "pods that had to go for it do not end"
 ROOM_TAKEN = "the room that was made for it is taken"
+
+
+EVICTED = "Evicted"
+"""Reason of a condition."""
+
+STRAY = "it is pinned by a placement that is over"
+preempted = "preempted by gang {gang} of priority {priority} in queue {queue}".format
+reclaimed = "reclaimed by queue {queue} for gang {gang}".format
+moved = "moved to make room for gang {gang}".format
+incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format

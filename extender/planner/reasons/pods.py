@@ -1,4 +1,4 @@
-"""Pods that a gang waits for: they are missing, wait for other gates, or are too many at once."""
+"""Pods that a gang waits for: missing ones, gated ones, and too many that are placed at once."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,12 +17,12 @@ slot_limit = (
 
 
 def not_created(attempts: int, until: str) -> str:
-    """The gang was placed so often in vain."""
+    """The gang was placed so often, and its pods did not come."""
     times = "once" if attempts == 1 else f"{attempts} times in a row"
     return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
 
 
 def gated(pods: Sequence[str], gates: Collection[str]) -> str:
-    """Pods wait for gates that others have set."""
+    """Pods wait for gates that are not Muster's."""
     which = f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"
     return f"{len(pods)} of its pods {verb(len(pods), 'wait')} for {which}, not Muster's: {listed(pods)}"

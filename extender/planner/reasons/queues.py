@@ -1,5 +1,9 @@
-"""What a queue refuses, and in which order its gangs start."""
+"""Refusals by queues and quotas, the order in which gangs of a queue start, and reservations for the first of them."""
 
+from collections.abc import Sequence
+
+from extender.planner.reasons.grammar import be, listed
+from muster.api.kubernetes.meta import format_time
 from muster.resources.words import amount_words
 
 OVER_CAPABILITY = "QueueOverCapability"
@@ -28,13 +32,48 @@ _REFUSALS = {
 
 
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """Why a queue does not let a gang have so much more; amounts in milli-CPU or base units."""
+    """The queue refuses these amounts, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_words(resource, amount)} {resource}" for name, amount in amounts.items()}
     return _REFUSALS[reason].format(queue=queue, **words)
 
 
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """Why no nodes are asked for: the queue could not use them."""
+    """No nodes are asked for, as the queue could not use them."""
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
+
+
+EXCEEDED = "QuotaExceeded"
+OVERCOMMITTED = "Overcommitted"
+"""Reasons of conditions."""
+
+resource_quota = "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start".format
+overcommitted = (
+    "the gangs that were let in before it need all {resource} that may be promised, {factor:g} times what the nodes "
+    "have (overcommit-factor); it is let in when some of them have ended"
+).format
+
+
+OVER = "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
+
+
+def expected(at: float | None) -> str:
+    """The time at which a gang is expected to start on reserved nodes."""
+    return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
+
+
+def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float) -> str:
+    """Nodes are reserved for a gang."""
+    what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
+    if at is None:
+        why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
+        return f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}"
+    who = f", because {listed(ending)} {be(len(ending))} expected to have ended there" if ending else ""
+    return f"reserved: {what}, {expected(at)}{who}"
+
+
+def in_the_way(reservations: Sequence[tuple[str, Sequence[str], float | None]]) -> str:
+    """Reservations (gang, nodes and time of each) keep a gang from nodes that have room for it."""
+    parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
+    return f"it would run into {' and '.join(parts)}" if parts else ""

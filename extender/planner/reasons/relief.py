@@ -1,4 +1,4 @@
-"""What would let a gang start: the suggestions of `muster explain`, each of which follows `would help`."""
+"""Relief for a waiting gang: the suggestions of `muster explain`, each after `would help`."""
 
 from collections.abc import Sequence
 
@@ -23,17 +23,17 @@ def created(missing: int) -> str:
 
 
 def first(ahead: Sequence[str]) -> str:
-    """It is behind others in a strict queue."""
+    """The gang is behind others in a strict queue."""
     return f"{', '.join(ahead) or 'the gangs before it'} start first, or are withdrawn"
 
 
 def before(ahead: Sequence[str]) -> str:
-    """Others come before it."""
+    """Gangs of other queues come before it."""
     return f"the gangs before it start first, or are withdrawn: {', '.join(ahead)}"
 
 
 def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
-    """Its queue takes no gangs."""
+    """The queue takes no gangs."""
     how = "is created" if missing else "is opened"
     return f"queue {name!r} {how} (open queues: {', '.join(open_queues) or 'none'})"
 
@@ -44,12 +44,12 @@ def uncordoned(nodes: Sequence[str]) -> str:
 
 
 def recovered(nodes: Sequence[str], taint: str) -> str:
-    """A taint says that nodes are not well."""
+    """Nodes have a taint that Kubernetes put on them for a problem."""
     return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the taint {taint} goes"
 
 
 def ends(holders: Sequence[str]) -> str:
-    """Others have the room."""
+    """Other pods have the room."""
     return f"{listed(holders, NAMED)} {verb(len(holders), 'end')}"
 
 
@@ -59,5 +59,5 @@ def added(count: int, like: str) -> str:
 
 
 def holder(name: str, pods: int, nodes: int, since: str) -> str:
-    """Who has room, and how much: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+    """A holder of room: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
     return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''})"

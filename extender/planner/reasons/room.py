@@ -1,7 +1,6 @@
-"""Why pods of one shape do not all find a place: causes, the nearest miss, and both in one sentence.
+"""Shortage of room for pods of one shape: causes, the nearest miss, and both in one sentence.
 
-`planner.framework.demand` counts it. PodGroup conditions, `muster explain` and `muster simulate` all say it so. The
-sentence changes only when one of its numbers does, so that it can stand in a condition.
+`planner.framework.demand` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
 """
 
 from typing import Literal
@@ -26,35 +25,34 @@ class Cause(Struct, frozen=True, rename="camel"):
     words: str
     nodes: int
     roomy: int
-    """How many of them have room for a pod, so that nothing else keeps the pod out."""
+    """Those of them with room for a pod."""
     examples: tuple[str, ...]
-    """The first of them, in natural order of their names."""
+    """Names of the first nodes, in natural order."""
 
 
 class Level(Struct, frozen=True, rename="camel"):
-    """So many nodes have this much free of the scarce resource."""
+    """Nodes with the same free amount of the scarce resource."""
 
     free: int
     nodes: int
 
 
 class NearestMiss(Struct, frozen=True, rename="camel"):
-    """What is missing, in terms of the resource that is scarcest."""
+    """The missing room, in terms of the scarcest resource."""
 
     pods: int
-    """Pods that still lack a place."""
     resource: str
     """The scarcest resource; empty if room is not the question."""
     amount: int
-    """What one pod needs of it, in milli-CPU or base units."""
+    """Request of one pod, in milli-CPU or base units."""
     whole_nodes: bool
     """No node has room for more than one such pod, even when it is empty."""
     levels: tuple[Level, ...]
-    """Nodes that come nearest: too little free, but not nothing; most first."""
+    """Nodes with too little free, but not nothing; most first."""
 
 
 class Shortage(Struct, frozen=True, rename="camel"):
-    """One pod set that does not fit."""
+    """A pod set that does not fit."""
 
     pod_set: str
     kind: Wanted
@@ -65,18 +63,17 @@ class Shortage(Struct, frozen=True, rename="camel"):
     roomy: int
     """Nodes that have room for at least one more pod of this shape."""
     causes: tuple[Cause, ...]
-    """Most nodes first."""
     miss: NearestMiss | None
     unseen: tuple[str, ...] = ()
-    """What of its claims to devices is not counted, in words: kube-scheduler decides it."""
+    """Demands of its claims to devices that are not counted, in words: kube-scheduler decides them."""
     alike: tuple[str, ...] = ()
     """Other pod sets whose pods are of the same shape and are counted along."""
     closest: Closest | None = None
-    """There are nodes enough, but no domain holds all who must be in one; this one came closest."""
+    """The domain that came closest, if there are nodes enough and no domain holds all pods that must be in one."""
 
     @property
     def message(self) -> str:
-        """One sentence: what is needed, what there is, which causes cost how many nodes, and what is missing."""
+        """One sentence: the need, the nodes lost to each cause, and the nearest miss."""
         if self.closest is not None:
             ever = "; even were all nodes empty" if self.kind == "ever" and not self.closest.why else ""
             return f"{self.closest.message}{ever}"
@@ -91,12 +88,12 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def lost(self) -> str:
-        """How many nodes are lost to which cause."""
+        """Nodes lost to each cause, in words."""
         return ", ".join(f"{cause.nodes} {cause.words}" for cause in self.causes)
 
     @property
     def need(self) -> str:
-        """What is wanted and how much of it there is."""
+        """Pods that are wanted, and those of them that find room, in words."""
         pods = many(self.wanted, "pod")
         if self.kind == "ever":
             return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
@@ -108,19 +105,19 @@ class Shortage(Struct, frozen=True, rename="camel"):
     @property
     def nearest(self) -> str:
         """The nearest miss in words; empty if nothing is known."""
-        if self.miss is None:
+        miss = self.miss
+        if miss is None:
             return ""
-        text = _missing(self.miss)
-        near = [f"{level.nodes} {verb(level.nodes, 'hold')} {self._free(level)} free" for level in self.miss.levels]
+        near = [
+            f"{level.nodes} {verb(level.nodes, 'hold')} {amount_words(miss.resource, level.free)} free"
+            for level in miss.levels
+        ]
         near += [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.words == CORDONED]
-        return f"{text} ({', '.join(near)})" if near else text
-
-    def _free(self, level: Level) -> str:
-        return amount_words(self.miss.resource, level.free) if self.miss else ""
+        return _missing(miss) + (f" ({', '.join(near)})" if near else "")
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""Of a trial that failed and of which nobody is told."""
+"""Of a failed trial that is not reported."""
 
 
 def _missing(miss: NearestMiss) -> str:

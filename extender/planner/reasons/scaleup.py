@@ -1,4 +1,4 @@
-"""Why nodes are asked for, or not: added to why a gang waits, and said by its pods to autoscalers."""
+"""Requests for nodes, made or not: added to a gang's reason to wait, and in conditions of its pods for autoscalers."""
 
 from collections.abc import Mapping
 
@@ -27,17 +27,17 @@ provisioned = "ProvisioningRequest {name} is provisioned, and its nodes are not 
 
 
 def ended(name: str, condition: ProvisioningCondition) -> str:
-    """A request has ended by this condition."""
+    """The request has ended by this condition."""
     return f"ProvisioningRequest {name}: {condition.type}{_why(condition)}"
 
 
 def refused(name: str, condition: ProvisioningCondition) -> str:
-    """The autoscaler does not provision it now."""
+    """The autoscaler does not provision the request now."""
     return f"ProvisioningRequest {name} is refused{_why(condition)}"
 
 
 def timed_out(name: str, timeout_s: float, said: Mapping[str, ProvisioningCondition]) -> str:
-    """It was not provisioned in time; `said` are its conditions by type."""
+    """The request was not provisioned in time; `said` are its conditions by type."""
     last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
     told = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
     return f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"

@@ -1,4 +1,4 @@
-"""Which domain came closest to holding a gang that must be in one; and what is wrong with HyperNodes.
+"""The domain that came closest to holding a gang that must be in one; and problems of HyperNodes.
 
 Sentences about HyperNodes stand in their condition `Valid`, in the log and in `muster topo`, too.
 """
@@ -42,7 +42,7 @@ too_many_patterns = (
 
 
 class Closest(Struct, frozen=True, rename="camel"):
-    """What a required topology lacks, for one part of a gang."""
+    """The domain that came closest to a required topology, for one part of a gang."""
 
     part: str
     """The pod set or sub-group; empty for the gang as a whole."""
@@ -52,17 +52,16 @@ class Closest(Struct, frozen=True, rename="camel"):
     domain: str
     """The domain of that level that holds most of the pods; empty if there is none."""
     held: int
-    """Pods that it has room for."""
+    """Pods that the domain has room for."""
     wanted: int
     """Pods that must be in one domain."""
     domains: int
-    """Domains of that level."""
     why: str = ""
-    """Why no domain can be right: there is no such topology or level."""
+    """The reason, if there is no such topology or level."""
 
     @property
     def message(self) -> str:
-        """A sentence without a full stop."""
+        """The sentence, without a full stop."""
         who = f"{self.part}: " if self.part else ""
         if self.why:
             return f"{who}{self.why}"

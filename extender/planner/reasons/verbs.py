@@ -1,10 +1,10 @@
-"""Why a verb does not do what kube-scheduler asks for: one enum for kube-scheduler, for people and for the metrics."""
+"""Reasons of verbs to refuse a call of kube-scheduler: one enum for kube-scheduler, people and metrics."""
 
 from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a call ended, as a label of the metrics."""
+    """The end of a call, as a label of the metrics."""
 
     PASSED = "passed"
     REJECTED = "rejected"
@@ -12,11 +12,10 @@ class Verdict(StrEnum):
 
 
 class Reason(StrEnum):
-    """What speaks against a filter or bind call; the value is the text that kube-scheduler gets.
+    """The reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
 
     The texts are constants: one that changed from call to call would re-queue the pod at once, again and again. An
-    error is tried again by kube-scheduler; a rejection waits until something in the cluster changes, so that only what
-    is certain may be one.
+    error is tried again by kube-scheduler; a rejection, which must be certain, waits until the cluster changes.
     """
 
     NOT_LEADING = "this Muster extender does not lead; trying again"
@@ -47,7 +46,7 @@ class Reason(StrEnum):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether kube-scheduler is to try again by itself."""
+        """ERROR if kube-scheduler is to try again by itself, else REJECTED."""
         return Verdict.REJECTED if self in _REJECTIONS else Verdict.ERROR
 
 

@@ -15,7 +15,7 @@ from extender.planner.framework.decisions import Say, TellEviction
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.wishes import annotated, evictable_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from muster.api.names import SAFE_TO_EVICT
 
 SETTLE_S = 2.0

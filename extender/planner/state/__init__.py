@@ -4,8 +4,8 @@ It promises that an event costs what it changes, that nothing here blocks, reads
 that a state kept by events is the one that the objects alone would give. It is changed on one loop (`extender.live`)
 and has no lock. Of the extender it may import `planner.ledger`, `planner.dynamic` and `planner.reasons`, and no more.
 
-Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
-`nodes` has the arrays; what is not free of them stands in the ledger, for `pods` and for the slots of `placedslots`;
-`podclass` is what makes pods of one kind, as `podshape` reads it from them, and `podrecord` what is kept of each pod;
-`neighbours` and `queries` are what pods demand of each other, `devices` and `claimants` the devices that they claim.
+Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`, the planner's views of gangs,
+which `gangtable` makes. `nodes` has the arrays; room that is not free stands in the ledger, for `pods` and for the
+slots of `placedslots`. `podclass` and `podshape` tell kinds of pods apart; `neighbours` and `queries` are demands of
+pods on each other, `devices` GPUs that pods share, `devicetable` and `claimants` devices that pods claim.
 """

@@ -1,9 +1,12 @@
 """Amounts of resources as arrays of integers.
 
 They are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at the
-clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node, which has long been full by then: each
-of them takes one of its `pods` too. Requests below 0, which the API server does not let through, count as 0.
+clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node. Requests below 0, which the API server
+does not let through, count as 0.
 """
+
+from collections.abc import Hashable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,45 +14,44 @@ from numpy.typing import NDArray
 from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
+K = TypeVar("K", bound=Hashable)
 CLIP = 2**50
-
-
 MAX_SUM = 2**60
-"""What sums over many pods or queues are clipped at: two of them still fit into 64 bits."""
+"""Clip of sums over many pods or queues: two of them still fit into 64 bits."""
 _MAX_SHARE = 2**54
+"""Clip of the sum of one queue: more (16 PiB) than any cluster has, and those of some queues can be added."""
 
 
 def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
-    """Sums, or bounds of sums, as int64 of shape (rows,); resources that are not on the axis are left out.
-
-    They are clipped so high (16 PiB) that no cluster reaches it, and so low that those of some queues can be added.
-    """
-    result = np.zeros(rows, dtype=np.int64)
-    for resource, amount in sums.items():
-        row = axis.get(resource)
-        if row is not None:
-            result[row] = max(0, min(amount, _MAX_SHARE))
-    return result
+    """Return sums, or bounds of sums, as int64 of shape (rows,); resources that are not on the axis are left out."""
+    return row_along(axis, rows, sums, _MAX_SHARE)
 
 
 def times(row: Amounts, count: int) -> Amounts:
-    """What so many pods take that take `row` each, clipped where it would leave 64 bits."""
+    """Return the amounts of so many pods that take `row` each, clipped where they would leave 64 bits."""
     if not count or int(row.max(initial=0)) < MAX_SUM // count:
         return row * count
     product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
     return product
 
 
+def tally(counts: dict[K, int], key: K, change: int) -> None:
+    """Add to a count, which is left out while it is 0."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]
+
+
 def clipped(amount: int) -> int:
-    """An amount that a pod requests, as the arrays hold it."""
+    """Return an amount that a pod requests, as the arrays hold it."""
     return max(0, min(amount, CLIP))
 
 
-def row_along(axis: dict[str, int], rows: int, vector: Vector) -> Amounts:
-    """A vector as int64 of shape (rows,), clipped; resources that are not on the axis are left out."""
+def row_along(axis: dict[str, int], rows: int, vector: Vector, clip: int = CLIP) -> Amounts:
+    """Return a vector as int64 of shape (rows,), clipped; resources that are not on the axis are left out."""
     result = np.zeros(rows, dtype=np.int64)
     for resource, amount in vector.items():
         row = axis.get(resource)
         if row is not None:
-            result[row] = clipped(amount)
+            result[row] = max(0, min(amount, clip))
     return result

@@ -1,7 +1,7 @@
-"""What cannot be evaluated is set aside alone: nodes, pods, and gangs because of their pods.
+"""Nodes and pods that cannot be evaluated, and gangs with such pods: each is set aside alone.
 
-An object may hold what nobody foresaw. It must cost its owner his gang and nobody else anything: the state is then as
-if the object were not there, all of it or nothing, and its owner can read the reason.
+An object with unexpected content must not harm any gang but its own: the state is then as if the object did not exist,
+and its owner can read the reason.
 """
 
 from extender.planner import reasons
@@ -10,7 +10,7 @@ from muster.api.muster.gang import gang_of
 
 
 class Aside:
-    """Why each of them is set aside, in sentences."""
+    """The reason why each of them is set aside, in sentences."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
@@ -21,7 +21,7 @@ class Aside:
         self._of_gang: dict[str, dict[str, str]] = {}
 
     def add_pod(self, pod: Pod, reason: str) -> str | None:
-        """Sets a pod aside; returns the key of its gang, which cannot be evaluated without it."""
+        """Set a pod aside; return the key of its gang, which cannot be evaluated without it."""
         meta = pod.metadata
         self.pods[meta.uid] = reasons.aside.pod(pod=meta.name, why=reason)
         gang = gang_of(meta)
@@ -32,7 +32,7 @@ class Aside:
         return key
 
     def forget_pod(self, uid: str) -> str | None:
-        """Forgets a pod that is gone, or is looked at again; returns the key of the gang that it held up."""
+        """Drop a pod that is gone or is evaluated again; return the key of its gang."""
         if self.pods.pop(uid, None) is None:
             return None
         key = self._gang_of.pop(uid, None)
@@ -43,5 +43,5 @@ class Aside:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Why a gang is set aside because of its pods, as the first of them says; empty if it is not."""
+        """Return the reason of the first of a gang's pods that is set aside; empty if there is none."""
         return next(iter(self._of_gang.get(key, {}).values()), "")

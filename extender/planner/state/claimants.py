@@ -1,73 +1,62 @@
-"""Who claims devices, kept up to date: nodes by what they offer, pods by what their claims come to, and claims.
+"""Nodes and pods kept up to date with the devices that nodes offer and pods claim (`planner.state.devicetable`).
 
-`planner.state.devicetable` knows what there is and what it comes to; here it meets nodes, pods and templates. A change
-of one claim concerns the pods that name it. A change of the devices concerns some nodes, and only where it changes
-which resources there are at all, everybody.
+A change of a claim concerns the pods that name it. A change of devices concerns some nodes, or all nodes and pods if it
+adds or removes resources.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.devicetable import DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.resources.pods import node_allocatable
 
 
+@dataclass(slots=True, eq=False)
 class Claimants:
-    """`keep` takes in a pod whose class is another now, `job_changed` the UID of a Job whose pods will be others.
+    """`keep` takes a pod with another class, `job_changed` the UID of a Job whose pods will have another class.
 
-    Every `on_*` takes in one object that changed (None: gone), and says whether that can matter to scheduling.
+    Every `on_*` takes one object that changed (None: gone), and returns True if that can matter to scheduling.
     """
 
-    def __init__(
-        self,
-        devices: DeviceTable,
-        ledger: Ledger,
-        classes: ClassTable,
-        templates: Templates,
-        pods: Mapping[str, PodRecord],
-        *,
-        keep: Callable[[PodRecord], None],
-        job_changed: Callable[[str], None],
-    ) -> None:
-        self._devices = devices
-        self._ledger = ledger
-        self._nodes = ledger.nodes
-        self._classes = classes
-        self._templates = templates
-        self._pods = pods
-        self._keep = keep
-        self._job_changed = job_changed
-        self._users: dict[str, set[str]] = {}
-        """Key of a claim or claim template → UIDs of pods that name it."""
+    devices: DeviceTable
+    ledger: Ledger
+    classes: ClassTable
+    templates: Templates
+    pods: Mapping[str, PodRecord]
+    keep: Callable[[PodRecord], None]
+    job_changed: Callable[[str], None]
+    users: dict[str, set[str]] = field(default_factory=dict)
+    """Key of a claim or claim template → UIDs of pods that name it."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
-        """A slice of devices."""
-        return self._changed(self._devices.on_slice(old, new))
+        """Take a slice of devices."""
+        return self._changed(self.devices.on_slice(old, new))
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
-        """A class of devices."""
-        return self._changed(self._devices.on_class(old, new))
+        """Take a class of devices."""
+        return self._changed(self.devices.on_class(old, new))
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """A claim. That it is there, or gone, may be what a pod waits for."""
-        before = self._nodes.version
-        self._changed(set(), {self._devices.on_claim(old, new)})
-        return self._nodes.version != before or (old is None) != (new is None)
+        """Take a claim; a pod may wait for one to be created or deleted."""
+        before = self.ledger.nodes.version
+        self._changed(set(), {self.devices.on_claim(old, new)})
+        return self.ledger.nodes.version != before or (old is None) != (new is None)
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
-        """A template of claims."""
-        self._changed(set(), {self._devices.on_template(old, new)})
+        """Take a template of claims."""
+        self._changed(set(), {self.devices.on_template(old, new)})
         return True
 
     def equip_nodes(self, names: Collection[str]) -> None:
-        """Counts anew what these nodes offer."""
-        inventory, nodes = self._devices.inventory, self._nodes
+        """Count the devices of these nodes again."""
+        inventory, nodes = self.devices.inventory, self.ledger.nodes
         for name in names:
             column = nodes.index.get(name)
             node = nodes.nodes[column] if column is not None else None
@@ -75,70 +64,67 @@ class Claimants:
             nodes.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
-        """The pod with the class that its claims give it now; the same record if that is the one it has."""
-        if not (record.cls.needs or self._devices.concerns(record.claims, record.cls.asked)):
-            return record
+        """Return the pod with the class that its claims give it now; the same record if it has that."""
         pod = PodClaims(record.uid, record.claims, record.extended_claim, record.uses_node)
-        cls = self._classes.equipped(record.cls, self._devices.needs(pod, record.cls.asked))
+        cls = self.classes.equipped(record.cls, self.devices.needs(pod, record.cls.asked))
         return record if cls is record.cls else replace(record, cls=cls)
 
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        """Notes which claims a pod names now, and settles them: it may have gone to a node, or from it."""
-        before, after = _claims_of(old), _claims_of(new)
-        if not (before or after):
+        """Keep the users of the claims that a pod names, and settle them: it may have gone to a node, or from it."""
+        record, before, after = new or old, _claims_of(old), _claims_of(new)
+        if record is None or not (before or after):
             return
-        uid = new.uid if new is not None else old.uid if old is not None else ""
         for key in before - after:
-            self._users[key].discard(uid)
-            if not self._users[key]:
-                del self._users[key]
+            self.users[key].discard(record.uid)
+            if not self.users[key]:
+                del self.users[key]
         for key in after - before:
-            self._users.setdefault(key, set()).add(uid)
+            self.users.setdefault(key, set()).add(record.uid)
         for key in before | after:
             self._settle(key)
 
     def _changed(self, nodes: set[str], claims: Collection[str] = ()) -> bool:
-        """Looks again at whom a change concerns; whether it concerns more than claims."""
-        if self._devices.refresh():
-            self.equip_nodes({*self._nodes.index, *self._devices.inventory.nodes, *self._nodes.equipped, *nodes})
-            self._look(list(self._pods), None)
+        """Update what a change concerns; return True if that is more than claims."""
+        if self.devices.refresh():
+            table = self.ledger.nodes
+            self.equip_nodes({*table.index, *self.devices.inventory.nodes, *table.equipped, *nodes})
+            self._look(list(self.pods), None)
             return True
         if nodes:
             self.equip_nodes(nodes)
-            claims = {key for node in nodes for key in self._devices.on_nodes.get(node, ())} | self._devices.alike
-        self._look([uid for key in claims for uid in self._users.get(key, ())], claims)
+            claims = {key for node in nodes for key in self.devices.on_nodes.get(node, ())} | self.devices.alike
+        self._look([uid for key in claims for uid in self.users.get(key, ())], claims)
         return bool(nodes)
 
     def _look(self, uids: list[str], keys: Collection[str] | None) -> None:
-        """Looks again at these pods, and at these claims or claim templates (None: all of them)."""
+        """Update these pods, and these claims or claim templates (None: all of them)."""
         for uid in uids:
-            record = self._pods[uid]
+            record = self.pods[uid]
             equipped = self.equipped(record)
             if equipped is not record:
-                self._keep(equipped)
-        for uid in self._templates.equip_again(keys):
-            self._job_changed(uid)
-        for key in list(self._devices.claims) if keys is None else keys:
+                self.keep(equipped)
+        for uid in self.templates.equip_again(keys):
+            self.job_changed(uid)
+        for key in list(self.devices.claims) if keys is None else keys:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Has an entry for what a claim has on its node, unless it is counted with the pod that it was made for."""
-        owner = self._pods.get(self._devices.owner(key))
+        """Have an entry for the devices of a claim, unless they are counted with the pod that it was made for."""
+        owner = self.pods.get(self.devices.owner(key))
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []
         counted = owner is not None and owner.uses_node and key in own
-        allocated = None if counted else self._devices.allocated(key)
+        allocated = None if counted else self.devices.allocated(key)
         if allocated is None:
-            self._ledger.close(("allocated", key))
+            self.ledger.close(("allocated", key))
         else:
             node, rows = allocated
-            self._ledger.open(("allocated", key), Entry(Kind.ALLOCATED, node, self._classes.of_amounts(rows)))
+            self.ledger.open(("allocated", key), Entry(Kind.ALLOCATED, node, self.classes.of_amounts(rows)))
 
 
 _NONE: frozenset[str] = frozenset()
 
 
 def _claims_of(record: PodRecord | None) -> frozenset[str]:
-    """The claims and claim templates that a pod names."""
     if record is None or not (record.claims or record.extended_claim):
         return _NONE
     keys = {key for ref in record.claims for key in (ref.key, ref.template) if key}

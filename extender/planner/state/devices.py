@@ -1,8 +1,8 @@
-"""The GPUs of each node one by one: which parts of them pods have that share GPUs.
+"""The GPUs of each node one by one, with the shares of pods in them.
 
-`shared` is int64 of shape (nodes, devices): thousandths of each device that shares use. Whole GPUs are not in it: which
-devices those pods get, kubelet decides. How many devices nobody uses follows from what the resource arrays have free.
-A share whose devices nobody knows (somebody else bound the pod) counts as devices of its own.
+`shared` is int64 of shape (nodes, devices): thousandths of each device that shares use. Pods with whole GPUs are not in
+it: kubelet chooses their devices, and the number of unused ones follows from the resource arrays. A share whose devices
+are not known (Muster did not bind the pod) counts as devices of its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 Order = Callable[[Amounts], NDArray[np.float64] | float]
-"""What shares use of each device of one node → the score of each; the highest is taken first."""
+"""Thousandths that shares use of each device of one node → the score of each; the highest is taken first."""
 
 
 def _none() -> Amounts:
@@ -39,27 +39,26 @@ class Devices:
     unknown: Amounts = field(default_factory=_none)
     """Devices of shares that do not say which."""
     counted: Amounts = field(default_factory=_none)
-    """What shares take of the row of GPUs, in thousandths."""
+    """Amounts of shares in the row of GPUs, in thousandths."""
     pods: Amounts = field(default_factory=_none)
-    """Pods that share."""
 
     def grow(self, size: int) -> None:
-        """Has this many columns."""
+        """Grow to this many columns."""
         more = size - len(self.memory)
         for each in fields(self):
             amounts = getattr(self, each.name)
             setattr(self, each.name, np.pad(amounts, ((0, more), (0, 0))[: amounts.ndim]))
 
     def copy(self) -> "Devices":
-        """Another one with the same amounts."""
+        """Return a copy."""
         return Devices(*(getattr(self, each.name).copy() for each in fields(self)))
 
     def at(self, columns: Amounts | list[int]) -> "Devices":
-        """Those of some nodes."""
+        """Return the devices of some nodes."""
         return Devices(*(getattr(self, each.name)[columns] for each in fields(self)))
 
     def emptied(self) -> "Devices":
-        """The same GPUs without any pods that share them."""
+        """Return the same GPUs without shares."""
         size = len(self.memory)
         result = Devices(self.memory, self.volcano)
         result.shared = np.zeros((size, self.shared.shape[1]), dtype=np.int64)
@@ -67,17 +66,17 @@ class Devices:
         return result
 
     def portion(self, share: GpuShare, column: int) -> int:
-        """Thousandths of each device that the share takes on this node."""
+        """Return the thousandths of each device that the share takes on this node."""
         return min(share.on(int(self.memory[column])), WHOLE + 1)
 
     def widen(self, devices: int) -> None:
-        """Has room for nodes with so many devices."""
+        """Widen `shared` for nodes with so many devices."""
         more = min(devices, GPU_DEVICES.value) - self.shared.shape[1]
         if more > 0:
             self.shared = np.pad(self.shared, ((0, 0), (0, more)))
 
     def take(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
-        """A pod has its part of these devices (with sign -1: gives it back)."""
+        """Add a pod's share of these devices (with sign -1: take it off)."""
         self.pods[column] += sign
         portion = min(self.portion(share, column), WHOLE)
         if not self.volcano[column]:
@@ -92,7 +91,7 @@ class Devices:
         self.touched[column] = np.count_nonzero(row)
 
     def unused(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Devices of each node that nobody uses, int64 of shape (nodes,); `free` is along the axis."""
+        """Return the unused devices of each node, int64 of shape (nodes,); `free` is along the axis."""
         rows = np.zeros(free.shape[1], dtype=np.int64)
         if GPU in axis:
             rows += (free[axis[GPU]] + self.counted) // WHOLE
@@ -102,23 +101,18 @@ class Devices:
         return left
 
     def unused_at(self, free: Amounts, axis: Mapping[str, int], column: int) -> int:
-        """The same for one node."""
-        left = 0
-        if GPU in axis:
-            left += int(free[axis[GPU], column] + self.counted[column]) // WHOLE
-        if VOLCANO_GPU_NUMBER in axis and self.volcano[column]:
-            left += int(free[axis[VOLCANO_GPU_NUMBER], column])
-        return max(left - int(self.touched[column]) - int(self.unknown[column]), 0)
+        """Return the same for one node."""
+        return int(self.at([column]).unused(free[:, [column]], axis)[0])
 
     def portions(self, share: GpuShare) -> Amounts:
-        """Thousandths of each device that the share takes, by node."""
+        """Return the thousandths of each device that the share takes, by node."""
         if share.portion:
             return np.where(self.volcano, WHOLE + 1, share.portion)
         known = (self.memory > 0) & (self.volcano == share.by_resource)
         return np.where(known, -(-share.memory * WHOLE // np.maximum(self.memory, 1)), WHOLE + 1)
 
     def room(self, share: GpuShare, unused: Amounts, columns: Amounts | None = None) -> Amounts:
-        """How many pods with this share the devices of each node take, int64."""
+        """Return the number of pods with this share that the devices of each node take, int64."""
         portions = self.portions(share)
         used, empty = self.shared, np.minimum(unused, GPU_DEVICES.value)
         if columns is not None:
@@ -137,17 +131,16 @@ class Devices:
         return low
 
     def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """The most pods with this share that so much free of all GPUs together can take, int64 of shape (nodes,)."""
+        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,)."""
         if GPU not in axis:
             return np.where(self.volcano, np.iinfo(np.int64).max, 0)
         room: Amounts = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices)
         return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
-        """The devices for one pod: those with room that the order likes best; None if there are not enough.
+        """Return the devices with the highest scores that have room for a pod; None if there are not enough.
 
-        For pods that need several devices those come first that take most such pods, so that as many pods as possible
-        find theirs.
+        For pods with several devices those that take most such pods come first, so that most pods find devices.
         """
         self.widen(min(self.wide(column) + unused, GPU_DEVICES.value))
         used, portion = self.shared[column], self.portion(share, column)
@@ -162,6 +155,6 @@ class Devices:
         return tuple(sorted(int(possible[place]) for place in best[: share.devices]))
 
     def wide(self, column: int) -> int:
-        """One more than the highest device of which shares use a part."""
+        """Return one more than the number of the highest device of which shares use a part."""
         used = np.flatnonzero(self.shared[column])
         return int(used[-1]) + 1 if len(used) else 0

@@ -1,12 +1,11 @@
-"""Devices and claims of the cluster, kept by events; and what the claims of a pod come to.
+"""Devices and claims of the cluster, kept by events; and the needs of pods by their claims.
 
-A claim that has devices takes just those. A claim that has none yet takes what it asks for, on the node of the pod that
-uses it. A pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on
-a node, so that its devices come and go with it; any other claim with devices counts by itself. So no device counts
-twice, and none is forgotten: not that of a pod which kube-scheduler gave devices and could not bind, either.
+A claim that has devices takes just those. A claim without takes its demand, on the node of the pod that uses it. A
+pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on a node; any
+other claim with devices counts by itself. So no device counts twice, and none is left out, such as that of a pod which
+kube-scheduler gave devices and could not bind.
 
-What is known of devices changes rarely and may change what every pod takes (`refresh` says so); claims change often and
-concern a few pods (`users`).
+Devices change rarely and may change the needs of all pods (`refresh`); claims change often and concern a few pods.
 """
 
 from collections.abc import Mapping
@@ -16,11 +15,9 @@ from typing import Any
 import msgspec
 
 from extender.planner import reasons
-from extender.planner.dynamic.claims import Demand, demand_of
+from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
 from extender.planner.dynamic.inventory import DeviceId, Inventory
-from extender.planner.dynamic.kinds import kind_of_class
-from extender.planner.dynamic.needs import Needs
-from extender.planner.dynamic.sums import Sums
+from extender.planner.dynamic.needs import NO_NEEDS, Needs, Sums
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -34,7 +31,6 @@ from muster.api.kubernetes.devices import (
 from muster.resources.vector import Vector
 
 MOST_DEMANDS = 4096
-"""Different claims that are remembered as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +40,11 @@ class ClaimRef:
     key: str = ""
     """namespace/name of the claim; empty while it has not been made from the template."""
     template: str = ""
-    """namespace/name of the template that it is made from; empty if somebody else made it."""
+    """namespace/name of its template; empty if it is not made from one."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
-    """The claims of a pod, or of a template of pods; a pod may say by now which claims were made for it."""
+    """Return the claims of a pod, or of a template of pods; a pod's status names the claims that were made for it."""
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
@@ -65,38 +61,36 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
 
 
 def extended_claim(pod: Pod) -> str:
-    """namespace/name of the claim that kube-scheduler made for a pod's extended resources; empty if there is none."""
+    """Return namespace/name of the claim that kube-scheduler made for a pod's extended resources, or empty."""
     told = pod.status.extended_resource_claim_status
     return f"{pod.metadata.namespace}/{told.resource_claim_name}" if told and told.resource_claim_name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is kept of a claim."""
+    """A claim, with the fields that decide."""
 
     demand: Demand
     owner: str
-    """UID of the pod that it was made for; empty if it is nobody's own."""
+    """UID of the pod that it was made for; empty if there is none."""
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
-    """What it has and nobody else may have."""
+    """Devices that no other claim may have."""
     nodes: NodeSelector | None
     users: frozenset[str]
-    """UIDs of the pods that may use it now."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """Who asks what its claims come to."""
+    """A pod, or a template of pods, with claims."""
 
     uid: str = ""
     """Empty for a template of pods."""
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
-    """The claim of its extended resources."""
     on_node: bool = False
-    """Whether it uses a node, so that what its own claims have counts with it."""
+    """It uses a node, so that devices of its own claims count with it."""
 
 
 class DeviceTable:
@@ -106,7 +100,6 @@ class DeviceTable:
         self.inventory = Inventory()
         self.claims: dict[str, Claim] = {}
         self.objects: dict[str, dict[str, Any]] = {"slices": {}, "classes": {}, "templates": {}, "claims": {}}
-        """As they came, by key; claims and slices are trimmed to what decides."""
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
@@ -114,10 +107,8 @@ class DeviceTable:
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
-    # -- objects that change ----------------------------------------------------------------------------------------
-
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
-        """Takes in a slice; the nodes of which something changed."""
+        """Take a slice; return the nodes whose devices changed."""
         meta = (new or old or ResourceSlice()).metadata
         known: ResourceSlice | None = self.objects["slices"].get(meta.name)
         self._keep("slices", meta.name, new)
@@ -126,13 +117,13 @@ class DeviceTable:
         return self.inventory.put_slice(meta.name, known, new)
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> set[str]:
-        """Takes in a device class; the nodes of which something changed."""
+        """Take a device class; return the nodes whose devices changed."""
         name = (new or old or DeviceClass()).metadata.name
         self._keep("classes", name, new)
         return self.inventory.put_class(name, new)
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
-        """Takes in a claim template; its key."""
+        """Take a claim template; return its key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
         self._keep("templates", key, new)
         before = self._templates.pop(key, None)
@@ -143,7 +134,7 @@ class DeviceTable:
         return key
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
-        """Takes in a claim; its key."""
+        """Take a claim; return its key."""
         key = (new or old or ResourceClaim()).metadata.key
         self._keep("claims", key, new)
         before = self.claims.pop(key, None)
@@ -162,7 +153,7 @@ class DeviceTable:
         return key
 
     def refresh(self) -> bool:
-        """Whether what claims and pods take may be another by now, for everybody."""
+        """Return True if the resources of devices changed, which may change the needs of all pods."""
         return self.inventory.refresh()
 
     def _note_alike(self, key: str, demand: Demand | None) -> None:
@@ -175,7 +166,7 @@ class DeviceTable:
             self.objects[kind][key] = new
 
     def _want(self, spec: ResourceClaimSpec) -> Demand:
-        """What is asked for; thousands of claims of one template are read once."""
+        """Return the demand of a claim; thousands of claims of one template are read once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -193,20 +184,18 @@ class DeviceTable:
             self.inventory.forget(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: Claim) -> set[str]:
-        """Names in the claim's node selector: devices of one node have just that."""
+        """Return the names in the claim's node selector, which devices of one node have."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
 
-    # -- what it comes to -------------------------------------------------------------------------------------------
-
     def owner(self, key: str) -> str:
-        """UID of the pod that the claim was made for; empty if it is nobody's own, or not known."""
+        """Return the UID of the pod that the claim was made for; empty if there is none."""
         known = self.claims.get(key)
         return known.owner if known else ""
 
     def allocated(self, key: str) -> tuple[str, Vector] | None:
-        """The node and the devices of a claim that has some, as amounts; None if there is nothing to count."""
+        """Return the node and the devices of a claim, as amounts; None if there are none to count."""
         claim = self.claims.get(key)
         if claim is None or not claim.devices:
             return None
@@ -214,13 +203,10 @@ class DeviceTable:
         used = self.inventory.used(claim.devices)
         return (first.node, used) if first is not None and first.node and used else None
 
-    def concerns(self, refs: tuple[ClaimRef, ...], asked: Mapping[str, int]) -> bool:
-        """Whether a pod with these claims and requests can have needs at all; asked of every pod."""
-        inventory = self.inventory
-        return bool(refs) or (bool(inventory.classes) and any(inventory.class_of(name) for name in asked))
-
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> Needs:
-        """What all claims of a pod come to, with the extended resources among the requests of its containers."""
+        """Return the needs of a pod by its claims, and the extended resources among the requests of its containers."""
+        if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
+            return NO_NEEDS  # as for nearly every pod
         sums = Sums(self.inventory)
         for ref in pod.refs:
             self._add(sums, pod, ref)

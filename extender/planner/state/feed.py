@@ -1,4 +1,4 @@
-"""What the planner reads: the kinds of objects, and which method of the state each is told to.
+"""The kinds of objects that the planner reads, each with the method of the state that takes it.
 
 The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all go by this table.
 """
@@ -22,14 +22,14 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """One kind. `tell(state, old, new)` hands over one object that changed; old is None for a new one."""
+    """One kind; `tell(state, old, new)` hands over an object that changed."""
 
     resource: Resource[Any]
     tell: Callable[[State, Any, Any], bool | None]
     optional: bool = False
-    """Somebody else's kind, which many clusters do not have: nothing is asked for where its CRD is not installed."""
+    """Another project's kind: not read where its CRD is not installed."""
     newer: bool = False
-    """A kind of Kubernetes' own that older API servers do not serve: where that is so there are none of it."""
+    """A kind of Kubernetes that older API servers do not serve: there are no objects of it then."""
 
 
 FEED = (

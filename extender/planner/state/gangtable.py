@@ -1,35 +1,119 @@
-"""What gangs are made of, and how it belongs together: PodGroups, their Placements, their Jobs; and the views of them.
+"""PodGroups, their Placements and Jobs, and the views of gangs that are made of them.
 
-A view is made from many objects, and one gang of a thousand pods brings thousands of events. So an event only notes
-that a gang is not what its view says any more (`touch`), and `look` makes the view when somebody wants to see it.
-
-A PodGroup or Placement that is older than the one which is known is left aside: the planner is told of its own writes
-as soon as the API server has confirmed them, and a watch may show what was before that afterwards.
+A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `look` makes its
+view when that is read. A PodGroup or Placement that is older than the known one is ignored: the planner is told of its
+own writes as soon as the API server has confirmed them, and the watch may show an earlier version afterwards.
 """
 
 from collections import Counter
 from itertools import count
+from operator import attrgetter
 from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
-from extender.planner.state.podrecord import PodRecord
-from extender.planner.state.pods import PodTable
+from extender.planner.state.pods import PodRecord, PodTable
+from extender.planner.state.podset import PodSetView
 from extender.planner.state.templates import Templates
-from extender.planner.state.views import free_slots, set_aside, view_of
 from muster.api.kubernetes.meta import Object
-from muster.api.limits import whole_number
+from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError, whole_number
+from muster.api.muster.gang import DEFAULT_POD_SET, Slot, later_tasks
 from muster.api.muster.noted import is_noted, noted
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.volcano.tasks import total_replicas
 
+_AGE = attrgetter("created", "name")
+"""Sort key: the oldest first."""
 T = TypeVar("T", bound=Object)
 
 
 def version(text: str) -> int:
-    """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
+    """Return a resourceVersion as a number; the API server promises that they can be compared since 1.35."""
     return whole_number(text) or 0
+
+
+def _give_slots(pods: list[PodRecord]) -> None:
+    """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
+    without = [pod for pod in pods if pod.slot is None]
+    occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
+    rank = 0
+    for pod in sorted(without, key=_AGE):
+        while rank in occupied:
+            rank += 1
+        pod.slot = Slot(DEFAULT_POD_SET, rank)
+        if _holds_slot(pod):
+            occupied.add(rank)
+
+
+def _pod_sets(group: PodGroup, pods: list[PodRecord], job: Job | None, templates: Templates) -> list[PodSetView]:
+    """Make the pod sets of a gang whose pods all have slots."""
+    pod_sets = _job_sets(group, job, templates) if job else {}
+    for pod in sorted(pods, key=_AGE):
+        _slot_pod(pod_sets, pod)
+    for pod_set in pod_sets.values():
+        existing = next(iter(pod_set.waiting.values()), None)
+        if existing:
+            pod_set.cls, pod_set.runtime = existing.cls, existing.runtime
+        pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
+        for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
+            if cls and len(cls.asked) > RESOURCES.value:
+                asked = len(cls.asked)
+                raise LimitError(reasons.aside.asks_too_much(pod_set=pod_set.name, count=asked, limit=RESOURCES))
+    return list(pod_sets.values())
+
+
+def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
+    """Raise LimitError for a gang with a number over its limit: admission was bypassed."""
+    words = reasons.aside
+    asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
+    if job:
+        asked += [(words.JOB_PODS, total_replicas(job.spec), PODS), (words.JOB_TASKS, len(job.spec.tasks), TASKS)]
+    epoch = max([placement.spec.epoch if placement else 0, *(pod.epoch or 0 for pod in pods)])
+    asked.append((words.NEXT_EPOCH, epoch + 1, EPOCH))
+    for what, value, limit in asked:
+        if value > limit.value:
+            raise LimitError(words.over_limit(what=what, value=value, limit=limit))
+
+
+def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:
+    sets, later = {}, later_tasks(group.metadata)
+    for template in templates.of(job):
+        task = template.task
+        slots = 0 if task.name in later else task.replicas
+        minimum = min(group.spec.min_task_member.get(task.name, 0), slots)
+        sets[task.name] = PodSetView(task.name, template.cls, slots, minimum, template=True)
+        sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
+        sets[task.name].born_gated = bool(template.other_gates)
+    for policy in group.spec.sub_group_policy:
+        if policy.name in sets:
+            sets[policy.name].unit = policy.sub_group_size or 1
+    return sets
+
+
+def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
+    """Put a pod on its slot, in a pod set that is made if there is none."""
+    if pod.slot is None:
+        return
+    name, rank = pod.slot.pod_set, pod.slot.rank
+    pod_set = pod_sets.get(name)
+    if pod_set is None:
+        pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
+    if pod.taken:
+        pod_set.taken[rank] = pod.node
+        pod_set.alive += pod.alive
+    elif pod.phase == "Failed" and not pod.terminating:
+        pod_set.failed.add(rank)
+    elif pod.waiting:
+        pod_set.waiting[rank] = pod
+    if not pod_set.template:
+        pod_set.replicas = max(pod_set.replicas, rank + 1)
+
+
+def _holds_slot(pod: PodRecord) -> bool:
+    """Return False for a pod that failed or is being deleted, whose slot the next one gets."""
+    return pod.taken or pod.waiting
 
 
 class GangTable:
@@ -38,27 +122,25 @@ class GangTable:
     def __init__(self, templates: Templates) -> None:
         self.groups: dict[str, PodGroup] = {}
         self.placements: dict[str, Placement] = {}
-        """The one that counts: an object, or what is noted in the PodGroup."""
+        """The one that counts: an object, or a note in the PodGroup."""
         self._objects: dict[str, Placement] = {}
         self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
         self.priorities: dict[str, int] = {}
         self.meek: set[str] = set()
-        """Priority classes of which nobody is evicted for: their preemptionPolicy is Never."""
+        """Priority classes with the preemptionPolicy Never."""
         self.views: dict[str, GangView] = {}
-        """As they were when they were last looked at."""
+        """As of the last `look`."""
         self.dirty: set[str] = set()
-        """Keys of gangs of which something changed since then."""
+        """Keys of gangs that changed since then."""
         self._templates = templates
         self._of_job: dict[tuple[str, str], str] = {}
         """Namespace and UID of a Job → key of its gang: a PodGroup elsewhere may name it as its owner, too."""
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
-    # -- objects that change ----------------------------------------------------------------------------------------
-
     def on_group(self, old: PodGroup | None, new: PodGroup | None) -> str | None:
-        """Takes in a PodGroup that changed; the key of the gang, None if nothing follows from it."""
+        """Take a PodGroup that changed; return the key of the gang, None if nothing follows from it."""
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
@@ -77,7 +159,7 @@ class GangTable:
         return key
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
-        """Takes in a Placement that changed; the key of its gang, None if nothing follows from it."""
+        """Take a Placement that changed; return the key of its gang, None if nothing follows from it."""
         item = new or old
         key = _take_in(self._notes if item is not None and is_noted(item) else self._objects, old, new)
         if key is not None:
@@ -85,7 +167,7 @@ class GangTable:
         return key
 
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
-        """Takes in a Job that changed; the key of its gang, None if nothing follows from it."""
+        """Take a Job that changed; return the key of its gang, None if nothing follows from it."""
         job = new or old or Job()
         uid = job.metadata.uid
         if new is None:
@@ -98,7 +180,7 @@ class GangTable:
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:
-        """Of an object and a note the later one counts; of equal ones the object, which was made of the note."""
+        """Choose the later one of an object and a note; of equal ones the object, which was made of the note."""
         one, note = self._objects.get(key), self._notes.get(key)
         chosen = one or note
         if one is not None and note is not None:
@@ -109,20 +191,18 @@ class GangTable:
         else:
             self.placements[key] = chosen
 
-    # -- how they belong together -----------------------------------------------------------------------------------
-
     def placement_of(self, key: str) -> Placement | None:
-        """The placement of a gang; not one that was made for another PodGroup of its name."""
+        """Return the placement of a gang; not one that was made for another PodGroup of its name."""
         placement, group = self.placements.get(key), self.groups.get(key)
         same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
         return placement if same else None
 
     def of_job(self, job: Job) -> str | None:
-        """The key of the gang that a Job owns."""
+        """Return the key of the gang that a Job owns."""
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """What `GangView.started` would be with the pods as they are now; None if only a view can tell."""
+        """Return `GangView.started` as of now; None if only a view can tell."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -133,17 +213,11 @@ class GangTable:
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
         return True if enough and known is not None and not known.set_aside else None
 
-    # -- views ------------------------------------------------------------------------------------------------------
-
-    def touch(self, key: str) -> None:
-        """Notes that something changed of which the gang's view does not know."""
-        self.dirty.add(key)
-
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
-        """Gives these members of a gang their slots and makes its view; True if other slots may be placed.
+        """Give these members of a gang their slots and make its view; return True if other slots may be placed.
 
-        That is so where its pods are not what they were, have just been given slots, or can be evaluated (no more).
-        `aside` says why the gang is set aside; it may also turn out here that it must be.
+        That is so if its pods have other classes, were given slots, or can be evaluated, or no more. `aside` is the
+        reason to set the gang aside; another one may turn up here.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -153,31 +227,30 @@ class GangTable:
         arrival = self._arrivals[group.metadata.uid]
         slotless = any(pod.slot is None for pod in pods)
         try:
-            view = set_aside(group, aside, arrival) if aside else self._view(key, group, pods, arrival)
+            view = None if aside else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
-            view = set_aside(group, reasons.aside.error_words(error), arrival)
+            view, aside = None, reasons.aside.error_words(error)
+        if view is None:
+            view = GangView(key, group, 0, [], [], None, arrival, set_aside=aside)
         self.views[key] = view
         return slotless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
-        for pod, slot in free_slots(pods):
-            pod.slot = slot
+        _give_slots(pods)
         owner = group.metadata.controller
         job = self.jobs.get(owner.uid) if owner else None
-        return view_of(
-            group,
-            pods,
-            self._templates,
-            job=job if job and job.metadata.namespace == group.metadata.namespace else None,
-            placement=self.placement_of(key),
-            priority=self.priorities.get(group.spec.priority_class_name, 0),
-            arrival=arrival,
-            preempts=group.spec.priority_class_name not in self.meek,
-        )
+        if job and job.metadata.namespace != group.metadata.namespace:
+            job = None
+        placement = self.placement_of(key)
+        _check(group, pods, job, placement)
+        sets = _pod_sets(group, pods, job, self._templates)
+        priority = self.priorities.get(group.spec.priority_class_name, 0)
+        preempts = group.spec.priority_class_name not in self.meek
+        return GangView(key, group, priority, sets, pods, placement, arrival, preempts=preempts)
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
-    """Puts an object into a table, or takes one out that is gone; its key, None if that is known already."""
+    """Put an object into a table, or remove one that is gone; return its key, None if that is known already."""
     item = new or old
     if item is None:
         return None

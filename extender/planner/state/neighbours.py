@@ -1,7 +1,7 @@
-"""What a pod demands of the pods around it: required (anti-)affinity and topology spread, as queries.
+"""Demands of a pod on the pods around it: (anti-)affinity and topology spread, as queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod; adding them again changes nothing, and templates need it.
+the API server adds to the selectors of a new pod; here they are added again, as templates need it.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,7 @@ from extender.planner.state.queries import (
     Requirements,
     requirements,
 )
-from muster.api.kubernetes.constraints import (
-    Affinity,
-    PodAffinity,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
+from muster.api.kubernetes.constraints import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from muster.api.kubernetes.core import PodSpec
 
 
@@ -36,13 +30,13 @@ class Rule:
 
     @property
     def mark(self) -> Mark:
-        """What pods that carry this rule are counted under: which query, per what, and the query in words."""
+        """The mark of pods with this rule: its query, its topology key, and the query in words."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One topology spread constraint that forbids."""
+    """A required topology spread constraint."""
 
     topology_key: str
     query: Query | None
@@ -52,7 +46,7 @@ class Spread:
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """An empty selector counts no pod that is there, but the one to be placed."""
+    """An empty selector counts no existing pod, but the one to be placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +68,13 @@ class Neighbours:
     apart: tuple[Rule, ...] = ()
     spreads: tuple[Spread, ...] = ()
     wishes: tuple[Wish, ...] = ()
-    """What is only preferred: it scores nodes and forbids none."""
+    """Preferences, which only score nodes."""
 
     def __bool__(self) -> bool:
         return bool(self.together or self.apart or self.spreads)
 
     def shape(self) -> list[object]:
-        """Equal for equal demands; for the key of a class."""
+        """Return a value for the key of a class, equal for equal demands."""
         return [
             self.together.mark if self.together else None,
             self.together_keys,
@@ -90,7 +84,7 @@ class Neighbours:
         ]
 
     def concern_themselves(self, matched: frozenset[Mark]) -> bool:
-        """Whether a pod with these marks, once placed, changes where the next of its kind can be."""
+        """Return True if a pod with these marks, once placed, changes where the next of its kind can be."""
         asked = [self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads)]
         return any(query is not None and query.mark in matched for query in asked)
 
@@ -99,42 +93,26 @@ NONE = Neighbours()
 
 
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """The demands of a pod with this spec, namespace and labels."""
-    affinity = spec.affinity
-    together = _terms(affinity.pod_affinity if affinity else None)
-    apart = _terms(affinity.pod_anti_affinity if affinity else None)
+    """Return the demands of a pod with this spec, namespace and labels."""
+    near = (spec.affinity and spec.affinity.pod_affinity) or PodAffinity()
+    far = (spec.affinity and spec.affinity.pod_anti_affinity) or PodAffinity()
     spreads = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
-    wishes = tuple(
-        Wish(
-            queries.intern([_part(one.pod_affinity_term, namespace, labels)]),
-            one.pod_affinity_term.topology_key,
-            weight,
-        )
-        for one, weight in _preferred(affinity)
-    )
-    if not (together or apart or spreads or wishes):
+
+    def query(term: PodAffinityTerm) -> Query:
+        return queries.intern([_part(term, namespace, labels)])
+
+    weighted = [(term.pod_affinity_term, term.weight) for term in near.preferred]
+    weighted += [(term.pod_affinity_term, -term.weight) for term in far.preferred]
+    wishes = tuple(Wish(query(term), term.topology_key, weight) for term, weight in weighted)
+    if not (near.required or far.required or spreads or wishes):
         return NONE
     return Neighbours(
-        queries.intern(_part(term, namespace, labels) for term in together) if together else None,
-        tuple(dict.fromkeys(term.topology_key for term in together)),
-        tuple(
-            dict.fromkeys(Rule(queries.intern([_part(term, namespace, labels)]), term.topology_key) for term in apart)
-        ),
+        queries.intern(_part(term, namespace, labels) for term in near.required) if near.required else None,
+        tuple(dict.fromkeys(term.topology_key for term in near.required)),
+        tuple(dict.fromkeys(Rule(query(term), term.topology_key) for term in far.required)),
         tuple(_spread(constraint, namespace, labels, queries) for constraint in spreads),
         wishes,
     )
-
-
-def _preferred(affinity: Affinity | None) -> list[tuple[WeightedPodAffinityTerm, int]]:
-    if affinity is None:
-        return []
-    near = affinity.pod_affinity.preferred if affinity.pod_affinity else []
-    far = affinity.pod_anti_affinity.preferred if affinity.pod_anti_affinity else []
-    return [(term, term.weight) for term in near] + [(term, -term.weight) for term in far]
-
-
-def _terms(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
-    return affinity.required if affinity else []
 
 
 _NOTHING = (Requirement("", "In", frozenset()),)
@@ -158,7 +136,7 @@ def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> Part:
 
 
 def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
-    """Conditions with the pod's own values; a label that the pod lacks makes none."""
+    """Return conditions with the pod's own values; a label that the pod lacks makes none."""
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 

@@ -4,8 +4,8 @@
 nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node stands in the ledger
 (`extender.planner.ledger`); here it is added up.
 
-Only what nodes offer has a row: a pod that asks for anything else fits nowhere, and its words for it cost nothing.
-Rows and columns grow by doubling; those that are not used are all 0, and are the next to be given away.
+Only resources that nodes offer have a row: a pod that requests another one fits nowhere. Rows and columns grow by
+doubling; free ones are all 0.
 """
 
 import re
@@ -18,8 +18,7 @@ import numpy as np
 from extender.planner.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podcounts import PodCounts
-from extender.planner.state.queries import Mark
+from extender.planner.state.queries import Mark, PodCounts
 from muster.api.kubernetes.core import Node
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import device_memory
@@ -31,14 +30,13 @@ ROWS = 4
 
 
 class NodeTable:
-    """Every node's column. `users` are the nodes and classes of all that stands in the ledger, known nodes or not."""
+    """The columns of nodes; `users` yields node and class of each ledger entry, of known nodes or not."""
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
         """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
         self.index: dict[str, int] = {}
-        """Name of a node → column."""
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
         self.used: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -49,20 +47,19 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.devices = Devices()
         self._devices: dict[str, Vector] = {}
-        """Node → what it offers of devices that are claimed; nodes without any are left out."""
+        """Node → amounts of its devices that pods claim; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
         """Resource → nodes that offer it; each has a row."""
         self._offers: dict[str, tuple[str, ...]] = {}
-        """Node → what it offers."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """What pods of a class take on any node, along the axis as it is now."""
+        """Class → amounts of its pods on any node, along the axis as it is now."""
         self._shared = False
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Whether the node is as it was in all that scheduling looks at, which heartbeats do not change."""
+        """Return True if the node is as before in all fields that matter to scheduling, unlike heartbeats."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -73,7 +70,7 @@ class NodeTable:
         )
 
     def put(self, node: Node) -> None:
-        """Adds or updates a node, which must be empty (see `Ledger.put_node`)."""
+        """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
         self._own()
@@ -89,10 +86,7 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Notes what a node, which may not be known yet, offers of devices.
-
-        What was found out by looking at the node alone stays right: `changed` is as it was.
-        """
+        """Set the amounts of devices of a node, which may not be known yet; `changed` stays, as the Node did not."""
         if self._devices.get(name, {}) == devices:
             return
         if devices:
@@ -115,7 +109,7 @@ class NodeTable:
         return self._devices.keys()
 
     def remove(self, name: str) -> None:
-        """Forgets a node, which must be empty."""
+        """Remove a node, which must be empty."""
         self._own()
         column = self.index.pop(name)
         self.nodes[column] = None
@@ -127,7 +121,7 @@ class NodeTable:
         self._order = None
 
     def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
-        """Adds (with sign -1: takes off) what one pod of this class takes of a node, if that is known."""
+        """Add (with sign -1: take off) the amounts of one pod of this class on a node, if that is known."""
         self.version += 1
         column = self.index.get(node)
         if column is None:
@@ -140,7 +134,7 @@ class NodeTable:
             self.pod_counts.add(marks, column, sign)
 
     def part_of(self, node: str, cls: PodClass) -> tuple[int, Amounts] | None:
-        """The column of a node, and what one pod of this class takes there; None if the node is not known."""
+        """Return the column of a node, and the amounts of a pod of this class there; None if it is not known."""
         column = self.index.get(node)
         return None if column is None else (column, self.row_on(cls, column))
 
@@ -150,7 +144,7 @@ class NodeTable:
         self.changed[column] = self.generation
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """What one pod of this class takes on the node, int64 of shape (resources,); it may not be changed."""
+        """Return the amounts of a pod of this class on the node, int64 of shape (resources,); not to be changed."""
         row = self._rows.get(cls)
         if row is None:
             row = self.row_of(self.taken(cls, column))
@@ -159,35 +153,32 @@ class NodeTable:
         return row
 
     def taken(self, cls: PodClass, column: int | None) -> Vector:
-        """The amounts that one pod of this class takes on a node (None: one that is not known yet); not to be changed.
-
-        How much of a GPU an amount of memory is, depends on the node.
-        """
+        """Return the amounts of a pod of this class on a node (None: one that is not known yet); not to be changed."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def row_of(self, vector: Vector) -> Amounts:
-        """A vector along the resource axis, each amount from 0 to the clip; what no node offers is left out."""
+        """Return a vector along the resource axis, clipped, without resources that no node offers."""
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """`axis` and `index` as they are now; they are not changed afterwards and may not be changed."""
+        """Return `axis` and `index` as they are now; they are not changed afterwards and may not be changed."""
         self._shared = True
         return self.axis, self.index
 
     def order(self) -> Amounts:
-        """Columns of the known nodes in natural order of their names (node-2 before node-10)."""
+        """Return the columns of the known nodes in natural order of their names (node-2 before node-10)."""
         if self._order is None:
             names = sorted(self.index, key=natural)
             self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
         return self._order
 
     def _own(self) -> None:
-        """Leaves the maps that were shared as they are, and goes on with copies."""
+        """Leave maps that were shared as they are, and go on with copies."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: tuple[str, ...]) -> None:
-        """Notes what a node offers: gives a row to what is new, and takes the row of what nobody offers any more."""
+        """Set the resources that a node offers; new ones get a row, those that no node offers any more lose it."""
         before = self._offers.pop(name, ())
         if resources:
             self._offers[name] = resources
@@ -205,7 +196,7 @@ class NodeTable:
         self._rows.clear()
 
     def _add_rows(self, resources: list[str]) -> None:
-        """Rows for resources that no node offered so far; who has asked for them already takes them now."""
+        """Add rows for resources that no node offered so far, with the amounts of ledger entries that request them."""
         while len(self._free_rows) < len(resources):
             rows = self.used.shape[0]
             pad = ((0, rows), (0, 0))
@@ -239,12 +230,12 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """What one pod of this class takes on the node in a column, by what its GPUs are."""
+    """Return the amounts of a pod of this class on the node in a column; a GPU's memory depends on the node."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """What names are sorted by so that node-2 comes before node-10."""
+    """Return a sort key of names by which node-2 comes before node-10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

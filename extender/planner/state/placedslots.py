@@ -1,22 +1,18 @@
-"""Slots that active placements give to pods which are not bound yet.
-
-Between the moment a placement is written and the moment its pods are bound, no pod uses the room that was given away.
-So each such slot has an entry in the ledger, and the planner, the filter verb and everybody who counts see one truth.
-"""
+"""Ledger entries of placed slots: from the writing of a placement to the binding of its pods no pod uses the room."""
 
 from typing import NamedTuple
 
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, devices_of, node_of, slots_of
 from muster.api.names import DEFAULT_QUEUE
 
 
 class PlacedSlot(NamedTuple):
-    """The holder of an entry: one slot of one gang, while no pod has taken it."""
+    """The holder of an entry: a placed slot of a gang."""
 
     gang_uid: str
     slot: Slot
@@ -33,10 +29,7 @@ class PlacedSlots:
         return key in self._active
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Has entries for the placed slots of a gang, and only those; None for a gang that is gone, or not active.
-
-        Slots that the gang does not have take nothing, whatever its placement says.
-        """
+        """Have entries for the placed slots that a gang has, and only those; None: it is gone, or not active."""
         known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
         before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
         if gang is not None and placement is not None:
@@ -50,7 +43,7 @@ class PlacedSlots:
             self._ledger.close(holder)
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Follows one pod that changed: its slot is placed while it has no node, and its own once it has one."""
+        """Follow a pod that changed: its slot is placed until the pod has a node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return

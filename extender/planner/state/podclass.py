@@ -1,7 +1,7 @@
 """Pod classes: pods of the same shape are planned as one.
 
 The shape is everything that decides on which nodes a pod can be: requests, selectors, affinity, tolerations, host
-ports, claims, what it demands of its neighbours, and which of the others' demands it meets (its marks).
+ports, claims, its demands on other pods, and the demands of other pods that it meets (its marks).
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from muster.resources.vector import Vector, add
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodClass:
-    """One shape; compare classes by identity, they are interned by `ClassTable`."""
+    """One shape, interned by `ClassTable`: compare classes by identity."""
 
     key: bytes
     requests: Vector
@@ -45,15 +45,14 @@ class PodClass:
     neighbours: Neighbours = NONE
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
-    """The part of GPUs that it shares with others."""
     matched: frozenset[Mark] = frozenset()
-    """Marks of the queries of all pods that mean pods of this class."""
+    """Marks of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """What a pod of this class is counted under on its node."""
+    """Marks that its pods are counted under on their nodes."""
     shape: bytes = b""
-    """The part of the key that other pods' demands do not change."""
+    """The key without `matched`."""
     needs: Needs = NO_NEEDS
-    """What its claims to devices come to now; `requests` has the amounts of it."""
+    """Needs by its claims to devices; `requests` has the amounts of it."""
     asked: Vector = field(default_factory=dict)
     """The requests without its needs."""
     plain: bytes = b""
@@ -67,21 +66,21 @@ class PodClass:
 
     @property
     def dynamic(self) -> bool:
-        """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
-        return bool(self.neighbours) and self.neighbours.concern_themselves(self.matched)
+        """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
+        return self.neighbours.concern_themselves(self.matched)
 
 
 class ClassTable:
-    """Interns pod classes, so that equal shapes are the same object; a class that nobody uses is forgotten."""
+    """Interns pod classes: equal shapes are the same object, which lives as long as it is used."""
 
     def __init__(self) -> None:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        """Some class of each shape, whatever demands of others it meets."""
+        """A class of each shape, whatever demands of other pods it meets."""
 
     def of_pod(self, pod: Pod) -> PodClass:
-        """The class of a pod that exists. Most are made from a template as others are, and cost little."""
+        """Return the class of an existing pod; those made from a template like others cost little."""
         meta, raw = pod.metadata, raw_key(pod)
         known = self._by_raw_key.get(raw) if raw is not None else None
         if known is not None:
@@ -92,7 +91,7 @@ class ClassTable:
         return cls
 
     def worked_out(self, pod: Pod) -> PodClass:
-        """The same, made from all of the pod, whether or not there was one like it."""
+        """Return the same, made from all of the pod, whether or not there was one like it."""
         meta = pod.metadata
         return self.of_spec(
             pod.spec,
@@ -115,9 +114,9 @@ class ClassTable:
         annotations: Mapping[str, str] | None = None,
         taken: Vector | None = None,
     ) -> PodClass:
-        """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
+        """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
 
-        `taken` is what a pod on a node takes of it, where that is not what its spec says.
+        `taken` are the amounts of a pod on a node, where they are other than those of its spec.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
@@ -137,10 +136,6 @@ class ClassTable:
                 (gpu.portion, gpu.memory, gpu.devices, gpu.by_resource) if gpu else None,
             )
         )
-        matched = self.queries.matching(namespace, labels or {})
-        known = self._classes.get(_key(shape, matched))
-        if known is not None:
-            return known
         bare = PodClass(
             shape,
             requests,
@@ -156,22 +151,19 @@ class ClassTable:
             asked=requests,
             plain=shape,
         )
-        return self.marked(bare, matched)
+        return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
     def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
-        """The class of the same pods whose claims to devices come to these needs."""
+        """Return the class of the same pods with these needs."""
         if cls.needs.key == needs.key:
             return cls
         shape = cls.plain + b"\0" + needs.key if needs else cls.plain
-        known = self._classes.get(_key(shape, cls.matched))
-        if known is not None:
-            return known
         requests = {name: amount for name, amount in cls.asked.items() if name not in needs.replaced}
         bare = replace(cls, shape=shape, needs=needs, requests=add(requests, dict(needs.rows)))
         return self.marked(bare, cls.matched)
 
     def of_amounts(self, amounts: Mapping[str, int]) -> PodClass:
-        """The class that requests these amounts and nothing else: for what has room without being a pod."""
+        """Return the class with these amounts alone, for holders of room that are no pods."""
         key = b"\0amounts " + msgspec.msgpack.encode(sorted(amounts.items()))
         known = self._classes.get(key)
         if known is None:
@@ -179,13 +171,13 @@ class ClassTable:
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
-        """The class of the same pods with the demands of others that they meet now."""
+        """Return the class of the same pods with the demands of other pods that they meet now."""
         matched = self.queries.matching(namespace, labels)
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:
-        """The class like this one that meets exactly these demands of others."""
-        key = _key(cls.shape, matched)
+        """Return the class like this one that meets exactly these demands of other pods."""
+        key = cls.shape + msgspec.msgpack.encode(sorted(matched)) if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
@@ -193,7 +185,3 @@ class ClassTable:
             marks = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known
-
-
-def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
-    return shape + msgspec.msgpack.encode(sorted(matched)) if matched else shape

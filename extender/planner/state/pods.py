@@ -1,31 +1,174 @@
-"""Pods as the planner keeps them: a small record each, found by UID and by gang.
-
-A whole pod is some 15 KiB and there may be 50,000, so that only what decides is kept of it
-(`planner.state.podrecord`).
-"""
+"""Records of pods, found by UID and by gang; of a pod of some 15 KiB only the fields that decide are kept."""
 
 from collections import Counter
-from collections.abc import Hashable
-from typing import TypeVar
+from sys import intern
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from extender.planner.state.podrecord import PodRecord
-from muster.api.muster.gang import Slot
-from muster.resources.runtime import UNKNOWN
+from extender.planner.state.amounts import tally
+from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podshape import ours, pin_of
+from muster.api import names
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
+from muster.resources.gpus import chosen_devices
+from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
+from muster.resources.topology import PodTopology, of_pods
 
-K = TypeVar("K", bound=Hashable)
+
+class PodRecord(Struct, eq=False, gc=False):
+    """The fields of a pod that decide, made again when it changes; in no reference cycle, it needs no collection."""
+
+    uid: str
+    namespace: str
+    name: str
+    cls: PodClass
+    labels: dict[str, str]
+    node: str
+    """The node that it is bound to (or that Muster binds it to); empty if there is none."""
+    phase: str
+    scheduler_name: str
+    ours: bool
+    """kube-scheduler asks Muster about it: by its scheduler's name, or by the markers that it carries."""
+    system: bool
+    """It is in kube-system, or of a priority class system-*-critical."""
+    created: str
+    resource_version: str
+    since: float | None
+    """Start time (kubelet accepted it), in seconds since the epoch."""
+    bound_at: float | None
+    """Time of its binding by its condition, in seconds since the epoch."""
+    gang: str | None
+    """Key (`namespace/name`) of its PodGroup."""
+    slot: Slot | None
+    """None until the state has given one to a pod that does not name its own."""
+    terminating: bool
+    gone_by: str
+    """End of the grace period of a pod that is being deleted (RFC 3339)."""
+    gated: bool
+    other_gates: tuple[str, ...]
+    """Scheduling gates that are not Muster's."""
+    epoch: int | None
+    pin: str
+    refused: bool
+    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
+    asks: bool
+    """Muster wrote that reason on a gated pod, so that autoscalers see it."""
+    says: str
+    """The message that Muster wrote in that condition, without its first word; empty if none."""
+    evictable: str
+    """Its annotation for cluster-autoscaler about eviction; empty if none."""
+    evictable_by_us: bool
+    """Muster wrote that annotation, as the pod's queue demands."""
+    queue: str
+    """The queue that it names; that of its gang counts first."""
+    preemptable: bool
+    runtime: Runtime
+    claims: tuple[ClaimRef, ...]
+    extended_claim: str
+    """The claim that kube-scheduler made for its extended resources; empty if there is none."""
+    topology: PodTopology | None
+    devices: tuple[int, ...]
+    """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
+
+    waiting: bool = False
+    """It exists, wants to run, and has no node."""
+    pinned: bool = False
+    """It waits and has a pin to one node, which cannot be changed any more."""
+    taken: bool = False
+    """Its slot is taken: it is bound and alive, or has succeeded."""
+    alive: bool = False
+    """It is on a node, has not ended, and is not being deleted."""
+    uses_node: bool = False
+    """It is on a node and has not ended, so that its room is not free."""
+
+    def __post_init__(self) -> None:
+        """Set the flags once, as every look at a gang reads them."""
+        self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
+        self.pinned = self.waiting and bool(self.pin) and not self.gated
+        self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+        self.alive = self.taken and self.phase != "Succeeded"
+        self.uses_node = bool(self.node) and self.phase not in {"Succeeded", "Failed"}
+
+    @property
+    def shares_claims(self) -> bool:
+        """True if it uses a claim to devices that other pods may use too.
+
+        kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards: such a
+        refusal means nothing.
+        """
+        return any(not ref.template for ref in self.claims)
+
+
+def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
+    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    annotations, labels = meta.annotations, meta.labels
+    gang, scheduled = gang_of(meta), status.condition("PodScheduled")
+    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+    in_our_words = scheduled is not None and scheduled.message.startswith(names.SAYS)
+    return PodRecord(
+        uid=meta.uid,
+        namespace=intern(meta.namespace),
+        name=meta.name,
+        cls=cls,
+        labels=labels,
+        node=intern(spec.node_name or assumed),
+        phase=intern(status.phase),
+        scheduler_name=intern(spec.scheduler_name),
+        ours=ours(spec),
+        system=of_the_system(meta.namespace, spec.priority_class_name),
+        created=meta.creation_timestamp or "",
+        resource_version=meta.resource_version,
+        since=readable_time(status.start_time),
+        bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
+        gang=f"{meta.namespace}/{gang}" if gang else None,
+        slot=slot_of(meta),
+        terminating=meta.deletion_timestamp is not None,
+        gone_by=meta.deletion_timestamp or "",
+        gated=gated(pod),
+        other_gates=other_gates(spec),
+        epoch=epoch_of(meta),
+        pin=pin_of(meta),
+        refused=unschedulable and not in_our_words,
+        asks=unschedulable and in_our_words,
+        says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
+        evictable=annotations.get(names.PODS_SAFE_TO_EVICT, ""),
+        evictable_by_us=names.SAFE_TO_EVICT in annotations,
+        queue=labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, ""),
+        preemptable=preemptable(meta),
+        runtime=runtime_of(annotations, spec.active_deadline_seconds),
+        claims=claim_refs(spec, meta.namespace, pod),
+        extended_claim=extended_claim(pod),
+        topology=of_pods(annotations, labels),
+        devices=chosen_devices(annotations) if cls.gpu else (),
+    )
+
+
+def preemptable(meta: ObjectMeta) -> bool:
+    """Return True unless a pod or PodGroup forbids its eviction for other gangs."""
+    return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
+
+
+def of_the_system(namespace: str, priority_class: str) -> bool:
+    """Return True for a pod in kube-system, or of a priority class of Kubernetes' own."""
+    return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
+
+
 _GOES_ON = frozenset({"", "Pending", "Running"})
 
 
 def goes_on(before: PodRecord, after: PodRecord) -> bool:
-    """Whether a pod that was bound still is, to that node, and has not ended: its kubelet may have told of it."""
+    """Return True if a pod that was bound still is, to that node, and has not ended."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
 
 
 def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
-    """Whether a pod that goes on uses what it used, so that nothing has to be counted anew."""
+    """Return True if a pod that goes on has the same ledger entry."""
     return goes_on(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
@@ -41,19 +184,13 @@ class PodTable:
         self.records: dict[str, PodRecord] = {}
         """By UID."""
         self.taken: Counter[str] = Counter()
-        """Key of a gang → pods of it that are bound or have succeeded; gangs without any are left out.
-
-        Never less than the gang's slots that are taken, and known without a look at its pods.
-        """
+        """Key of a gang → pods that are bound or have succeeded, at least its taken slots; no zeros."""
         self.slots: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → slots that are taken, each once; of pods that were given none yet nothing is told.
-
-        Never more than what a look at its pods finds.
-        """
+        """Key of a gang → pod set → taken slots, each once, without those of pods that were given none yet."""
         self.alive: Counter[str] = Counter()
-        """Key of a gang → pods of it that use a node; gangs without any are left out."""
+        """Key of a gang → pods that use a node; no zeros."""
         self.ending: dict[str, PodRecord] = {}
-        """Pods of no gang that are on a node and say how long they run, by UID."""
+        """Pods of no gang that are on a node and declare a runtime, by UID."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
@@ -62,15 +199,15 @@ class PodTable:
         self._sitting: Counter[tuple[str, Slot]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
-        """The pods of a gang, in the order in which they were first seen."""
+        """Return the pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
 
     def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
-        """Whether some pod has this slot of the gang and is bound or done."""
+        """Return True if a pod has taken this slot of the gang."""
         return (gang, slot) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
-        """Keeps a record; returns the one that it takes the place of."""
+        """Put a record; return the one that it replaces."""
         known = self.records.get(record.uid)
         self._count(known, -1)
         self._count(record, 1)
@@ -90,7 +227,7 @@ class PodTable:
         return known
 
     def remove(self, uid: str) -> PodRecord | None:
-        """Forgets a pod that is gone; returns its record."""
+        """Remove a pod that is gone; return its record."""
         self.ending.pop(uid, None)
         self.leaving.pop(uid, None)
         record = self.records.pop(uid, None)
@@ -101,7 +238,7 @@ class PodTable:
         return record
 
     def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """The record of a pod as it is once it is bound to this node; None if it is gone, or bound already."""
+        """Return the record of a pod as bound to this node; None if it is gone, or bound already."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None
@@ -116,27 +253,21 @@ class PodTable:
     def _sit(self, uid: str, record: PodRecord | None) -> None:
         left = self._slot_of.pop(uid, None)
         if left is not None:
-            _add(self._sitting, left, -1)
+            tally(self._sitting, left, -1)
             if left not in self._sitting:
                 gang, slot = left
-                _add(self.slots[gang], slot.pod_set, -1)
+                tally(self.slots[gang], slot.pod_set, -1)
                 if not self.slots[gang]:
                     del self.slots[gang]
         if record is not None and record.gang and record.slot is not None and record.taken:
             place = self._slot_of[uid] = (record.gang, record.slot)
             self._sitting[place] += 1
             if self._sitting[place] == 1:
-                _add(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
+                tally(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
 
     def _count(self, record: PodRecord | None, change: int) -> None:
         if record is None or not record.gang:
             return
         for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
             if counts:
-                _add(counter, record.gang, change)
-
-
-def _add(counter: Counter[K], key: K, change: int) -> None:
-    counter[key] += change
-    if not counter[key]:
-        del counter[key]
+                tally(counter, record.gang, change)

@@ -1,15 +1,16 @@
-"""What decides where a pod can be, read from the pod: the parts of its class (see `planner.state.podclass`).
+"""The parts of a pod's class, read from the pod (see `planner.state.podclass`).
 
-What Muster itself added (the pin) is taken off, so that a gated pod and its pinned twin are alike.
+Muster's pin is taken off, so that a gated pod and its pinned twin are alike.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from muster.api import names
-from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
+from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector
 from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
 from muster.resources.gpus import ASKING, GpuShare, share_of
@@ -17,7 +18,7 @@ from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
 
 MOST_KEY_BYTES = 16 * 1024
-"""Usual ones are some hundred bytes; a pod may be a million, and its key would be kept as long as its class."""
+"""Length of a raw key; usual ones are some hundred bytes, but a pod may have a million."""
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
@@ -25,22 +26,21 @@ Port = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A claim that a pod mounts; that of an ephemeral volume is made for the pod once it exists."""
+    """A volume claim that a pod mounts; that of an ephemeral volume is made for the pod once it exists."""
 
     key: str
     ephemeral: bool = False
 
 
 def pin_of(meta: ObjectMeta) -> str:
-    """The node that Muster pinned a pod to; empty if it did not."""
+    """Return the node that Muster pinned a pod to; empty if it did not."""
     return meta.annotations.get(names.NODE, "")
 
 
 def raw_key(pod: Pod) -> bytes | None:
-    """Everything of a pod that its class is made from: pods with the same key are of one class, others may be, too.
+    """Return a key by which pods are of one class if they have the same; it costs a fifth of making the class.
 
-    It costs a fifth of making the class. None where it cannot be written (numbers that leave 64 bits), or is too long
-    to be kept beside the class.
+    None if it cannot be written (numbers that leave 64 bits), or is too long to be kept beside the class.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -76,11 +76,10 @@ def _asked(containers: list[Container]) -> list[object]:
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
-    """What a pod takes from a node, with its part of GPUs; without annotations it has none by annotation.
+    """Return the amounts of a pod, and its share of GPUs, which needs annotations.
 
-    A part of a device counts among the GPUs, so that queues, quotas and victims count it; how much that is where it
-    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`). Nor are markers:
-    no node has any, and kube-scheduler ignores them too.
+    A share counts among the GPUs, so that queues, quotas and victims count it; one by memory depends on the node, so
+    that it is not in these amounts (see `NodeTable.taken`). Nor are markers, which kube-scheduler ignores too.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
@@ -91,12 +90,12 @@ def asked_of(
 
 
 def ours(spec: PodSpec) -> bool:
-    """Whether Muster's extender is asked about the pod: by its scheduler's name, or by the markers that it carries."""
+    """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
     return spec.scheduler_name in names.SCHEDULERS or marked(spec)
 
 
 def marked(spec: PodSpec) -> bool:
-    """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
+    """Return True if the pod carries both markers, by which a shared kube-scheduler asks Muster about it."""
     missing = names.MARKERS
     for each in (*spec.containers, *spec.init_containers):
         missing = missing.difference(each.resources.limits, each.resources.requests)
@@ -104,22 +103,19 @@ def marked(spec: PodSpec) -> bool:
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:
-    """Ports of the node that the pod takes: those of its containers and sidecars, all of them with hostNetwork."""
+    """Return the host ports of the pod's containers and sidecars; with hostNetwork all their ports."""
     sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
-    return tuple(
-        sorted(
-            {
-                (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
-                for container in (*spec.containers, *sidecars)
-                for port in container.ports
-                if port.host_port or spec.host_network
-            }
-        )
-    )
+    found = {
+        (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
+        for container in (*spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port or spec.host_network
+    }
+    return tuple(sorted(found))
 
 
 def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, ...]:
-    """The claims that the pod mounts; a template's ephemeral volumes have none yet."""
+    """Return the volume claims that the pod mounts; a template's ephemeral volumes have none yet."""
     claims = []
     for volume in spec.volumes:
         if "persistentVolumeClaim" in volume:
@@ -130,24 +126,17 @@ def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, .
 
 
 def without_pin(affinity: Affinity | None, node: str) -> Affinity | None:
-    """The affinity as the user wrote it: the inverse of `muster.api.muster.gang.pinned_affinity`."""
+    """Return the affinity as the user wrote it: the inverse of `muster.api.muster.gang.pinned_affinity`."""
     node_affinity = affinity.node_affinity if affinity else None
     if affinity is None or node_affinity is None or node_affinity.required is None:
         return affinity
     pin = LabelSelectorRequirement(key="metadata.name", operator="In", values=[node])
     terms = [
-        NodeSelectorTerm(
-            match_expressions=term.match_expressions,
-            match_fields=[requirement for requirement in term.match_fields if requirement != pin],
-        )
+        replace(term, match_fields=[requirement for requirement in term.match_fields if requirement != pin])
         for term in node_affinity.required.node_selector_terms
     ]
     own = [term for term in terms if term.match_expressions or term.match_fields]
     required = NodeSelector(node_selector_terms=own) if own else None
     stripped = NodeAffinity(required=required, preferred=node_affinity.preferred)
-    result = Affinity(
-        node_affinity=stripped if required or stripped.preferred else None,
-        pod_affinity=affinity.pod_affinity,
-        pod_anti_affinity=affinity.pod_anti_affinity,
-    )
+    result = replace(affinity, node_affinity=stripped if required or stripped.preferred else None)
     return result if result != Affinity() else None

@@ -4,14 +4,15 @@ Every `on_*` method takes one object that changed (None: gone) and costs only wh
 itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
 that arrives later is ignored.
 
-Most of it is kept up to date by each event: nodes, the ledger of what is not free, who matches whose demands. Views of
-gangs are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes
-which gang it concerns, and `refresh` makes their views. It is used on one loop (`extender.live`); nothing here blocks.
+Nodes, the ledger and the matches of pods with demands are up to date after each event. Views of gangs are not, since a
+gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh` makes the views. It is
+used on one loop (`extender.live`); nothing here blocks.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -25,8 +26,7 @@ from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.podrecord import PodRecord, record_of
-from extender.planner.state.pods import PodTable, goes_on, uses_the_same
+from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
 from extender.planner.state.templates import Templates
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
@@ -40,19 +40,18 @@ from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.api.volcano.topology import HyperNode, Topology
 
 MAX_LOOKS = 4
-"""How often one refresh looks at one gang; what changes even then is looked at again by the next one.
+"""Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
 
-A gang whose templates cannot all be read makes their demands anew at each look, which changes it again.
-"""
+
+T = TypeVar("T")
 
 
 class State:
-    """Nodes, pods, gangs, placements, queues, and which gangs changed."""
+    """Nodes, pods, gangs, placements and queues, and the marks of gangs that changed."""
 
     def __init__(self) -> None:
         self.classes = ClassTable()
         self.ledger = Ledger(self.classes)
-        """What room is not free, and why."""
         self.nodes = self.ledger.nodes
         self.devices = DeviceTable()
         self.volumes = Volumes()
@@ -60,60 +59,33 @@ class State:
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
-        """By key (`namespace/name`)."""
         self.hyper_nodes: dict[str, HyperNode] = {}
-        """By name; what they come to is in `planner.topology`."""
         self.hyper_nodes_version = 0
-        """Grows with every change of a HyperNode's spec, or of which there are."""
+        """Grows with every HyperNode that is added or removed, and every change of a spec."""
         self.topologies: dict[str, Topology] = {}
         """Kueue's, by name; none where it is not installed."""
         self.pod_table = PodTable()
+        self.pods: Mapping[str, PodRecord] = self.pod_table.records
+        """By UID, pods of all schedulers, with a gang or without."""
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
+        self.groups: Mapping[str, PodGroup] = self._gangs.groups
+        """By key (`namespace/name`), whatever their phase."""
+        self.placements: Mapping[str, Placement] = self._gangs.placements
+        """By key; one may have been made for a PodGroup that is gone, see `placement_of`."""
+        self.jobs: Mapping[str, Job] = self._gangs.jobs
+        """Volcano Jobs by UID, by which a PodGroup names its owner."""
         self._placed_slots = PlacedSlots(self.ledger)
         self.answers = Answers()
-        """What filter answered about pods without a gang that are not bound yet."""
+        """Answers of filter about pods without a gang that are not bound yet."""
         self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             keep=self._keep_pod, job_changed=self._job_changed,
         )  # fmt: skip
-        """Told of slices, classes, claims and templates of devices."""
         self.aside = Aside()
-        """Nodes and pods that cannot be evaluated; gangs that cannot say so themselves."""
-
-    # -- what there is ----------------------------------------------------------------------------------------------
-
-    @property
-    def pods(self) -> Mapping[str, PodRecord]:
-        """Pods by UID, of all schedulers and of no gang too: all of them use nodes."""
-        return self.pod_table.records
-
-    @property
-    def groups(self) -> Mapping[str, PodGroup]:
-        """PodGroups by key (`namespace/name`), whatever their phase."""
-        return self._gangs.groups
-
-    @property
-    def placements(self) -> Mapping[str, Placement]:
-        """Placements by key; one may have been made for a PodGroup that is gone, see `placement_of`."""
-        return self._gangs.placements
-
-    @property
-    def jobs(self) -> Mapping[str, Job]:
-        """Volcano Jobs by UID; a PodGroup names its owner by it."""
-        return self._gangs.jobs
-
-    def placement_of(self, key: str) -> Placement | None:
-        """The placement of a gang; not one that was made for another PodGroup of its name."""
-        return self._gangs.placement_of(key)
-
-    # -- objects that change ----------------------------------------------------------------------------------------
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """Takes in a node; True if the change matters to scheduling, which a heartbeat does not.
-
-        One that cannot be evaluated is a node that is not there.
-        """
+        """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""
         name = (new or old or Node()).metadata.name
         self.aside.nodes.pop(name, "")
         if new is not None:
@@ -133,9 +105,9 @@ class State:
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
-        """Takes in a pod, also one that some other scheduler places; True if there may be something to decide.
+        """Take a pod of any scheduler; return True if there may be something to decide.
 
-        There is not for a member that is born where its placement says, nor for a pod that goes on where it is bound.
+        There is not for a new member that is pinned as its placement says, nor for a pod that goes on on its node.
         """
         if new is None:
             if old is not None:
@@ -158,7 +130,7 @@ class State:
         return not (goes_on(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
-        """Whether a pod that is new is a member that its gang's placement sent to the node that it is pinned to."""
+        """Return True for a new member that is pinned as its gang's placement says."""
         placement = self.placement_of(record.gang) if record.gang and record.pin and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
@@ -168,14 +140,14 @@ class State:
         )
 
     def on_pod_written(self, new: Pod) -> None:
-        """Takes in a pod that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
+        """Take a pod that Muster wrote, unless the watch has shown meanwhile that it is gone."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Notes that we have just bound a pod, before the watch tells.
+        """Take a pod that Muster has just bound, before the watch tells.
 
-        True if there may be something to decide: its gang has its minimum now, or no placed slot is left.
+        Return True if there may be something to decide: its gang has its minimum now, or no placed slot is left.
         """
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
@@ -188,7 +160,7 @@ class State:
         return not self.ledger.placed[record.gang] or self.pod_table.taken[record.gang] == least
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
-        """Takes in a PodGroup: a gang is there, has changed, or is gone; True if that is news."""
+        """Take a PodGroup; return True if that is news."""
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
@@ -197,83 +169,62 @@ class State:
         return key is not None
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Takes in a PodGroup that we wrote; one that the watch has shown as gone meanwhile stays forgotten.
-
-        True if that is news.
-        """
+        """Take a PodGroup that Muster wrote, unless the watch has shown meanwhile that it is gone; True if news."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
         return self.on_pod_group(known, new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Takes in a placement, ours or one that somebody edited; True if that is news."""
+        """Take a placement, as Muster wrote it or edited; return True if that is news."""
         key = self._gangs.on_placement(old, new)
         self._gang_changed(key)
         return key is not None
 
     def on_job(self, old: Job | None, new: Job | None) -> bool:
-        """Takes in a Volcano Job: its templates say what its pods will be; True if that is news."""
+        """Take a Volcano Job with the templates of its pods; return True if that is news."""
         key = self._gangs.on_job(old, new)
         self._gang_changed(key)
         return key is not None
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Takes in a queue; whether it is open is asked when a gang wants to be let in."""
-        if new is not None:
-            self.queues[new.metadata.name] = new
-        elif old is not None:
-            self.queues.pop(old.metadata.name, None)
+        """Take a queue."""
+        _put(self.queues, (new or old or Queue()).metadata.name, new)
 
     def on_resource_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        """Takes in a quota of a namespace; how much it leaves is asked when a gang wants to be let in."""
+        """Take a quota of a namespace."""
         meta = (new or old or ResourceQuota()).metadata
         quotas = self.quotas.setdefault(meta.namespace, {})
-        quotas.pop(meta.name, None)
-        if new is not None:
-            quotas[meta.name] = new
+        _put(quotas, meta.name, new)
         if not quotas:
             del self.quotas[meta.namespace]
 
     def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        """Takes in a disruption budget: how many of its pods may be evicted is asked by victim searches."""
-        if new is not None:
-            self.budgets[new.metadata.key] = new
-        elif old is not None:
-            self.budgets.pop(old.metadata.key, None)
+        """Take a disruption budget."""
+        _put(self.budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
 
     def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
-        """Takes in a HyperNode; True if the change matters to scheduling, which its status does not."""
-        name = (new or old or HyperNode()).metadata.name
-        known = self.hyper_nodes.pop(name, None)
-        if new is not None:
-            self.hyper_nodes[name] = new
+        """Take a HyperNode; return True if the change matters to scheduling, which its status does not."""
+        known = _put(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
         matters = (known.spec if known else None) != (new.spec if new else None)
         self.hyper_nodes_version += matters
-        self.nodes.version += matters  # who did not fit may fit now
-        return matters
+        return self._version_changed(matters)
 
     def on_topology(self, old: Topology | None, new: Topology | None) -> None:
-        """Takes in a Topology of Kueue's."""
+        """Take a Topology of Kueue's."""
+        _put(self.topologies, (new or old or Topology()).metadata.name, new)
         self.nodes.version += 1
-        if new is not None:
-            self.topologies[new.metadata.name] = new
-        elif old is not None:
-            self.topologies.pop(old.metadata.name, None)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
-        """Takes in a priority class; gangs have its value from their next change on."""
-        if new is not None:
-            self._gangs.priorities[new.metadata.name] = new.value
-            self._gangs.meek.discard(new.metadata.name)
-            if new.preemption_policy == "Never":
-                self._gangs.meek.add(new.metadata.name)
-        elif old is not None:
-            self._gangs.priorities.pop(old.metadata.name, None)
-            self._gangs.meek.discard(old.metadata.name)
+        """Take a priority class; gangs have its value from their next change on."""
+        name = (new or old or PriorityClass()).metadata.name
+        _put(self._gangs.priorities, name, new.value if new else None)
+        self._gangs.meek.discard(name)
+        if new and new.preemption_policy == "Never":
+            self._gangs.meek.add(name)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Takes in a namespace, whose labels decide which pods some affinity terms mean; True if that changed any."""
+        """Take a namespace; return True if its labels matter to an affinity term."""
         name = (new or old or Namespace()).metadata.name
         matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
         if matters:
@@ -281,32 +232,30 @@ class State:
         return matters
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Takes in a volume claim; True if the change matters to scheduling."""
-        return self._volumes_changed(self.volumes.on_claim(old, new))
+        """Take a volume claim; return True if the change matters to scheduling."""
+        return self._version_changed(self.volumes.on_claim(old, new))
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Takes in a persistent volume; True if the change matters to scheduling."""
-        return self._volumes_changed(self.volumes.on_volume(old, new))
+        """Take a persistent volume; return True if the change matters to scheduling."""
+        return self._version_changed(self.volumes.on_volume(old, new))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Takes in a storage class; True if the change matters to scheduling."""
-        return self._volumes_changed(self.volumes.on_storage_class(old, new))
+        """Take a storage class; return True if the change matters to scheduling."""
+        return self._version_changed(self.volumes.on_storage_class(old, new))
 
-    def _volumes_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
-        self.nodes.version += matters
+    def _version_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
+        self.nodes.version += matters  # pods that did not fit may fit now
         return matters
 
-    # -- gangs ------------------------------------------------------------------------------------------------------
-
     def refresh(self) -> None:
-        """Gives every member its slot, and makes the views of the gangs that changed since they were last made."""
+        """Give every member its slot, and make the views of the gangs that changed."""
         looks: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if looks[key] < MAX_LOOKS), None):
-            looks[due] += 1  # a template may bring demands that other gangs meet, or itself
+            looks[due] += 1  # a template may bring demands that pods of this gang or another meet
             self.refresh_gang(due)
 
     def refresh_gang(self, key: str) -> None:
-        """Does so for one gang, if it changed."""
+        """Do so for one gang, if it changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
@@ -315,52 +264,53 @@ class State:
             self._follow_placement(key)
 
     def refreshed(self, key: str) -> GangView | None:
-        """One gang, as it is now."""
+        """Return one gang, as it is now."""
         self.refresh_gang(key)
         return self.gang(key)
 
     def gangs(self) -> list[GangView]:
-        """All gangs as of the last refresh."""
+        """Return all gangs as of the last refresh."""
         return list(self._gangs.views.values())
 
     def gang(self, key: str) -> GangView | None:
-        """One gang as of the last refresh."""
+        """Return one gang as of the last refresh."""
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """As `GangView.started`, now; the gang is refreshed only where the number of its pods does not decide."""
+        """Return `GangView.started` as of now; the gang is refreshed only if the number of its pods does not decide."""
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
             return certainly
-        self.refresh_gang(key)
-        gang = self.gang(key)
+        gang = self.refreshed(key)
         return gang is not None and gang.started
 
+    def placement_of(self, key: str) -> Placement | None:
+        """Return the placement of a gang; not one that was made for another PodGroup of its name."""
+        return self._gangs.placement_of(key)
+
     def touch_all(self) -> None:
-        """Has the next refresh make every view anew, e.g. after becoming the leader."""
+        """Have the next refresh make every view again, e.g. after becoming the leader."""
         self._gangs.dirty.update(self.groups)
 
     def _gang_changed(self, key: str | None) -> None:
         if key is not None:
-            self._gangs.touch(key)
+            self._gangs.dirty.add(key)
             self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
-        """What a Job's pods will be is something else by now."""
+        """Mark the gang of a Job whose pods will be of another class."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:
-        """Has entries for the slots of the gang's active placement, and only those."""
+        """Have entries for the slots of the gang's active placement, and only those."""
         placement = self.placements.get(key)
         active = placement is not None and placement.status.phase in ACTIVE
         if active:
             self.refresh_gang(key)
         self._placed_slots.follow(key, self.gang(key) if active else None)
 
-    # -- who meets whose demands ------------------------------------------------------------------------------------
-
     def _meet_queries(self) -> None:
-        """Compares everybody with the queries that are new."""
+        """Compare pods and templates with the queries that are new."""
         queries = self.classes.queries
         while queries.fresh:
             query = queries.fresh.pop()
@@ -369,7 +319,7 @@ class State:
             self._match_again(partial(queries.means, query), likely)
 
     def _match_again(self, meant: Callable[[str, dict[str, str]], bool], records: list[PodRecord]) -> None:
-        """Gives the pods (of these) and templates that are meant the class with the demands that they meet now."""
+        """Give the pods (of these) and templates that are meant the class with the demands that they meet now."""
         for record in records:
             if meant(record.namespace, record.labels):
                 cls = self.classes.matched_again(record.cls, record.namespace, record.labels)
@@ -378,23 +328,21 @@ class State:
         for uid in self._templates.match_again(meant):
             self._job_changed(uid)
 
-    # -- pods -----------------------------------------------------------------------------------------------------
-
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
         if known is not None and uses_the_same(known, record):
             self.claimants.named(known, record)
             if record.gang:
-                self._gangs.touch(record.gang)
+                self._gangs.dirty.add(record.gang)
             return
         if known is not None and known.gang and known.gang != record.gang:
-            self._gangs.touch(known.gang)
+            self._gangs.dirty.add(known.gang)
         if record.node:
             self.answers.forget(record.uid)
         self.ledger.follow(record)
         self.claimants.named(known, record)
         if record.gang:
-            self._gangs.touch(record.gang)
+            self._gangs.dirty.add(record.gang)
             if record.taken or record.waiting:
                 self._placed_slots.pod_changed(record.gang, record)
             elif record.gang in self._placed_slots:
@@ -408,6 +356,16 @@ class State:
         self.claimants.named(record, None)
         if record is None or not record.gang:
             return
-        self._gangs.touch(record.gang)
+        self._gangs.dirty.add(record.gang)
         if record.gang in self._placed_slots:
             self._follow_placement(record.gang)
+
+
+def _put(table: dict[str, T], name: str, new: T | None) -> T | None:
+    """Put an object into a table, or remove it; return the one that was there."""
+    known = table.get(name)
+    if new is not None:
+        table[name] = new
+    elif known is not None:
+        del table[name]
+    return known

@@ -1,4 +1,4 @@
-"""What the pods of Volcano Jobs will be, before they exist: one class per task, kept until the job changes."""
+"""Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -25,20 +25,17 @@ class Template:
     task: TaskSpec
     namespace: str
     labels: dict[str, str]
-    """Those of the template, and those that every pod of a job gets; not those that tell its pods apart."""
+    """Those of the template, and those that every pod of a task gets."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
-    """Scheduling gates that are not Muster's."""
     claims: tuple[ClaimRef, ...] = ()
-    """Their claims to devices; what is made for each pod has no name yet."""
+    """Claims to devices; those that are made for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
-    """How long its pods are expected to run, as far as it says so."""
     topology: PodTopology | None = None
-    """How near to each other its pods are to be, as far as it says so."""
 
 
 class Templates:
-    """The tasks of every job that was asked for."""
+    """Templates by job, made when they are first read."""
 
     def __init__(self, classes: ClassTable, devices: DeviceTable) -> None:
         self._classes = classes
@@ -46,43 +43,46 @@ class Templates:
         self._known: dict[str, list[Template]] = {}
 
     def of(self, job: Job) -> list[Template]:
-        """The tasks of a job, each with the class that its pods will be of; made once."""
+        """Return the templates of a job."""
         known = self._known.get(job.metadata.uid)
         if known is None:
             known = self._known[job.metadata.uid] = [self._template(job, task) for task in job.spec.tasks]
         return known
 
     def forget(self, uid: str) -> None:
-        """Forgets the tasks of a job that changed or is gone."""
+        """Drop the templates of a job that changed or is gone."""
         self._known.pop(uid, None)
 
     def match_again(self, meant: Callable[[str, dict[str, str]], bool]) -> list[str]:
-        """Looks again at the demands that such templates meet, by namespace and labels; UIDs of jobs that changed."""
-        changed = []
-        for uid, templates in self._known.items():
-            for template in templates:
-                if meant(template.namespace, template.labels):
-                    cls = self._classes.matched_again(template.cls, template.namespace, template.labels)
-                    if cls is not template.cls:
-                        template.cls = cls
-                        changed.append(uid)
-        return changed
+        """Match templates that are meant, by namespace and labels, again; return the UIDs of jobs that changed."""
+
+        def matched(template: Template) -> PodClass:
+            if not meant(template.namespace, template.labels):
+                return template.cls
+            return self._classes.matched_again(template.cls, template.namespace, template.labels)
+
+        return self._reclass(matched)
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
-        """Looks again at what claims come to, of these claims and claim templates or of all; UIDs of changed jobs."""
+        """Update the needs of templates with these claims or claim templates (None: all); return UIDs of their jobs."""
+
+        def equipped(template: Template) -> PodClass:
+            concerned = keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims)
+            return self._equipped(template.cls, template.claims) if concerned else template.cls
+
+        return self._reclass(equipped)
+
+    def _reclass(self, class_of: Callable[[Template], PodClass]) -> list[str]:
         changed = []
         for uid, templates in self._known.items():
             for template in templates:
-                if keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims):
-                    cls = self._equipped(template.cls, template.claims)
-                    if cls is not template.cls:
-                        template.cls = cls
-                        changed.append(uid)
+                cls = class_of(template)
+                if cls is not template.cls:
+                    template.cls = cls
+                    changed.append(uid)
         return changed
 
     def _equipped(self, cls: PodClass, claims: tuple[ClaimRef, ...]) -> PodClass:
-        if not (cls.needs or self._devices.concerns(claims, cls.asked)):
-            return cls
         return self._classes.equipped(cls, self._devices.needs(PodClaims(refs=claims), cls.asked))
 
     def _template(self, job: Job, task: TaskSpec) -> Template:
@@ -100,7 +100,7 @@ class Templates:
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
-    """The pod as the controller will make it, as far as it matters where it runs: ports of the node, and claims."""
+    """Return the spec with the host ports and volume claims that the controller adds."""
     opened = registry.ports(job, task) if spec.host_network else []
     ports = [ContainerPort(container_port=port) for port in opened]
     volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in claim_names(job)]

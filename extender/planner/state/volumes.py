@@ -1,21 +1,22 @@
 """The volumes of the cluster: claims, persistent volumes and storage classes, kept by events."""
 
+from collections.abc import Callable
 from copy import copy
+from typing import TypeVar
 
 from muster.api.kubernetes.storage import READ_WRITE_ONCE_POD, PersistentVolume, PersistentVolumeClaim, StorageClass
 
+T = TypeVar("T")
+
 
 class Volumes:
-    """What pods' claims lead to. `generation` grows with every change that can decide something.
+    """Claims, volumes and storage classes; `generation` grows with every change that matters to scheduling.
 
-    A snapshot gets its maps, and the first change after that goes on with copies of them (see `share`).
-
-    Every `on_*` takes in one object that changed (None: gone), and says whether that matters to scheduling.
+    Every `on_*` takes one object that changed (None: gone), and returns True if that matters to scheduling.
     """
 
     def __init__(self) -> None:
         self.claims: dict[str, PersistentVolumeClaim] = {}
-        """By namespace/name."""
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.exclusive: set[str] = set()
@@ -24,7 +25,7 @@ class Volumes:
         self._shared = False
 
     def share(self) -> "Volumes":
-        """The volumes as they are now; they are not changed afterwards and may not be changed."""
+        """Return the volumes as they are now; they are not changed afterwards and may not be changed."""
         self._shared = True
         return copy(self)
 
@@ -34,38 +35,31 @@ class Volumes:
             self.exclusive, self._shared = set(self.exclusive), False
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Takes in a claim: how it may be used, and where its volume is or will be."""
+        """Take a claim: its access modes, and its volume."""
         self._own()
-        if new is None:
-            key = old.metadata.key if old else ""
-            self.exclusive.discard(key)
-            return self._changed(self.claims.pop(key, None) is not None)
-        key = new.metadata.key
-        known = self.claims.get(key)
-        self.claims[key] = new
-        (self.exclusive.add if READ_WRITE_ONCE_POD in new.spec.access_modes else self.exclusive.discard)(key)
-        return self._changed(known is None or _decisive(known) != _decisive(new))
+        key = (new or old or PersistentVolumeClaim()).metadata.key
+        exclusive = new is not None and READ_WRITE_ONCE_POD in new.spec.access_modes
+        (self.exclusive.add if exclusive else self.exclusive.discard)(key)
+        return self._put(self.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Takes in a volume: its node affinity and labels say where it can be used."""
+        """Take a volume, whose node affinity and labels decide where it can be used."""
         self._own()
-        if new is None:
-            return self._changed(self.volumes.pop(old.metadata.name if old else "", None) is not None)
-        known = self.volumes.get(new.metadata.name)
-        self.volumes[new.metadata.name] = new
-        same = known is not None and (known.spec, known.metadata.labels) == (new.spec, new.metadata.labels)
-        return self._changed(not same)
+        name = (new or old or PersistentVolume()).metadata.name
+        return self._put(self.volumes, name, new, lambda volume: (volume.spec, volume.metadata.labels))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Takes in a storage class: it says whether a claim waits for its first pod before it is bound."""
+        """Take a storage class, whose binding mode decides if a claim waits for its first pod before it is bound."""
         self._own()
-        if new is None:
-            return self._changed(self.classes.pop(old.metadata.name if old else "", None) is not None)
-        known = self.classes.get(new.metadata.name)
-        self.classes[new.metadata.name] = new
-        return self._changed(known is None or known.volume_binding_mode != new.volume_binding_mode)
+        name = (new or old or StorageClass()).metadata.name
+        return self._put(self.classes, name, new, lambda storage_class: (storage_class.volume_binding_mode,))
 
-    def _changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
+    def _put(self, table: dict[str, T], key: str, new: T | None, decisive: Callable[[T], tuple[object, ...]]) -> bool:
+        """Put or remove an object; return True if its decisive parts changed."""
+        known = table.pop(key, None)
+        if new is not None:
+            table[key] = new
+        matters = (decisive(known) if known else None) != (decisive(new) if new else None)
         self.generation += matters
         return matters
 

@@ -1,9 +1,9 @@
-"""How many pods each domain holds, which domain fits best, and in which order its nodes are filled. Arrays only.
+"""Pods that each domain holds, the domain that fits best, and the order in which its nodes are filled. Arrays only.
 
 The rules are Kueue's (topology-aware scheduling, BestFit): pods per node by integer division, added up level by level;
 of slices only whole ones count; of the domains of one level the tightest that holds all; inside it as few domains as
-possible at each level, the last one the tightest that holds the rest. Where domains are equally tight, those are taken
-whose surroundings are tightest, so that large domains stay whole.
+possible at each level, the last one the tightest that holds the rest. Of equally tight domains those in the tightest
+surroundings are taken, so that large domains stay whole.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.geometry import Geometry
+from extender.planner.topology.tree import Geometry
 
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
@@ -23,21 +23,21 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wanted:
-    """Pods of one kind that look for a domain."""
+    """Pods of one kind to be placed in a domain."""
 
     geometry: Geometry
     room: Amounts
-    """Pods that fit on each node, 0 outside the nodes in question; int64 of shape (nodes,), at most `most`."""
+    """Pods that fit on each node, 0 outside the candidate nodes; int64 of shape (nodes,), at most `most`."""
     least: int
     """Pods that the domain must hold."""
     most: int
-    """Pods that it had better hold."""
+    """Pods that it should hold."""
     slices: tuple[tuple[int, int], ...] = ()
     """Level and size of slices, outermost first."""
 
 
 def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
-    """Pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
+    """Return the pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
     room = wanted.room if room is None else room
     geometry = wanted.geometry
     inner = [(at, size) for at, size in wanted.slices if at > level]
@@ -58,18 +58,12 @@ def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
 
 
 def whole(wanted: Wanted) -> int:
-    """Pods that all nodes together hold, whole slices only."""
-    if not wanted.slices:
-        return int(wanted.room.sum())
-    outermost = wanted.slices[0][0]
-    return int(held(wanted, outermost).sum())
+    """Return the pods that all nodes together hold, whole slices only."""
+    return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
 def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False) -> Iterator[int]:
-    """Domains of a level that hold the pods, the best one first; `fits` leaves some out.
-
-    Tightest first; with `spare` the one with least in it, whoever needs how much (the same within one level).
-    """
+    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some, `spare` goes by room."""
     counts = held(wanted, level)
     enough = counts >= wanted.least
     if fits is not None:
@@ -89,7 +83,7 @@ def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: b
 
 
 def _keys(wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: bool) -> Iterator[Counts]:
-    """What decides between domains, the first key first: all pods fit, tight, tight surroundings, along the tree."""
+    """Yield sort keys, the first one first: all pods fit, tight, tight surroundings, along the tree."""
     if not spare:
         yield (counts[found] < wanted.most).astype(np.int64)
     yield counts[found]
@@ -103,27 +97,24 @@ def _keys(wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: 
 
 @dataclass(slots=True)
 class Filling:
-    """In which order the nodes of one domain are filled, and how many pods each gets."""
+    """The order in which the nodes of a domain are filled, and the pods that each gets."""
 
     wanted: Wanted
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Of the nodes of one innermost domain the better ones first; None: the tightest that holds the rest last."""
+    """Of the nodes of an innermost domain the higher ones first; None: the tightest that holds the rest last."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Columns in order with their pods; `columns` are the nodes of a domain of `level` that have room."""
-        chosen: list[Amounts] = []
-        numbers: list[Counts] = []
-        self._fill(level, columns, pods, chosen, numbers)
-        if not chosen:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return np.concatenate(chosen), np.concatenate(numbers)
+        """Return columns in order and their pods; `columns` are the nodes of a domain of `level` that have room."""
+        nothing = np.zeros(0, dtype=np.int64)
+        filled = [(nothing, nothing), *self._fill(level, columns, pods)]
+        return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
-    def _fill(self, level: int, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
-        """Gives so many pods to nodes of one domain: whole children first, and then into the last one."""
+    def _fill(self, level: int, columns: Amounts, pods: int) -> Iterator[tuple[Amounts, Counts]]:
+        """Give so many pods to the nodes of a domain: full children first, then the last one."""
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
-            self._nodes(columns, pods, chosen, numbers)
+            yield self._nodes(columns, pods)
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
@@ -132,25 +123,22 @@ class Filling:
         full = np.zeros(len(counts) + 1, dtype=np.bool_)
         full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
         whole_ones = columns[full[of]]
-        if len(whole_ones):
-            chosen.append(whole_ones)
-            numbers.append(self.wanted.room[whole_ones])
+        yield whole_ones, self.wanted.room[whole_ones]
         for child, share in zip(used.tolist(), shares.tolist(), strict=True):
             if not full[child]:
-                self._fill(inner, columns[of == child], share, chosen, numbers)
+                yield from self._fill(inner, columns[of == child], share)
         left = pods - int(shares.sum())
         if left and len(loose):
-            self._nodes(loose, left, chosen, numbers)
+            yield self._nodes(loose, left)
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Pods per child among these columns, and the columns in no child, which can hold no slices."""
+        """Return the pods per child among these columns, and the columns in no child, which can hold no slices."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
-    def _nodes(self, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
-        """Nodes of one innermost domain."""
+    def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         room = self.wanted.room[columns]
         places = self.wanted.geometry.places[columns]
         if self.scores is None:
@@ -161,12 +149,11 @@ class Filling:
         before = np.cumsum(room) - room
         given = np.clip(pods - before, 0, room)
         kept = given > 0
-        chosen.append(columns[kept])
-        numbers.append(given[kept])
+        return columns[kept], given[kept]
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Places in the order in which they are filled: as few as possible, the last one the tightest that will do."""
+    """Return positions in the order in which they are filled: few, the last one the tightest that holds the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -185,7 +172,7 @@ def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amo
 
 
 def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile) -> tuple[Amounts, Counts]:
-    """The children that are used, and the pods that each gets."""
+    """Return the children that are used, and the pods that each gets."""
     some = np.flatnonzero(counts > 0)
     order = some[_ordered(counts[some], pods, first[some], profile)]
     before = np.cumsum(counts[order]) - counts[order]
@@ -197,7 +184,7 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile) -> tupl
 
 
 def _balanced(counts: Counts, pods: int) -> Counts:
-    """As equal shares as the counts allow."""
+    """Return shares as equal as the counts allow."""
     given = np.zeros_like(counts)
     left = pods
     while left > 0:

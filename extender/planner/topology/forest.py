@@ -1,7 +1,9 @@
-"""All trees of one cluster, and which levels of which of them a wish is about.
+"""All topologies of one cluster, and the levels that a wish for nearness is about.
 
-Trees of labels are the configured ones and those of Kueue's Topologies; HyperNodes are another. A wish that names label
-keys which no tree has gets a tree of just these keys: `topology.kubernetes.io/zone` needs no configuration.
+Trees of labels are the configured ones and those of Kueue's Topologies: each level is a label key, and a domain is a
+path of values, so that equal values under different parents are different domains. A node without one of the labels is
+in no domain from that level down. HyperNodes are another tree. A wish that names label keys which no tree has gets a
+tree of just these keys: `topology.kubernetes.io/zone` needs no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +14,64 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.labels import LabelTree
-from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Tree
+from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Domains, Tree
 from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
+
+SPARSE, FEW = 2, 64
+"""With more than `SPARSE` times as many domains as have nodes, and `FEW` more, domains are numbered again."""
+
+
+class LabelTree:
+    """The tree of a list of label keys, kept while nodes come, go and change."""
+
+    def __init__(self, name: str, levels: Sequence[str]) -> None:
+        self._name, self._levels = name, tuple(levels)
+        none = np.full((len(self._levels), 0), -1, dtype=np.int32)
+        self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
+        self._generation = -1
+        self._numbers: list[dict[tuple[int, str], int]] = [{} for _ in self._levels]
+        """Per level: (number of the parent, value) → number of the domain."""
+        self._names: list[list[str]] = [[] for _ in self._levels]
+
+    def of(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
+        """Return the tree over these columns; `changed`, the generation in which each last changed, saves work."""
+        if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
+            self._update(nodes, np.flatnonzero(changed > self._generation))
+            self._generation = generation
+        return self._known
+
+    def _update(self, nodes: Sequence[Node | None], columns: Amounts) -> None:
+        old = self._known.domain_of
+        domain_of: Domains = np.full((len(self._levels), len(nodes)), -1, dtype=np.int32)
+        domain_of[:, : old.shape[1]] = old[:, : len(nodes)]
+        self._number(nodes, columns.tolist(), domain_of)
+        used = sum(len(np.unique(row[row >= 0])) for row in domain_of)
+        if sum(map(len, self._names)) > SPARSE * used + FEW:
+            self._numbers = [{} for _ in self._levels]
+            self._names = [[] for _ in self._levels]
+            self._number(nodes, range(len(nodes)), domain_of)
+        self._known = Tree(self._name, self._levels, tuple(map(tuple, self._names)), domain_of)
+
+    def _number(self, nodes: Sequence[Node | None], columns: Sequence[int], domain_of: Domains) -> None:
+        for column in columns:
+            node = nodes[column]
+            domain_of[:, column] = self._path(node.metadata.labels) if node else -1
+
+    def _path(self, labels: dict[str, str]) -> list[int]:
+        path, parent = [-1] * len(self._levels), -1
+        for level, key in enumerate(self._levels):
+            value = labels.get(key)
+            if value is None:
+                break
+            numbers, names = self._numbers[level], self._names[level]
+            number = numbers.get((parent, value))
+            if number is None:
+                number = numbers[parent, value] = len(names)
+                names.append(f"{self._names[level - 1][parent]}/{value}" if level else value)
+            path[level] = parent = number
+        return path
+
 
 WHOLE = -1
 """The level around the outermost one: all nodes, those without a domain too."""
@@ -23,7 +79,7 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
-    """Levels of one tree that may hold the pods of a wish: from `inner`, tried first, out to `outer`."""
+    """Levels of a tree that may hold the pods of a wish: from `inner`, tried first, out to `outer`."""
 
     tree: Tree
     inner: int
@@ -32,18 +88,18 @@ class Reach:
 
     @property
     def hard(self) -> bool:
-        """Whether the pods wait unless one domain holds them."""
+        """True if the pods wait unless one domain holds them."""
         return self.outer != WHOLE
 
     @property
     def words(self) -> str:
-        """What is required, for people."""
+        """The required level, for people."""
         return level_words(self.tree, self.outer)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A wish that no tree can meet, and why; it waits if something is required."""
+    """A wish that no tree can meet, and why; its gang waits if something is required."""
 
     why: str
     hard: bool
@@ -72,10 +128,9 @@ class Forest:
         topologies: Mapping[str, Sequence[str]] | None = None,
         hyper_nodes: Tree | None = None,
     ) -> None:
-        """Looks at the nodes anew; what is asked of it is then of these nodes.
+        """Take the nodes of a new snapshot; `changed` is the generation in which each node last changed.
 
-        `changed` is the generation in which each node last changed. `topologies` are the levels of Kueue's Topologies
-        by name; a configured topology of the same name counts before it.
+        `topologies` are the levels of Kueue's Topologies by name; a configured topology of the same name comes first.
         """
         self._kept = {key: self._kept[key] for key in self._used if key in self._kept}
         self._used = set()
@@ -86,23 +141,23 @@ class Forest:
 
     @property
     def names(self) -> list[str]:
-        """The topologies there are, in the order in which one is looked for that has a level."""
+        """Names of the topologies, in the order in which one with a level is looked for."""
         first = [name for name in self._levels if name == DEFAULT]
         others = sorted(name for name in self._levels if name != DEFAULT)
         return [*first, *others, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
     def tree(self, name: str) -> Tree | None:
-        """The tree of this name; None if there is none."""
+        """Return the tree of this name; None if there is none."""
         if name == HYPER_NODES and name not in self._levels:
             return self._hyper_nodes
         return self._of_labels(name, self._levels[name]) if name in self._levels else None
 
     def trees(self) -> dict[str, Tree]:
-        """Every topology by name."""
+        """Return every topology by name."""
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
     def find(self, near: Nearness) -> Reach | Unknown:
-        """Which levels a wish is about."""
+        """Return the levels that a wish is about."""
         found = self._reaches.get(near)
         if found is None:
             found = self._reaches[near] = self._find(near)
@@ -127,7 +182,7 @@ class Forest:
         return Reach(tree, WHOLE if near.anywhere else max(inner, outer), outer)
 
     def _with(self, near: Nearness) -> Tree | None:
-        """The first tree that has the levels of a wish; a new one if none has any of them."""
+        """Return the first tree that has the levels of a wish; a new one if none has them."""
         keys = [level for level in (near.required, near.preferred) if isinstance(level, str)]
         if not keys:
             return self.tree(next(iter(self.names), DEFAULT))
@@ -150,7 +205,7 @@ class Forest:
 
 
 def level_words(tree: Tree, level: int) -> str:
-    """A level for people."""
+    """Return a level for people."""
     if level == WHOLE:
         return reasons.topology.CLUSTER
     name = tree.tier_names[level] if tree.tier_names else ""
@@ -158,7 +213,7 @@ def level_words(tree: Tree, level: int) -> str:
 
 
 def _level(tree: Tree, level: Level) -> int | None:
-    """The number of a level; WHOLE for a tier above all there are, as Volcano has a root of that tier."""
+    """Return the number of a level; WHOLE for a tier above all others, as Volcano has a root of that tier."""
     if isinstance(level, str):
         return tree.level(level)
     lower = (number for number, tier in enumerate(tree.tiers) if tier <= level)

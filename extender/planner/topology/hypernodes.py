@@ -1,7 +1,7 @@
-"""The tree of HyperNodes, kept up to date by what changed: HyperNodes, and names and labels of nodes.
+"""The tree of HyperNodes, kept up to date by changes of HyperNodes and of names and labels of nodes.
 
-Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `links` which of them is in which, `nesting` makes
-the tree of both. Whatever is wrong is set aside with a reason, and the rest of the tree is usable.
+Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `nesting` makes the tree. A HyperNode with a
+problem is set aside with a reason, and the rest of the tree is usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,63 +13,47 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.links import Described
 from extender.planner.topology.members import Matcher, Members, Numbers, members_of
-from extender.planner.topology.nesting import nest
-from extender.planner.topology.problems import Problem, Problems
-from extender.planner.topology.tree import HYPER_NODES, Tree
+from extender.planner.topology.nesting import Described, Problem, Problems, nest
+from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.hypernodes import hyper_node_errors
 from muster.api.volcano.topology import HyperNode
 
 ERRORS = 3
-"""Of one HyperNode that is left out; they are told."""
+"""Errors of one HyperNode that its problem names."""
 
 
-class Seen(Protocol):
-    """What the tree is made of, as a snapshot has it."""
-
-    @property
-    def hyper_nodes(self) -> Mapping[str, HyperNode]:
-        """By name."""
+class _Seen(Protocol):
+    """HyperNodes and nodes, as a snapshot has them (`planner.framework.snapshot`)."""
 
     @property
-    def hyper_nodes_version(self) -> int:
-        """Equal versions mean equal specs."""
-
+    def hyper_nodes(self) -> Mapping[str, HyperNode]: ...
     @property
-    def nodes(self) -> Sequence[Node | None]:
-        """By column."""
-
+    def hyper_nodes_version(self) -> int: ...
     @property
-    def index(self) -> Mapping[str, int]:
-        """Name of a node → column."""
-
+    def nodes(self) -> Sequence[Node | None]: ...
     @property
-    def changed(self) -> Amounts:
-        """Generation in which each node last changed, int64 of shape (nodes,)."""
-
+    def index(self) -> Mapping[str, int]: ...
     @property
-    def generation(self) -> int:
-        """Grows with every change of a node."""
-
-    def name(self, column: int) -> str:
-        """The node in a column; empty if there is none."""
+    def changed(self) -> Amounts: ...
+    @property
+    def generation(self) -> int: ...
+    def name(self, column: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class HyperNodes:
-    """What HyperNodes come to."""
+    """The tree of HyperNodes, with their problems and members."""
 
     tree: Tree
-    """Without levels if there are none."""
     problems: Mapping[str, tuple[Problem, ...]]
-    """What is wrong, by name of the HyperNode; those that are well are left out."""
+    """By name of the HyperNode; those without any are left out."""
     node_counts: Mapping[str, int]
     """Direct members of each HyperNode that exist: nodes, and HyperNodes as one each."""
     missing: Mapping[str, tuple[str, ...]]
-    """HyperNodes that are named as members and do not exist, by the HyperNode that names them; others left out."""
+    """HyperNode → members that it names and that do not exist; HyperNodes without any are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +66,7 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Remembers whose members are where, and looks only at what changed since it was asked last."""
+    """Keeps the members of HyperNodes, and looks only at what changed since the last call."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
@@ -95,14 +79,13 @@ class HyperNodeTree:
         self._matcher: Matcher | None = None
         """Of all HyperNodes; made when a node changes."""
         self._seen: list[Node | None] = []
-        """Each node as it was compared last."""
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
         """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
         self._left_out: dict[str, Problem] = {}
 
-    def of(self, seen: Seen) -> HyperNodes:
-        """The tree of what is seen, and what is wrong with it; the same object while nothing changed that matters."""
+    def of(self, seen: _Seen) -> HyperNodes:
+        """Return the tree and its problems; the same object while nothing changed that matters."""
         if self._known is not None and (self._version, self._generation, self._size) == (
             seen.hyper_nodes_version,
             seen.generation,
@@ -119,7 +102,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Takes in HyperNodes that changed; the numbers of those whose members are to be found, or to be forgotten."""
+        """Take HyperNodes that changed; return the numbers of those whose members must be found again, or dropped."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():
@@ -142,12 +125,13 @@ class HyperNodeTree:
         return changed
 
     def _usable(self) -> Iterator[Described]:
-        """The HyperNodes of the tree; why others are not is noted."""
+        """Yield the HyperNodes of the tree; `_left_out` gets the problems of the others."""
         self._left_out = {name: Problem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong}
         rest = {name: each for name, each in self._read.items() if not each.wrong}
         lowest = sorted({each.hyper_node.spec.tier for each in rest.values()})[: TIERS.value]
         patterns: set[str] = set()
-        for name, each in sorted(rest.items(), key=_age):
+        by_age = sorted(rest.items(), key=lambda item: (item[1].hyper_node.metadata.creation_timestamp or "", item[0]))
+        for name, each in by_age:
             spec = each.hyper_node.spec
             if spec.tier > lowest[-1]:
                 why = reasons.topology.too_many_tiers(most=TIERS.value, limit=TIERS.name, last=lowest[-1])
@@ -162,19 +146,20 @@ class HyperNodeTree:
                 patterns = with_its
             yield Described(name, spec.tier, spec.tier_name, each.members)
 
-    def _moved(self, seen: Seen) -> list[int]:
-        """The columns whose nodes are others than before, or have other labels."""
+    def _moved(self, seen: _Seen) -> list[int]:
+        """Return the columns whose nodes are others than before, or have other labels."""
         self._seen += [None] * (len(seen.nodes) - len(self._seen))
         moved = []
         for column in np.flatnonzero(seen.changed > self._generation).tolist():
             node, known = seen.nodes[column], self._seen[column]
             self._seen[column] = node
-            if not _alike(known, node):
+            before, after = (each and (each.metadata.name, each.metadata.labels) for each in (known, node))
+            if before != after:
                 moved.append(column)
         return moved
 
-    def _find(self, seen: Seen, read: set[int], moved: list[int]) -> None:
-        """Finds members anew: of all nodes for HyperNodes that changed, and of all HyperNodes for nodes that did."""
+    def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
+        """Find members again: among all nodes for HyperNodes that changed, in all HyperNodes for nodes that did."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
         stale_numbers = np.zeros(max(int(numbers.max(initial=0)), max(read, default=0)) + 1, dtype=np.bool_)
@@ -193,7 +178,7 @@ class HyperNodeTree:
             found.append(matcher.pairs(seen.nodes, seen.index, moved))
         self._members = (np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found]))
 
-    def _made(self, seen: Seen) -> HyperNodes:
+    def _made(self, seen: _Seen) -> HyperNodes:
         problems = Problems()
         for name, problem in self._left_out.items():
             problems.add(name, problem.reason, problem.message)
@@ -215,19 +200,3 @@ def _reading(hyper_node: HyperNode) -> _Read:
         return _Read(hyper_node, Members() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
         return _Read(hyper_node, Members(), reasons.aside.error_words(error))
-
-
-def _age(item: tuple[str, _Read]) -> tuple[str, str]:
-    """The older first, by name where they came at once."""
-    name, read = item
-    return read.hyper_node.metadata.creation_timestamp or "", name
-
-
-def _alike(known: Node | None, node: Node | None) -> bool:
-    """Whether both are in the same HyperNodes for certain."""
-    if known is None or node is None:
-        return known is node
-    return known.metadata.name == node.metadata.name and known.metadata.labels == node.metadata.labels
-
-
-__all__ = ["HYPER_NODES", "HyperNodeTree", "HyperNodes", "Seen"]

@@ -1,22 +1,78 @@
-"""Which nodes are direct members of which HyperNodes: by name, by patterns of names, by labels (as in Volcano).
+"""Direct members of HyperNodes: nodes by name, by patterns of names, by labels (as in Volcano).
 
-What it costs is in proportion to the names that are listed, plus a look at each node where there are patterns or
-labels, whatever the number of HyperNodes: names are looked up, all patterns are compared in one pass, and label
-selectors are found by a label that they ask for.
+The cost is in proportion to the names that are listed, plus one look at each node where there are patterns or labels,
+whatever the number of HyperNodes: names are looked up, patterns are compared in one pass (RE2's sets, which have a
+fixed amount of memory each), and label selectors are found by a label that they ask for.
 """
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+import re2
 from numpy.typing import NDArray
 
 from extender.planner.state.queries import Requirements, requirements
-from extender.planner.topology.patternset import PatternSet
 from muster.api.kubernetes.core import Node
 from muster.api.limits import PLACES
+from muster.api.patterns import options, steps_of
 from muster.api.volcano.topology import HyperNodeSpec
+
+MOST_PATTERNS: Final = 256
+MOST_STEPS: Final = 50_000
+"""Steps of the patterns of one set; RE2's state for so many takes a few hundred KB, and it keeps many."""
+_MEMORY_BYTES: Final = 64 << 20
+_CANARY: Final = "\x00canary"
+"""A name that no node has. A set that does not find it has too little memory, and would find nothing else either."""
+
+
+class PatternSet:
+    """Valid patterns, by their place in the list."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._sets: list[tuple[Any, list[int]]] = []
+        self._single: list[tuple[Any, int]] = []
+        """Patterns too large for a set of their own; outside a set RE2 finds another way."""
+        chunk: list[int] = []
+        steps = 0
+        for number, pattern in enumerate(patterns):
+            more = steps_of(pattern)
+            if chunk and (len(chunk) == MOST_PATTERNS or steps + more > MOST_STEPS):
+                self._add(patterns, chunk)
+                chunk, steps = [], 0
+            chunk.append(number)
+            steps += more
+        if chunk:
+            self._add(patterns, chunk)
+
+    def found_in(self, name: str) -> list[int]:
+        """Return the numbers of the patterns that are found anywhere in the name."""
+        text = name.encode(errors="replace")
+        found = [
+            numbers[place] for one, numbers in self._sets for place in one.Match(text) or () if place < len(numbers)
+        ]
+        return [*found, *(number for one, number in self._single if one.search(text))] if self._single else found
+
+    def _add(self, patterns: Sequence[str], numbers: list[int]) -> None:
+        one = re2.Set.SearchSet(options(_MEMORY_BYTES))
+        for number in numbers:
+            one.Add(patterns[number])
+        canary = one.Add(re2.escape(_CANARY))
+        try:
+            one.Compile()
+            works = canary in (one.Match(_CANARY) or ())
+        except re2.error:
+            works = False
+        if works:
+            self._sets.append((one, numbers))
+        elif len(numbers) > 1:
+            half = len(numbers) // 2
+            self._add(patterns, numbers[:half])
+            self._add(patterns, numbers[half:])
+        else:
+            self._single.append((re2.compile(patterns[numbers[0]], options(_MEMORY_BYTES)), numbers[0]))
+
 
 Numbers = NDArray[np.int32]
 _Selected = list[tuple[int, Requirements]]
@@ -24,18 +80,17 @@ _Selected = list[tuple[int, Requirements]]
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of one HyperNode."""
+    """The members of one HyperNode; nodes and HyperNodes that are named need not exist."""
 
     names: tuple[str, ...] = ()
-    """Of nodes, each once; they need not exist."""
     patterns: tuple[str, ...] = ()
     selectors: tuple[Requirements, ...] = ()
     children: tuple[str, ...] = ()
-    """Of HyperNodes, each once; they need not exist."""
+    """Names of HyperNodes."""
 
 
 def members_of(spec: HyperNodeSpec) -> Members:
-    """The members as a spec names them; HyperNodes are taken by name only, and an empty selector takes nothing."""
+    """Read the members of a spec; HyperNodes are taken by name only, and an empty selector takes nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
@@ -48,14 +103,14 @@ def members_of(spec: HyperNodeSpec) -> Members:
 
 
 class Matcher:
-    """Finds the nodes of some HyperNodes, which are numbers here."""
+    """Finds the nodes of HyperNodes, which are numbers here."""
 
     def __init__(self, members: Mapping[int, Members]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
-        """Key → value → selectors that ask for it; under None those that take any value."""
+        """Key → value → selectors that ask for it; None: for any value."""
         self._other_selectors: _Selected = []
-        """Selectors that ask for no label: they are compared with every node."""
+        """Selectors that ask for no label, compared with every node."""
         by_pattern: dict[str, list[int]] = {}
         for number, each in members.items():
             for name in each.names:
@@ -71,11 +126,9 @@ class Matcher:
     def pairs(
         self, nodes: Sequence[Node | None], index: Mapping[str, int], columns: Sequence[int] | None = None
     ) -> tuple[Numbers, Numbers]:
-        """Numbers of HyperNodes, and columns of their nodes, each pair once; of these columns, or of all.
-
-        Of a node that is in more than `PLACES` of them, only that many and one are told.
-        """
-        numbers, found_in = array("i"), array("i")
+        """Return pairs of HyperNodes and columns of their nodes, each once, at most `PLACES` + 1 of a node."""
+        numbers: list[int] = []
+        found_in: list[int] = []
         if columns is None and not self._looks:  # names only: what they cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
@@ -85,7 +138,7 @@ class Matcher:
             found = self._of(node)
             numbers.extend(found)
             found_in.extend([column] * len(found))
-        return _array(numbers), _array(found_in)
+        return np.array(numbers, dtype=np.int32), np.array(found_in, dtype=np.int32)
 
     def _of(self, node: Node) -> list[int]:
         name, labels = node.metadata.name, node.metadata.labels
@@ -100,7 +153,7 @@ class Matcher:
         return found[: PLACES.value + 1]
 
     def _likely(self, labels: Mapping[str, str]) -> Iterable[_Selected]:
-        """The selectors that these labels may match."""
+        """Yield the selectors that these labels may match."""
         yield self._other_selectors
         keys = labels if len(labels) < len(self._by_label) else self._by_label
         for key in keys:
@@ -109,7 +162,7 @@ class Matcher:
                 yield by_value.get(None, [])
 
     def _file(self, number: int, selector: Requirements) -> None:
-        """Puts a selector where the fewest nodes come by: under a value, else under a key, that it asks for."""
+        """File a selector under a value, else under a key, that it asks for."""
         asked = [each for each in selector if each.operator == "In" and each.values]
         exists = [each for each in selector if each.operator == "Exists"]
         if asked:
@@ -120,7 +173,3 @@ class Matcher:
             self._by_label.setdefault(exists[0].key, {}).setdefault(None, []).append((number, selector))
         else:
             self._other_selectors.append((number, selector))
-
-
-def _array(numbers: "array[int]") -> Numbers:
-    return np.frombuffer(numbers, dtype=np.int32) if numbers else np.zeros(0, dtype=np.int32)

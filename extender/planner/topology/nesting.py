@@ -1,12 +1,14 @@
-"""From HyperNodes and their direct members to domains that nest (`planner.topology.tree` says what a level is).
+"""The tree of HyperNodes from their direct members, and the problems found on the way.
 
-A node that is in two HyperNodes of one tier is in no domain of that tier and of those below: nobody can say which is
-right. Neither are the nodes of a HyperNode that lie in several domains of the level above. All else stays usable.
+As in Volcano a HyperNode has one parent at most, of a higher tier; where several name it as a member it has none, and
+its nodes are still together. A node in two HyperNodes of one tier is in no domain of that tier and of those below.
+Neither are the nodes of a HyperNode that lie in several domains of the level above. All else stays usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +16,101 @@ from numpy.typing import NDArray
 from extender.planner import reasons
 from extender.planner.reasons.grammar import listed, some
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.links import Described, ancestors, parents_of
-from extender.planner.topology.members import Numbers
-from extender.planner.topology.problems import Problems
+from extender.planner.topology.members import Members, Numbers
 from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
 from muster.api.limits import PLACES
+
+MOST: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem of a HyperNode; `reason` is a word for machines, `message` a sentence."""
+
+    reason: str
+    message: str
+
+
+class Problems:
+    """Problems by HyperNode, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Problem]] = {}
+
+    def add(self, hyper_node: str, reason: str, message: str) -> None:
+        """Keep a problem, unless the HyperNode has `MOST` already."""
+        found, problem = self._found.setdefault(hyper_node, []), Problem(reason, message)
+        if problem not in found and len(found) < MOST:
+            found.append(problem)
+
+    def all(self) -> Mapping[str, tuple[Problem, ...]]:
+        """Return problems by name of the HyperNode; HyperNodes without any are left out."""
+        return {name: tuple(found) for name, found in sorted(self._found.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A HyperNode that can be evaluated."""
+
+    name: str
+    tier: int
+    tier_name: str
+    members: Members
+
+
+def parents_of(described: Mapping[int, Described], problems: Problems) -> dict[int, int]:
+    """Return number of a HyperNode → number of its parent; those without one are left out."""
+    numbers = {each.name: number for number, each in described.items()}
+    claims: dict[int, list[int]] = {}
+    in_order = sorted(described.items(), key=lambda each: each[1].name)  # problems are told in this order
+    for number, parent in in_order:
+        for name in parent.members.children:
+            child = numbers.get(name)
+            if child is None:
+                continue
+            if described[child].tier < parent.tier:
+                claims.setdefault(child, []).append(number)
+            else:
+                message = reasons.topology.tier_order(
+                    child=name, child_tier=described[child].tier, parent=parent.name, parent_tier=parent.tier
+                )
+                problems.add(name, "TierOrder", message)
+                problems.add(parent.name, "TierOrder", message)
+    for child, claimed in claims.items():
+        if len(claimed) > 1:
+            parents = sorted(described[each].name for each in claimed)
+            message = reasons.topology.several_parents(name=described[child].name, parents=listed(parents))
+            for name in (described[child].name, *parents):
+                problems.add(name, "SeveralParents", message)
+    return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
+
+
+def ancestors(described: Mapping[int, Described], parents: Mapping[int, int], tiers: tuple[int, ...]) -> Domains:
+    """Return the ancestor of each HyperNode, or itself, of exactly each tier, int32 of shape (tiers, numbers)."""
+    found: Domains = np.full((len(tiers), max(described, default=-1) + 1), -1, dtype=np.int32)
+    level_of = {tier: level for level, tier in enumerate(tiers)}
+    for number in sorted(described, key=lambda each: -described[each].tier):  # parents first
+        if number in parents:
+            found[:, number] = found[:, parents[number]]
+        found[level_of[described[number].tier], number] = number
+    return found
+
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
 """Nodes that are named where many have the same problem."""
 TOLD = 16
-"""HyperNodes that are told of a problem of one that is in them."""
-
-NodeName = Callable[[int], str]
-"""The name of the node in a column."""
+"""Parents that a problem of a HyperNode is noted at."""
 
 
 def nest(
     described: Mapping[int, Described],
     members: tuple[Numbers, Numbers],
     size: int,
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> Tree:
-    """The tree over `size` columns; `members` are numbers of HyperNodes and columns of their direct nodes, pairwise."""
+    """Make the tree over `size` columns; `members` are pairs of numbers of HyperNodes and columns of direct nodes."""
     tiers = tuple(sorted({each.tier for each in described.values()}, reverse=True))
     above = ancestors(described, parents_of(described, problems), tiers)
     numbers, columns = members
@@ -68,7 +141,7 @@ def nest(
 def _keep_nested(
     described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
 ) -> None:
-    """Takes out, level by level and with all below, what is in no domain above or in several ones."""
+    """Remove, level by level and with all below, domains that lie in no domain above or in several ones."""
     unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
     for level, row in enumerate(of_level):
         row[unclear] = NONE
@@ -94,7 +167,7 @@ def _keep_nested(
 def _numbered(
     described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
 ) -> Tree:
-    """Domains by their place in each level: those of its tier, with nodes or without, and those carried up."""
+    """Number the domains of each level: those of its tier, with nodes or without, and those carried up."""
     by_name = sorted(described, key=lambda each: described[each].name)
     rank = np.zeros(max(described, default=-1) + 1, dtype=np.int32)
     rank[by_name] = np.arange(len(by_name), dtype=np.int32)
@@ -114,7 +187,7 @@ def _numbered(
 
 
 def _tier_names(described: Mapping[int, Described], tiers: tuple[int, ...], problems: Problems) -> tuple[str, ...]:
-    """One name per tier, empty if it has none; a name of several tiers means the lowest, as all readings allow that."""
+    """Return one name per tier, empty if it has none; a name of several tiers means the lowest."""
     users: dict[tuple[str, int], list[str]] = {}
     for each in described.values():
         if each.tier_name:
@@ -144,10 +217,10 @@ def _tell_nodes(
     tier: int,
     numbers: Numbers,
     columns: Numbers,
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> None:
-    """Names nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
+    """Note the nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
     width = int(numbers.max(initial=0)) + 1
     pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
     where, whose = pairs // width, pairs % width
@@ -166,7 +239,7 @@ def _tell_crowded(
     numbers: Numbers,
     columns: Numbers,
     crowded: NDArray[np.bool_],
-    node_name: NodeName,
+    node_name: Callable[[int], str],
     problems: Problems,
 ) -> None:
     inside = crowded[columns]
@@ -179,7 +252,7 @@ def _tell_crowded(
 
 
 def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:
-    """Each number with the places where it stands."""
+    """Yield each number with its positions."""
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):

@@ -1,31 +1,118 @@
-"""What one gang asks of the topology, gathered from its PodGroup, its Job's templates and its pods.
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, as a tree of parts.
+
+Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler):
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
-* a pod set: annotations on its template, or on its pods where these say otherwise, and then by what they say: the
-  ReplicatedJobs of a JobSet are one pod set of the gang, and parts of it here;
+* a pod set: annotations on its template, or on its pods where these say otherwise (the ReplicatedJobs of a JobSet are
+  one pod set of the gang, and parts of it here);
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.queries import requirements
-from extender.planner.topology.parts import Part, Ranks
 from muster.api.limits import SUB_GROUPS, TOPOLOGY_WISHES, LimitError
 from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
 
+Ranks = Collection[int] | None
+"""Ranks of one pod set; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Slots that are filled together."""
+
+    name: str
+    """For people: empty for the gang, else `worker`, or `worker 8-15`."""
+    slots: Mapping[str, Sequence[int]]
+    """Pod set → ranks to be placed now."""
+    members: Mapping[str, Ranks]
+    """Pod set → all ranks of the part."""
+    near: Nearness = NOTHING
+    children: tuple["Part", ...] = ()
+    """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
+    slices: tuple[Slices, ...] = ()
+    """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
+    places: Mapping[int, int] | None = None
+    """Rank → its place in the part, by which slices count; None: ranks are places."""
+    all_slots: int = 0
+    """Pods of the part, whether they must start together or not."""
+    least: int | None = None
+    """Slots that must be filled for the rest to be of use; None: all of them."""
+    unit: bool = False
+    """It is a slice: one of several alike, which are placed one after the other."""
+    there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Of the whole gang: pod set → rank → column of the node that the member has."""
+
+    @property
+    def wanted(self) -> int:
+        """Slots to fill."""
+        return sum(map(len, self.slots.values()))
+
+    @property
+    def needed(self) -> int:
+        """Slots that must be filled."""
+        return self.wanted if self.least is None else self.least
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns of the nodes that members have, one for each member."""
+        found: list[int] = []
+        for pod_set, placed in self.there.items():
+            ranks = self.members.get(pod_set, ())
+            found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
+        return found
+
+    @property
+    def regular(self) -> bool:
+        """True if the slots to fill are whole slices, which can be placed in one go."""
+        if not self.slices or self.least is not None or len(self.slots) != 1:
+            return False
+        (ranks,) = self.slots.values()
+        size = self.slices[0].size
+        places = [self.places[rank] for rank in ranks] if self.places is not None else ranks
+        if len(ranks) % size or any(size % inner.size for inner in self.slices[1:]):
+            return False
+        firsts = places[::size]
+        return all(first % size == 0 for first in firsts) and all(
+            last == first + size - 1 for first, last in zip(firsts, places[size - 1 :: size], strict=True)
+        )
+
+    def units(self) -> Iterator["Part"]:
+        """Yield the slices that have slots to fill, those with placed members first."""
+        (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
+        place = self.places.__getitem__ if self.places is not None else int
+        units = []
+        for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
+            first, last = number * outer.size, (number + 1) * outer.size
+            own: Collection[int] = range(first, last)
+            if self.places is not None:
+                own = frozenset(rank for rank, at in self.places.items() if first <= at < last)
+            name = f"{self.name} {first}-{last - 1}"
+            slots = {pod_set: list(group)}
+            parted: dict[str, Ranks] = {pod_set: own}
+            units.append(
+                replace(
+                    self, name=name, slots=slots, members=parted, near=outer.near, slices=tuple(inner),
+                    all_slots=outer.size, unit=True,
+                )
+            )  # fmt: skip
+        yield from sorted(units, key=lambda unit: len(unit.slots[pod_set]) == outer.size)
+
+
 _SILENT = PodTopology()
-_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Pods of one pod set that say the same."""
+    """Pods of one pod set with the same request."""
 
     pod_set: str
     said: PodTopology
@@ -36,23 +123,18 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """What a gang asks for, and which of its members each wish is about."""
+    """The wishes of a gang, each with its members."""
 
     near: Nearness
     kinds: tuple[Kind, ...]
     sub_groups: tuple[tuple[str, Nearness, Mapping[str, frozenset[int]]], ...] = ()
-    """By labels: name, how near, pod set → ranks."""
+    """By labels: name, nearness, pod set → ranks."""
     shape: Hashable = None
     """Equal for gangs that ask alike."""
 
     @property
-    def hard(self) -> bool:
-        """Whether something of it is required."""
-        return bool(self.required)
-
-    @property
     def required(self) -> list[Nearness]:
-        """What of it is required."""
+        """The wishes that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         said = (kind.said.near for kind in self.kinds)
         wishes = (self.near, *said, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -60,7 +142,7 @@ class Request:
 
 
 def request_of(gang: GangView) -> Request | None:
-    """What the gang asks for; None for most. Kept with the gang's view."""
+    """Return the gang's request, None for most gangs; kept with the gang's view."""
     if gang.topology is None:
         gang.topology = _request(gang) or False
     return gang.topology if isinstance(gang.topology, Request) else None
@@ -73,7 +155,7 @@ def part_of(
     *,
     least: int | None = None,
 ) -> Part:
-    """These open slots as a tree of parts; one part alone for a gang that asks for nothing.
+    """Make a tree of parts of these open slots; a single part for a gang that asks for nothing.
 
     `there` has the columns of its members that have a node, by pod set and rank.
     """
@@ -115,7 +197,7 @@ def _request(gang: GangView) -> Request | None:
 
 
 def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -> list[Kind]:
-    """The pod set, in parts where its pods say different things."""
+    """Return the pod set, in several kinds where its pods say different things."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -128,7 +210,7 @@ def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -
     said = dict.fromkeys(own.values())
     if len(own) < pod_set.replicas:
         said.setdefault(otherwise)
-    if len(said) < _SEVERAL:
+    if len(said) <= 1:
         alone = next(iter(said), otherwise)
         return [Kind(pod_set.name, alone, None, partitions or alone.slices)]
     if len(said) > TOPOLOGY_WISHES.value:
@@ -155,7 +237,7 @@ def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearne
 
 
 def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
-    """Parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
     left = {name: list(ranks) for name, ranks in root.slots.items() if ranks}
     parts: list[Part] = []
     for name, near, members in request.sub_groups:

@@ -1,18 +1,19 @@
-"""One topology as arrays: which domain of each level every node is in.
+"""One topology as arrays: the domain of every node in each level, and sums over domains.
 
 Domains nest: nodes that share a domain of one level share one of each level above it. A node that has no place in a
 level has -1 there and in every level below, and is still a node for gangs that ask for no topology.
 
 HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first, and in the level of tier t
-a node's domain is its topmost HyperNode ancestor whose tier is at most t (Volcano's reading of highestTierAllowed:
-any HyperNode of a tier up to it may hold the gang). So one HyperNode may be a domain of several levels, and the levels
-nest all the same.
+a node's domain is its topmost HyperNode ancestor whose tier is at most t (Volcano's reading of highestTierAllowed). So
+one HyperNode may be a domain of several levels, and the levels nest all the same.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from extender.planner.state.amounts import Amounts
 
 Domains = NDArray[np.int32]
 """Numbers of domains; -1 means none."""
@@ -25,17 +26,14 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One topology over the columns of a node table; trees are compared by identity."""
+    """A topology over the columns of a node table, compared by identity."""
 
     name: str
     """`default`, the name of a configured topology or of a Kueue Topology, or `hypernodes`."""
     levels: tuple[str, ...]
     """Outermost first: label keys; of HyperNodes one text per tier, for people (`tier 2`)."""
     domains: tuple[tuple[str, ...], ...]
-    """Per level the names of its domains; a domain's number is its place here. Of labels the path, `block-a/rack-3`.
-
-    No number need have nodes: those of domains that are gone may stay for a while.
-    """
+    """Per level the names of its domains, with nodes or without, by number. Of labels the path, `block-a/rack-3`."""
     domain_of: Domains
     """int32 of shape (levels, columns of the node table): the number of the domain, -1 in none."""
     tiers: tuple[int, ...] = ()
@@ -43,10 +41,7 @@ class Tree:
     tier_names: tuple[str, ...] = ()
     """Of HyperNodes: the tierName of each level, empty where it has none; empty for other trees."""
     parents: tuple[Domains, ...] = field(init=False)
-    """Per level, int32 of shape (domains of that level,): the domain of the level above that each lies in.
-
-    -1 in the outermost level, and for domains without nodes.
-    """
+    """Per level, int32 of shape (domains,): the domain of the level above that each lies in, -1 in none."""
 
     def __post_init__(self) -> None:
         self.domain_of.flags.writeable = False
@@ -61,19 +56,86 @@ class Tree:
         return parents
 
     def parent(self, level: int, domain: int, above: int) -> int:
-        """The domain of the level `above`, further out or the same one, that a domain of `level` lies in; -1: none."""
+        """Return the domain of the level `above`, further out or the same one, around a domain of `level`; -1: none."""
         while level > above and domain >= 0:
             domain = int(self.parents[level][domain])
             level -= 1
         return domain
 
     def level(self, key: str) -> int | None:
-        """The number of the level with this label key or tier name; None if there is none."""
+        """Return the number of the level with this label key or tier name; None if there is none."""
         if key in self.levels:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
 
     def path(self, column: int) -> tuple[str, ...]:
-        """The names of the domains that a node is in, outermost first; it ends at the first level it is not in."""
+        """Return the names of the domains of a node, outermost first; it ends at the first level without one."""
         numbers = self.domain_of[:, column]
         return tuple(self.domains[level][number] for level, number in enumerate(numbers) if number >= 0)
+
+
+Mask = NDArray[np.bool_]
+
+
+class Geometry:
+    """Sums over the domains of a tree, and the order of nodes and domains along it."""
+
+    def __init__(self, tree: Tree, order: Amounts) -> None:
+        self.tree = tree
+        self.places = along(tree, order)
+        self._numbers: dict[int, Amounts] = {}
+        self._first: dict[int, Amounts] = {}
+
+    def sums(self, level: int, amounts: Amounts) -> Amounts:
+        """Add amounts per node, int64 of shape (nodes,), up by the domains of a level."""
+        if level not in self._numbers:
+            self._numbers[level] = self.tree.domain_of[level].astype(np.int64) + 1
+        domains = len(self.tree.domains[level])
+        return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
+
+    def lifted(self, level: int, counts: Amounts) -> Amounts:
+        """Add counts per domain of a level up by the domains of the level above."""
+        parents = self.tree.parents[level]
+        inside = parents >= 0
+        total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))
+        return total.astype(np.int64)
+
+    def first(self, level: int) -> Amounts:
+        """Return the lowest position of a node of each domain of a level, int64 of shape (domains,)."""
+        if level not in self._first:
+            self._first[level] = _lowest(self.tree, level, self.places)
+        return self._first[level]
+
+    def members(self, level: int, domain: int) -> Mask:
+        """Return the nodes of a domain, bool of shape (nodes,); all nodes for a level below 0, which is around all."""
+        if level < 0:
+            return np.ones(self.tree.domain_of.shape[1], dtype=np.bool_)
+        inside: Mask = self.tree.domain_of[level] == domain
+        return inside
+
+
+def along(tree: Tree, order: Amounts) -> Amounts:
+    """Return the position of each column along the tree, nodes of one domain together, int64 of shape (columns,).
+
+    `order` has the columns of the known nodes by name: domains stand in the order of their first nodes, and nodes in
+    no domain of a level behind those that are in one.
+    """
+    columns = tree.domain_of.shape[1]
+    by_name = np.full(columns, columns, dtype=np.int64)
+    by_name[order] = np.arange(len(order))
+    keys = [by_name]
+    for level in reversed(range(len(tree.levels))):
+        of = tree.domain_of[level]
+        first = np.append(_lowest(tree, level, by_name), columns + 1)
+        keys.append(first[of])
+    places = np.empty(columns, dtype=np.int64)
+    places[np.lexsort(keys)] = np.arange(columns)
+    return places
+
+
+def _lowest(tree: Tree, level: int, numbers: Amounts) -> Amounts:
+    lowest = np.full(len(tree.domains[level]), np.iinfo(np.int64).max, dtype=np.int64)
+    of = tree.domain_of[level]
+    inside = of >= 0
+    np.minimum.at(lowest, of[inside], numbers[inside])
+    return lowest

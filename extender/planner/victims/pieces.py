@@ -13,7 +13,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Requirements, requirements
 from muster.api.kubernetes.policy import PodDisruptionBudget
 from muster.api.limits import whole_number

@@ -162,7 +162,7 @@ class Room:
 def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
     """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
     request = request_of(gang)
-    if request is None or not request.hard:
+    if request is None or not request.required:
         yield None
         return
     room = [np.where(need.usable, session.room(need.cls), 0) for need in needs]

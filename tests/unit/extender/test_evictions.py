@@ -1,6 +1,6 @@
 """Evictions for a gang: only once its placement stands, all or none, and none twice in a short time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
 from extender.planner.framework.decisions import ClosePlacement, MakeRoom
 from extender.planner.framework.session import Session
+from extender.writes import Writes
 from muster.kube.errors import Conflict, NotFound, TooManyRequests
 
 
@@ -75,14 +76,12 @@ def carried_out(
         cast("Any", api), cluster, cast("Any", api), close=close, wall_s=lambda: cast("float", clock.now)
     )
 
-    def each(_: str, do: Any, items: Iterable[Any]) -> None:
-        for item in items:
-            do(item)
-
+    writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: cast("float", clock.now))
     assert of(session, MakeRoom)
     for moment in times:
         clock.now = NOW + moment
-        evictions.make_room(session, each)
+        evictions.make_room(session, writes)
+    writes.stop()
     return closed
 
 
@@ -90,7 +89,7 @@ def test_all_go_and_their_owners_can_read_why() -> None:
     """An Event on the PodGroup and on each pod."""
     api = Api()
     assert carried_out(api) == []
-    assert api.evicted == ["low-worker-0", "low-worker-1"]
+    assert sorted(api.evicted) == ["low-worker-0", "low-worker-1"]
     why = "preempted by gang ns/high of priority 10 in queue default"
     assert f"low-worker-0 Evict: {why}" in api.events
     assert f"low Evict: low-worker-1: {why}" in api.events

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from extender.hypernodestatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, difference
 from extender.planner.topology.hypernodes import HyperNodeTree
-from extender.planner.topology.problems import Problem
+from extender.planner.topology.nesting import Problem
 from extender.writes import Writes
 from muster.api.kubernetes.meta import Condition
 from muster.api.volcano.topology import HyperNode, HyperNodeStatus

@@ -2,5 +2,5 @@
 
 EASY backfill on arrays. `ends` has the expected ends of running pods; `reservation` finds the earliest time at which a
 gang fits, or nodes to reserve where no time is known; `book` has the reservations of one cycle.
-`planner.reasons.reservations` has the sentences. They promise no I/O and no clock. Start at `book`.
+`planner.reasons.queues` has the sentences. They promise no I/O and no clock. Start at `book`.
 """

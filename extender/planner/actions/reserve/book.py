@@ -130,7 +130,7 @@ class Book:
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
             if own and not self._free_of(gang, each):
                 found.append((each.gang.key, own, each.at))
-        return reasons.reservations.in_the_way(found)
+        return reasons.queues.in_the_way(found)
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
         """Count a gang that got nodes in this cycle."""
@@ -200,7 +200,7 @@ class Book:
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
-                session.decide(decisions.Unreserve(gang, reasons.reservations.OVER))
+                session.decide(decisions.Unreserve(gang, reasons.queues.OVER))
         for key, each in live.items():
             if key not in placed and not each.written:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, self._message(each)))
@@ -211,7 +211,7 @@ class Book:
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
-        return reasons.reservations.reserved(nodes, reservation.at, ending, self._rules.patience_s)
+        return reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s)
 
     # -- room that is left ------------------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
     assert report.cause == "members-lost"
     assert report.summary.endswith("; 1 of its pods is on nodes that do not answer: node-3")
     told = f"is being deleted since {DELETED} from node-3, which is not Ready since {DIED}"
-    assert report.details == [f"a-worker-3 {told}, so that nobody there confirms its end"]
+    assert report.details == [f"a-worker-3 {told}, so that no kubelet confirms its end"]
     [frees] = report.relief
     assert frees.sentence == (
         "node-3 comes back; or, if it is surely off, "

@@ -6,9 +6,8 @@ import pytest
 from extender_world import World
 from state_oracle import recomputed_use
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import Entry, Kind, Ledger, Use
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.queueuse import Use
 from muster.api.kubernetes.core import PodSpec
 
 

@@ -1,7 +1,7 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
-from extender.planner.fairshare.plain import queue_full
-from extender.planner.state.queueuse import Use
+from extender.planner.fairshare.capacity import queue_full
+from extender.planner.ledger import Use
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.dynamic import inventory
+from extender.planner.dynamic.claims import Kind, Wanted
 from extender.planner.dynamic.inventory import Inventory
-from extender.planner.dynamic.kinds import Kind, Wanted
 from muster.api.kubernetes.devices import DeviceClass, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.meta import ObjectMeta
 

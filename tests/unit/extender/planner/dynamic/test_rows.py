@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.dynamic.kinds import Kind, Wanted
+from extender.planner.dynamic.claims import Kind, Wanted
 from extender.planner.dynamic.rows import WHOLE, Rows, rows_of
 
 MOST_KINDS = 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from extender.planner.fairshare.usage import UsageBook
+from extender.planner.fairshare.shares import UsageBook
 
 
 def test_what_was_used_a_half_life_ago_counts_half() -> None:

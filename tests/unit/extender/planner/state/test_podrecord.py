@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from extender.planner.state.devicetable import ClaimRef
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.podrecord import record_of
+from extender.planner.state.pods import record_of
 from extender.planner.state.podshape import marked
 from muster.api import names
 from muster.api.kubernetes.core import Pod

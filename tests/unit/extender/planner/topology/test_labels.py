@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology.labels import LabelTree
+from extender.planner.topology.forest import LabelTree
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta

@@ -5,8 +5,8 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology import patternset
-from extender.planner.topology.patternset import PatternSet
+from extender.planner.topology import members
+from extender.planner.topology.members import PatternSet
 
 ATOMS = ["a", "b", "node", "-", "[0-9]", "\\d", ".", "(a|b)", "^", "$", "\\b", "[^a]", "(?i)A", "\\x{e9}"]
 PATTERNS = st.lists(
@@ -25,7 +25,7 @@ def test_a_set_finds_what_single_patterns_find(parts: list[list[tuple[str, str]]
 
 def test_more_patterns_than_fit_into_one_set() -> None:
     """They are spread over several, by their number and by their steps."""
-    patterns = [f"^n{number}$" for number in range(2 * patternset.MOST_PATTERNS + 5)]
+    patterns = [f"^n{number}$" for number in range(2 * members.MOST_PATTERNS + 5)]
     one = PatternSet(patterns)
     assert [one.found_in(f"n{number}") for number in (0, 255, 256, 516)] == [[0], [255], [256], [516]]
     large = [f"x{{900}}{number}" for number in range(100)]
@@ -34,7 +34,7 @@ def test_more_patterns_than_fit_into_one_set() -> None:
 
 def test_a_set_that_lacks_memory_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Down to single patterns, each of which has enough."""
-    monkeypatch.setattr(patternset, "_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(members, "_MEMORY_BYTES", 20_000)
     patterns = [f"r.{{0,{number % 20}}}k.*{number}" for number in range(60)]
     found = PatternSet(patterns).found_in("rack-17")
     assert sorted(found) == [number for number, each in enumerate(patterns) if re2.search(each, "rack-17")]
