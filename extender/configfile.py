@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.planner.configuration.report import Effect, Report
+from extender.planner.configuration.resolve import Effect, Report
 from extender.planner.cycle import report_of
 from extender.planner.framework.config import SchedulerConfig, parse
 

@@ -16,12 +16,18 @@ from extender.cluster import Live
 from extender.commit import Committer
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.cycle import Parts, run_cycle
-from extender.planner.framework.causes import Causes
+from extender.planner.framework.answers import Causes
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.inputs import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.framework.snapshot import (
+    GROWTH_DELAY_S,
+    RECOVERY_S,
+    STALENESS_GRACE_S,
+    CycleInputs,
+    Snapshot,
+    take,
+)
 from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.muster.gang import Slot

@@ -17,12 +17,12 @@ from controller.job.actions import KNOWN
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
-from extender.planner.actions import ACTIONS, evicting, slotlimit
+from extender.planner.actions import ACTIONS, evicting, obstacles
 from extender.planner.configuration.tables import defaults, table, tables
+from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.hooks import Hooks
 from extender.planner.framework.registry import Registry
-from extender.planner.framework.reserved import ReservationRules
 from extender.planner.plugins import PLUGINS
 from extender.settings import ExtenderSettings
 from muster.api.limits import LIMITS
@@ -177,7 +177,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
     "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
     "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
-    "placed-slots": lambda: f"{slotlimit.LIMIT:,}",
+    "placed-slots": lambda: f"{obstacles.LIMIT:,}",
     "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
     "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
     "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from extender.planner.framework.inputs import RECOVERY_S
+from extender.planner.framework.snapshot import RECOVERY_S
 from musterctl.cluster import Where, read_dump
 from musterctl.plane import state
 from webhook.config import load

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
+from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
-from extender.planner.framework.turns import parents_of
 from muster.api.names import ROOT_QUEUE
 from muster.resources.vector import PODS, Vector, vector
 

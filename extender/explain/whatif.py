@@ -13,11 +13,10 @@ from extender.explain.report import UnknownNameError
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
-from extender.planner.framework.causes import Causes
-from extender.planner.framework.inputs import RECOVERY_S, CycleInputs
+from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree

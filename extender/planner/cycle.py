@@ -9,12 +9,12 @@ from extender.planner import reasons
 from extender.planner.actions import ACTIONS
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.configuration.build import Assembly, examine
-from extender.planner.configuration.report import Report
+from extender.planner.configuration.resolve import Report
 from extender.planner.framework import config
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import Action, Plugin, Registry
 from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
 

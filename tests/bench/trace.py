@@ -22,10 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.fill import fill
-from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import Plugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import Fragmentation
 from extender.planner.plugins.nodeorder import NodeOrder

@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.allocate import Allocate
-from extender.planner.actions.preempt import Preempt
+from extender.planner.actions.displace import Preempt
 from extender.planner.framework.decisions import MakeRoom
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta

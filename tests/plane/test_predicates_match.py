@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
-from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State

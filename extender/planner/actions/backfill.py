@@ -1,8 +1,7 @@
-"""Places gangs of pods that ask for nothing where `allocate` left them out.
+"""Places best-effort gangs of strictly ordered queues whose head waits for room.
 
-Volcano's action of this name does so for pods without requests, which its allocate leaves out altogether. Ours does
-not, so that little is left: gangs of a queue that is strictly ordered and whose head waits for room. A pod that asks
-for nothing takes none of that room, only one of the pods that its node can have; of those, too, what is reserved stays.
+Volcano's action places all pods without requests; here `allocate` places the others. A pod without requests takes none
+of the head's room but one of the pods that its node can have; reservations of those are kept.
 """
 
 from extender.planner import reasons
@@ -17,22 +16,20 @@ from muster.resources.vector import PODS
 
 
 class Backfill:
-    """Looks at gangs that wait because of strict order. Comes after `allocate`."""
+    """Tries gangs that wait because of strict order. Comes after `allocate`."""
 
     name = "backfill"
 
     def execute(self, session: Session) -> None:
-        """Decides Place for those whose pods ask for nothing and fit."""
-        behind = [
-            waits for waits in session.decided(decisions.Unschedulable) if waits.reason == reasons.queues.STRICT_ORDER
-        ]
-        for waits in behind:
-            if asks_for_nothing(waits.gang) and session.attempt(waits.gang, _placed):
+        """Decide Place for best-effort gangs that fit."""
+        for waits in session.decided(decisions.Unschedulable):
+            behind = waits.reason == reasons.queues.STRICT_ORDER
+            if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _placed):
                 session.decisions.remove(waits)
 
 
-def asks_for_nothing(gang: GangView) -> bool:
-    """Whether all its pods are known, and none requests anything (best effort)."""
+def _best_effort(gang: GangView) -> bool:
+    """Return True if all pods of the gang are known, and none has requests."""
     classes = gang.classes
     return bool(classes) and all(
         cls and not any(cls.requests[name] for name in cls.requests if name != PODS) for cls in classes

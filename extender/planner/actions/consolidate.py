@@ -1,73 +1,71 @@
-"""Makes room by moving: small gangs go elsewhere so that one fits that found only scattered room.
+"""Moves small gangs elsewhere so that a gang fits that found only scattered room.
 
-A scenario is good only if every pod that goes has a new place in it; that place is written down for its gang, as the
-room is for the one who asked. A move is a restart, so that few pods are moved: at most `MOST_MOVED`, as in
-KAI-Scheduler, whose flag for it has the same number.
+Every pod that goes gets a new slot in the same scenario, in a placement of its gang. A move is a restart, so few pods
+are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.actions.fill import fill
-from extender.planner.actions.parts import PartSearch
+from extender.planner.actions.fill import PartSearch, fill
 from extender.planner.actions.search import place_minimum, there
-from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import part_of
-from extender.planner.victims.order import by_size
+from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
 
 MOST_MOVED = 16
 """Pods that are moved for one gang."""
 MOST_CONSIDERED = 512
-"""Pieces that a search looks at: those that free most for the fewest pods."""
+"""Pieces in one search: those that free most for the fewest pods."""
 
 
 class Consolidate(Evicting):
-    """Victims are gangs of any queue that may be displaced, and that fit elsewhere."""
+    """Victims are preemptable gangs of any queue that fit elsewhere."""
 
     name = "consolidate"
     moves = True
-    most_moved = MOST_MOVED
 
-    def worthwhile(self, _session: Session, _gang: GangView) -> bool:
-        """Whether anything runs."""
+    def worthwhile(self, _gang: GangView) -> bool:
+        """Return True if any gang runs."""
         return bool(self.running)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """A full queue has no more room when pods are moved; and in all there must be enough."""
+        """Return True if the queue is not full and there is enough room in all."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
-        """Few pods on nodes that nearly have room come first."""
+        """Return pieces with few pods on nodes that nearly have room first."""
         found = [
             piece
             for piece in self.victims_of(session, asker, lambda victim: victim.started)
-            if len(piece.pods) <= self.most_moved
+            if len(piece.pods) <= MOST_MOVED
         ]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
         lacks = (np.maximum(row[:, None] - session.snapshot.free, 0) / np.maximum(row[:, None], 1)).max(axis=0)
         worst = {id(piece): float(lacks[piece.columns].max(initial=0.0)) for piece in found}
-        nearest = sorted(by_size(found), key=lambda piece: (len(piece.pods), worst[id(piece)]))
+        nearest = sorted(by_cost(found), key=lambda piece: (len(piece.pods), worst[id(piece)]))
         return _extras_first(nearest[:MOST_CONSIDERED])
 
     def agreed(self, _session: Session, scenario: Scenario) -> bool:
-        """Few enough pods; that all of them have a place is part of the search."""
-        return sum(len(chunk.pods) for chunk in scenario.chunks) <= self.most_moved
+        """Return True for few enough pods."""
+        return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED
 
     def reason(self, gang: GangView) -> str:
-        """For the owners of those that move."""
+        """Return the sentence for the owners of moved gangs."""
         return reasons.placements.moved(gang=gang.key)
 
     def _placed(self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]) -> bool:
@@ -86,10 +84,7 @@ class Consolidate(Evicting):
 
 
 def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
-    """Whether all pods of the piece have found a place; that stands in the statement.
-
-    They are placed as what they are: a template says less than the pod that admission made of it.
-    """
+    """Give all pods of a piece, as they are and not as their template, new slots; False if one has no room."""
     alike: dict[str, PodSetView] = {}
     for pod in piece.pods:
         if pod.slot is not None:
@@ -108,17 +103,10 @@ def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
 
 
 def _extras_first(pieces: list[Piece]) -> list[Piece]:
-    """What is above a gang's minimum comes before the rest of it, without which it would be alone."""
-    ordered: list[Piece] = []
-    extras: dict[str, list[Piece]] = {}
+    """Return the pieces with a gang's extra pods before its rest, which may not go without them."""
+    extras: defaultdict[str, list[Piece]] = defaultdict(list)
     for piece in pieces:
         if not piece.rest:
-            extras.setdefault(piece.gang.key, []).append(piece)
-    for piece in pieces:
-        if piece.rest:
-            ordered += extras.pop(piece.gang.key, [])
-            ordered.append(piece)
-        elif piece in extras.get(piece.gang.key, ()):
-            extras[piece.gang.key].remove(piece)
-            ordered.append(piece)
-    return ordered
+            extras[piece.gang.key].append(piece)
+    groups = ([*extras[piece.gang.key], piece] if piece.rest else [piece] for piece in pieces)
+    return list(dict.fromkeys(chain.from_iterable(groups)))

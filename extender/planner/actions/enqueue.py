@@ -1,7 +1,7 @@
 """Lets gangs in: their pods may be created once the queue is open and the cluster is large enough.
 
-Only amounts count here, and only against what all nodes have. Taints, cordons, labels and ports can change any moment,
-and somebody must see pods that wait to change them: they are for allocate to say, of pods that exist and wait gated.
+Only amounts count here, against the resources of all nodes. Taints, cordons, labels and ports may change any moment,
+often because of pods that wait: `allocate` reports them for pods that exist and are gated.
 """
 
 from collections.abc import Hashable
@@ -13,9 +13,8 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.search import chosen_ranks, near
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import shortage
 from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
@@ -24,17 +23,17 @@ from muster.api.names import ROOT_QUEUE
 
 
 class Enqueue:
-    """Looks at gangs whose PodGroup is Pending (or has no phase yet)."""
+    """Admits gangs whose PodGroup is Pending (or has no phase yet)."""
 
     name = "enqueue"
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Shape and number of pods → what the empty cluster lacks for them."""
+        """Shape and number of pods → shortage of the empty cluster."""
         self._version = -1
 
     def execute(self, session: Session) -> None:
-        """Decides Enqueue, or Unschedulable with the reason."""
+        """Decide Enqueue, or Unschedulable with the reason."""
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version
@@ -52,7 +51,7 @@ class Enqueue:
         session.decide(decisions.Enqueue(gang))
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """What keeps the gang out: a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
+        """Return the refusal by a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -70,7 +69,7 @@ class Enqueue:
         return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
-        """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""
+        """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""
         alike: dict[bytes, list[tuple[PodSetView, int]]] = {}
         needed = gang.certainly_needed()
         for pod_set in gang.pod_sets:
@@ -88,7 +87,7 @@ class Enqueue:
         return self._never_in_a_domain(session, gang)
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
-        """A gang that must be in one domain, and that no domain would hold even if nothing else ran."""
+        """Return the shortage of a gang that must be in one domain, and that no empty domain would hold."""
         request = request_of(gang)
         if request is None or not request.required:
             return None

@@ -1,10 +1,9 @@
-"""What preempt, reclaim and consolidate have in common: whom they ask for, how often, and what they decide.
+"""The common part of preempt, reclaim and consolidate: eviction of victims for gangs that found no room.
 
-They look at gangs that allocate could not place for lack of room. A few of each queue are tried per cycle, in the
-session's order; a gang for which nothing helped is not tried again before something has changed, and nor is its like.
-
-What is found is decided as a whole: a placement for the gang, whose members wait gated until the room is there, and the
-evictions for it. The placement is written first, so that the room is the gang's, whoever carries it out in the end.
+A few gangs of each queue are tried per cycle, in the session's order. A gang without a solution is not tried again
+before something has changed, nor is another of its shape. A solution is decided as a whole: a placement for the gang,
+whose members wait gated until the room is free, and the evictions. The placement is written first, so that another
+planner would go on with it.
 """
 
 from collections import Counter
@@ -23,14 +22,11 @@ from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Statement
+from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
-from extender.planner.victims.budgets import Budgets
-from extender.planner.victims.candidates import Catalogue, helpful, permitted
-from extender.planner.victims.domains import domains_of
-from extender.planner.victims.pieces import Piece
-from extender.planner.victims.room import Need, needs_of
+from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
+from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
 from muster.api.kubernetes.meta import parse_time
 
@@ -38,7 +34,7 @@ ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
 MOST_VICTIMS = 5_000
-"""Pods that are evicted for one gang; they stand in its placement, which must fit into etcd."""
+"""Victims of one gang; they stand in its placement, which must fit into etcd."""
 FULL_QUEUE = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.GUARANTEED, reasons.queues.OVER_DESERVED})
 """Reasons of gangs whose queue is full."""
 
@@ -52,7 +48,7 @@ class Asker:
     gang: GangView
     needs: list[Need]
     queue_full: bool
-    """It is the queue that has no room: what goes must be of the queue, wherever it is."""
+    """The queue has no room, so victims must be of the queue, on any node."""
 
 
 class Evicting:
@@ -60,28 +56,34 @@ class Evicting:
 
     name = ""
     moves = False
-    """Victims must have a new place."""
+    """Victims must get new slots."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
         self.running: list[GangView] = []
-        """Gangs that have nodes and are not being placed, in this cycle."""
+        """Gangs of this cycle that have nodes and no active placement."""
+        self.lowest: dict[str, int] = {}
+        """Queue → lowest priority of its running gangs."""
         self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
 
     def execute(self, session: Session) -> None:
-        """Decides Place and MakeRoom for gangs that get room by it."""
+        """Decide Place and MakeRoom for gangs that get room by it."""
         waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in {NO_ROOM, *FULL_QUEUE}]
         if not waiting:
             return
         self._forget(session)
         self.running = [gang for gang in session.snapshot.gangs if gang.phase in _RUNNING]
+        self.lowest = {}
+        for gang in self.running:
+            self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         queues: Counter[str] = Counter()
         for why in waiting:  # in the order in which they were tried
             gang = why.gang
-            if queues[gang.queue] >= ATTEMPTS_PER_QUEUE or not self.worthwhile(session, gang):
+            if queues[gang.queue] >= ATTEMPTS_PER_QUEUE or not self.worthwhile(gang) or not _may_ask(session, gang):
                 continue
-            if not self._may_ask(session, gang) or (shape := self.shape(session, gang)) in self._hopeless:
+            shape = gang.queue, gang.priority, shape_of(session, gang)
+            if shape in self._hopeless:
                 continue
             queues[gang.queue] += 1
             if not session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
@@ -89,36 +91,32 @@ class Evicting:
             if queues.total() >= ATTEMPTS:
                 return
 
-    # -- what the actions differ in ---------------------------------------------------------------------------------
+    # -- the differences of the actions -----------------------------------------------------------------------------
 
-    def shape(self, session: Session, gang: GangView) -> Hashable:
-        """Equal for gangs for which the same would help."""
-        return gang.queue, gang.priority, shape_of(session, gang)
-
-    def worthwhile(self, session: Session, gang: GangView) -> bool:
-        """Whether there can be anybody to displace; cheap, as it is asked of every gang that waits."""
+    def worthwhile(self, gang: GangView) -> bool:
+        """Return True if there can be victims; cheap, as it is asked of every gang that waits."""
         raise NotImplementedError
 
-    def allowed(self, session: Session, asker: Asker) -> bool:
-        """Whether the gang may ask for room in this way at all."""
-        raise NotImplementedError
+    def allowed(self, _session: Session, _asker: Asker) -> bool:
+        """Return True if the gang may ask for room in this way at all."""
+        return True
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
-        """Whom it may displace, in the order in which they are taken."""
+        """Return the pieces that may be victims, in the order in which they are taken."""
         raise NotImplementedError
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Whether plugins agree."""
+        """Return True if plugins agree."""
         raise NotImplementedError
 
     def reason(self, gang: GangView) -> str:
-        """Why victims have to go, for their owners."""
+        """Return the sentence for the owners of victims."""
         raise NotImplementedError
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
-        """The pieces of all gangs that are allowed, as far as they would help the asker."""
+        """Return the pieces of all allowed gangs that would help the asker."""
         found: list[Piece] = []
         leaving = leaving_pods(session)
         for gang in self.running:
@@ -129,16 +127,6 @@ class Evicting:
                 continue
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
-
-    def _may_ask(self, session: Session, gang: GangView) -> bool:
-        """Nobody is evicted for a gang whose class says never, or for which it was in vain a moment ago."""
-        if not gang.preempts or gang.active:
-            return False
-        before = gang.placement.status.no_evictions_before if gang.placement else ""
-        if before and (parse_time(before) or 0.0) > session.now:
-            return False
-        let_in = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
-        return let_in and session.hooks.job_ready.call(gang)
 
     def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
         wanted = minimum_wanted(gang)
@@ -153,23 +141,20 @@ class Evicting:
                 return False
             pieces = permitted(self.pieces(session, asker), budgets_of(session))
             for inside in domains_of(session, gang, needs, pieces):
-                within = asker
                 if inside is not None:
                     own = [replace(need, usable=need.usable & inside) for need in needs]
-                    within = Asker(gang, own, queue_full=full)
-                    pieces = permitted(self.pieces(session, within), budgets_of(session))
-                found = self._search(session, within, wanted, pieces)
-                if found is None:
-                    continue
-                for piece in found:
-                    session.snapshot.leaving.update((pod.uid, pod) for pod in piece.pods)
-                return True
+                    asker = Asker(gang, own, queue_full=full)
+                    pieces = permitted(self.pieces(session, asker), budgets_of(session))
+                found = self._search(session, asker, wanted, pieces)
+                if found is not None:
+                    session.snapshot.leaving.update((pod.uid, pod) for piece in found for pod in piece.pods)
+                    return True
         return False
 
     def _search(
         self, session: Session, asker: Asker, wanted: Mapping[str, int], pieces: list[Piece]
     ) -> list[Piece] | None:
-        """Who goes, with all of that decided; None if nothing helps."""
+        """Return the victims, with everything decided; None if nothing helps."""
         gang, statement = asker.gang, Statement(session)
         search = Search(
             session,
@@ -181,11 +166,8 @@ class Evicting:
             agreed=lambda scenario: self.agreed(session, scenario),
             moved=self.moves,
         )
-        try:
+        with undone(statement):
             found = solve(search, pieces)
-        except BaseException:
-            statement.discard()
-            raise
         if not found or sum(len(piece.pods) for piece in found) > MOST_VICTIMS:
             statement.discard()
             return None if found is None or found else []
@@ -197,13 +179,12 @@ class Evicting:
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
         evictions, operations = statement.evictions, statement.commit()
-        for eviction in evictions:  # they are still there; but plugins go on without them
+        for eviction in evictions:  # the pods are still there, but plugins go on without them
             session.snapshot.free[:, eviction.column] -= eviction.amount
         if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.add(gang.key)
             session.decide(decisions.Enqueue(gang))
-        for kind in (decisions.Unschedulable, decisions.Reserve, decisions.Unreserve):
-            session.withdraw(gang, kind)
+        session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
@@ -223,7 +204,7 @@ class Evicting:
                 session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, reason))
 
     def _forget(self, session: Session) -> None:
-        """What did not help may help again once anything that decides has changed; and every few seconds."""
+        """Forget shapes without a solution once inputs have changed, and every few seconds."""
         snapshot = session.snapshot
         budgets = tuple((budget.metadata.uid, budget.metadata.resource_version) for budget in snapshot.budgets)
         queues = tuple((name, queue.metadata.resource_version) for name, queue in snapshot.queues.items())
@@ -234,9 +215,20 @@ class Evicting:
         self._catalogue.forget_others(snapshot.gangs)
 
 
+def _may_ask(session: Session, gang: GangView) -> bool:
+    """Return False for a gang whose class never preempts, or whose last evictions were in vain a moment ago."""
+    if not gang.preempts or gang.active:
+        return False
+    before = gang.placement.status.no_evictions_before if gang.placement else ""
+    if before and (parse_time(before) or 0.0) > session.now:
+        return False
+    let_in = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
+    return let_in and session.hooks.job_ready.call(gang)
+
+
 @contextmanager
 def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Leaves alone what is reserved for gangs at the head of their queues, but for one that is such a head itself."""
+    """Keep the reservations, unless the gang has one itself."""
     head = gang.placement is not None and gang.placement.status.phase == "Reserved"
     before, session.reserved = session.reserved, None if head else session.reserved_in_all
     try:
@@ -247,18 +239,15 @@ def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 @contextmanager
 def _room_of_leaving(session: Session) -> Iterator[None]:
-    """Counts the room of pods that are being deleted as free: nobody is to go for what comes by itself."""
+    """Count the room of pods that are being deleted as free, so that none is evicted for it."""
     snapshot = session.snapshot
-    columns, rows = [], []
+    room = np.zeros_like(snapshot.free)
     for pod in snapshot.leaving.values():
         column = snapshot.index.get(pod.node)
         if column is not None and expected_to_go(pod.gone_by, session.now):
-            columns.append(column)
-            rows.append(snapshot.row_of(pod.cls))
-    if columns:
-        np.add.at(snapshot.free.T, columns, np.array(rows))
+            room[:, column] += snapshot.row_of(pod.cls)
+    snapshot.free += room
     try:
         yield
     finally:
-        if columns:
-            np.subtract.at(snapshot.free.T, columns, np.array(rows))
+        snapshot.free -= room

@@ -1,22 +1,34 @@
-"""Chooses nodes for pods of one set, in rank order, on a Statement."""
+"""Chooses nodes on a Statement: for pods of one set in rank order, and part by part for a gang.
 
-from collections.abc import Sequence
+Each part of a gang is tried on the node sets that plugins propose, one after the other, as in KAI-Scheduler's tree of
+sub-groups (allocateSubGroupSet). A gang without topology is one part, and without plugins all nodes are one set.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
+from extender.planner.topology.requests import Part
 
 ATTEMPTS = 64
-"""How many beginnings are tried for pods that depend on each other."""
+"""First nodes that are tried for pods that depend on each other."""
 Mask = NDArray[np.bool_]
+FAILURES = 64
+"""Node sets that may fail for one gang, as amounts say where it fits nearly always."""
+RETRACED = 16
+"""Most sibling parts that are placed again when a later one fails; of more each is final."""
+FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
+"""Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
 
 
 def fill(
@@ -27,7 +39,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Puts these ranks on nodes, best nodes first and neighbouring ranks beside each other; returns how many."""
+    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; return how many."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in _alike(pod_set, ranks):
@@ -41,24 +53,8 @@ def fill(
     return placed
 
 
-def usable_room(session: Session, gang: GangView, cls: PodClass, nodes: NodeSet = EVERYWHERE) -> Amounts:
-    """Pods of this class that fit on each node, 0 where a predicate says no; int64 of shape (nodes,)."""
-    return nodes.limit(np.where(session.codes(cls, gang) == 0, session.room(cls), 0))
-
-
-def ranked(session: Session, cls: PodClass, room: Amounts, nodes: NodeSet = EVERYWHERE) -> Amounts:
-    """Columns with room: by score, then beside each other; in the order of the node set, if that has one."""
-    order = nodes.order(session.snapshot.order)
-    columns = order[room[order] > 0]
-    if nodes.ranked:
-        return columns
-    session.hooks.node_pre_order.call(cls, columns)
-    scores = session.scores(cls)
-    return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
-
-
 def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
-    """Runs of ranks whose pods are of one class; they end at the first rank whose pods are unknown."""
+    """Return runs of ranks whose pods are of one class, up to the first rank whose pods are unknown."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
     runs: list[tuple[PodClass, list[int]]] = []
@@ -75,7 +71,7 @@ def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """Pods of one set of one gang."""
+    """The filling of one pod set of one gang."""
 
     session: Session
     statement: Statement
@@ -84,9 +80,9 @@ class _Filling:
     nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Pods that do not mind each other: as many as fit on the best nodes, in the order of the nodes' names."""
-        room = np.minimum(usable_room(self.session, self.gang, cls, self.nodes), len(ranks))
-        columns = ranked(self.session, cls, room, self.nodes)
+        """Fill independent pods: as many as fit on the best nodes, in the order of the nodes' names."""
+        room = np.minimum(self._room(cls), len(ranks))
+        columns = self._ranked(cls, room)
         before = np.cumsum(room[columns]) - room[columns]
         columns = columns[before < len(ranks)]
         given = np.zeros_like(room)
@@ -100,7 +96,7 @@ class _Filling:
         return placed
 
     def _side_by_side(self, chosen: Amounts) -> Amounts:
-        """The chosen columns in the order in which ranks go along."""
+        """Return the chosen columns in the order in which ranks go along."""
         if self.nodes.along is not None:
             return chosen[np.argsort(self.nodes.along[chosen])]
         order = self.session.snapshot.order
@@ -109,12 +105,12 @@ class _Filling:
         return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Pods that mind where the others of their kind are: asked again after each one.
+        """Fill pods with rules about each other, with all predicates after each one.
 
-        Where the first one goes decides where the others can go (affinity: only into its domain), so that several
-        beginnings are tried, each out of reach of those before; the one that places most is kept.
+        The first node decides about the others (affinity: only its domain), so several are tried, each out of reach of
+        those before; the one that places most is kept.
         """
-        columns = ranked(self.session, cls, usable_room(self.session, self.gang, cls, self.nodes), self.nodes)
+        columns = self._ranked(cls, self._room(cls))
         best, beginning = 0, -1
         start = self.statement.checkpoint()
         for _ in range(ATTEMPTS):
@@ -130,14 +126,14 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Places the first pod on the node in `column`, the others where they can follow; how many, and their reach.
+        """Place the first pod in `column`, the others where they can follow; return their number, and the reach.
 
-        `whole` stops as soon as it is certain that not all can follow; the number is then what could at most.
+        `whole` stops as soon as it is certain that not all can follow; the number is then an upper bound.
         """
-        session = self.session
+        session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls))
-        best_first = ranked(session, cls, room, self.nodes)
-        self._allocate(cls, ranks[:1], column)
+        best_first = self._ranked(cls, room)
+        allocate(ranks[:1], column)
         room[column] -= 1
         codes = session.codes(cls, self.gang)
         reach: Mask = codes == 0
@@ -150,10 +146,82 @@ class _Filling:
             first = int(possible.argmax()) if len(possible) else 0
             if not len(possible) or not possible[first]:
                 return placed, reach
-            self._allocate(cls, [rank], int(best_first[first]))
+            allocate([rank], int(best_first[first]))
             room[best_first[first]] -= 1
             codes = session.codes(cls, self.gang)
         return len(ranks), reach
 
-    def _allocate(self, cls: PodClass, ranks: Sequence[int], column: int) -> None:
-        self.statement.allocate(self.gang, self.pod_set.name, ranks, column, cls)
+    def _room(self, cls: PodClass) -> Amounts:
+        """Return the number of pods of this class that fit on each node, predicates included."""
+        return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0))
+
+    def _ranked(self, cls: PodClass, room: Amounts) -> Amounts:
+        """Return columns with room, in the order of the node set, or else by score, then beside each other."""
+        order = self.nodes.order(self.session.snapshot.order)
+        columns = order[room[order] > 0]
+        if self.nodes.ranked:
+            return columns
+        self.session.hooks.node_pre_order.call(cls, columns)
+        scores = self.session.scores(cls)
+        return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
+
+
+@dataclass(slots=True)
+class PartSearch:
+    """The search for one gang's minimum."""
+
+    session: Session
+    statement: Statement
+    gang: GangView
+    fill: FillSlots
+    failures: int = FAILURES
+
+    def place(self, part: Part, nodes: NodeSet) -> bool:
+        """Place the whole part on the statement; False, and nothing placed, without room."""
+        return self._place_all([(part, nodes)])
+
+    def _place_all(self, todo: list[tuple[Part, NodeSet]]) -> bool:
+        if not todo:
+            return True
+        (part, nodes), *rest = todo
+        for subset in self.session.hooks.subset_nodes.call(nodes, self.gang, part):
+            before = self.statement.checkpoint()
+            if len(part.children) > RETRACED:
+                found = all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
+            elif part.children:
+                found = self._place_all([*((child, subset) for child in part.children), *rest])
+            else:
+                found = self._leaf(part, subset) and self._place_all(rest)
+            if found:
+                return True
+            self.statement.rollback(before)
+            self.failures -= 1
+            if self.failures <= 0:
+                return False
+        return False
+
+    def _leaf(self, part: Part, nodes: NodeSet) -> bool:
+        if not part.slices:
+            return self.fill(part.slots, nodes)
+        if nodes.sliced:
+            before = self.statement.checkpoint()
+            if self.fill(part.slots, nodes):
+                return True
+            self.statement.rollback(before)
+        return all(self._place_all([(unit, nodes)]) for unit in part.units())
+
+
+def join(session: Session, gang: GangView, part: Part, nodes: NodeSet, fill: Callable[[Part, NodeSet], int]) -> int:
+    """Place optional pods beside the members of their part; return how many.
+
+    `fill` places what fits of a part without children. It ends with the first node set that takes any, as members
+    decide about the next ones.
+    """
+    for subset in session.hooks.subset_nodes.call(nodes, gang, part):
+        inner = part.children or (tuple(part.units()) if part.slices else ())
+        for child in inner:
+            if placed := join(session, gang, child, subset, fill):
+                return placed
+        if not inner and (placed := fill(part, subset)):
+            return placed
+    return 0

@@ -1,15 +1,13 @@
-"""Waits for the room of a placement for which others have to go, and sees to it that they go.
+"""Follows placements with victims until the room is free.
 
-The placement names its victims, so that whoever plans next knows them too: a planner that is killed between the write
-of the placement and the last eviction is followed by one that goes on with it. Each cycle asks anew:
+The placement names its victims, so that another planner can go on with it. In each cycle:
 
-* The room is there, however that came: from now on the placement is as any other, and its time begins.
-* Victims are there that have not been told to go: they are, unless a disruption budget forbids it by now.
-* Victims are leaving: until their grace period is over, and a minute more.
-* All of them are gone and the room is not there, or they do not go: the placement is given up.
+* The room is free: the placement becomes one without victims, and its deadline begins.
+* Victims have not been evicted: they are, unless a disruption budget forbids it by now.
+* Victims are leaving: wait until their grace period is over, and a minute more.
+* All are gone and the room is not free, or they do not go: the placement is given up.
 
-Members of the gang itself are victims when the gang is moved. Its placement only waits for them: they are evicted for
-the gang that needs their place, and if they are not, nothing has happened.
+The placement of a gang that is moved only waits for its own members, which are evicted for the other gang.
 """
 
 import numpy as np
@@ -20,17 +18,17 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.victims.budgets import Budgets
+from extender.planner.victims.pieces import Budgets
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, Victim
 
 LATE_S = 60.0
-"""How long after its grace period a pod that is being deleted is still expected to go."""
+"""Time after its grace period during which a pod that is being deleted is still expected to go."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> str:
-    """Decides what is due for one such placement; why it is to be given up, empty if it is not."""
+    """Decide the next step of such a placement; return why it is to be given up, empty if it is not."""
     there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
@@ -68,10 +66,7 @@ def _evict(
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
-    """True if no node of a slot that waits is overfull; placed slots are in the ledger, so nothing is added.
-
-    Pods that mind others beside the room wait until the victims are gone from those nodes.
-    """
+    """Return True if no node of a missing slot is overfull, nor has victims if pods have rules about other pods."""
     index = session.snapshot.index
     nodes = set(missing.values())
     columns = [index[node] for node in nodes if node in index]
@@ -88,12 +83,12 @@ def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victim
 
 
 def awaits_room(gang: GangView) -> bool:
-    """Whether pods have to go before the gang's placement can be carried out."""
+    """Return True if the gang has an active placement with victims."""
     return gang.active and gang.placement is not None and bool(gang.placement.spec.victims)
 
 
 def victims_there(session: Session, gang: GangView, placement: Placement) -> list[tuple[GangView, PodRecord]]:
-    """The victims of a placement that still use their node, each with its gang."""
+    """Return the victims of a placement that still use their node, each with its gang."""
     namespace = gang.group.metadata.namespace
     wanted: dict[str, list[Victim]] = {}
     for victim in placement.spec.victims:
@@ -110,7 +105,7 @@ def victims_there(session: Session, gang: GangView, placement: Placement) -> lis
 
 
 def leaving_pods(session: Session) -> dict[str, PodRecord]:
-    """Pods that have to go already, by UID: they are being deleted, or a placement waits for their room."""
+    """Return by UID the pods that are being deleted or whose room a placement waits for."""
     found = dict(session.snapshot.leaving)
     for gang in session.snapshot.gangs:
         if awaits_room(gang) and gang.placement is not None:
@@ -119,7 +114,7 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
 
 
 def budgets_of(session: Session) -> Budgets:
-    """What disruption budgets allow beyond those pods; the API server has counted pods that are being deleted."""
+    """Return what disruption budgets allow beyond those pods; their status counts pods that are being deleted."""
     budgets = Budgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
@@ -127,7 +122,7 @@ def budgets_of(session: Session) -> Budgets:
 
 
 def expected_to_go(gone_by: str, now: float) -> bool:
-    """Whether a pod that is being deleted is likely to go soon; `gone_by` is empty for one that was just chosen."""
+    """Return True if a pod that is being deleted is likely to go soon; `gone_by` is empty for a new victim."""
     try:
         return not gone_by or now <= (parse_time(gone_by) or now) + LATE_S
     except (ValueError, OverflowError):

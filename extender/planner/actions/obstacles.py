@@ -1,13 +1,36 @@
-"""What keeps a gang from being tried at all."""
+"""Reasons not to try a gang at all, and the limit of slots that may be placed at once."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
+
+K = TypeVar("K", bound=Hashable)
+LIMIT = 256
+"""Slots that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
+MAX_SLOTS = 3 * LIMIT
+"""Placed slots, counted without shares, beyond which only small gangs are placed."""
+QUEUE_SHARE = 192
+"""Most slots that a queue counts for towards others."""
+NAMESPACE_SHARE = 96
+"""Most slots that a namespace in one queue counts for towards others."""
+GANG_SHARE = 128
+"""Most slots that a gang counts for."""
+SMALL = 8
+"""Most slots of a gang that may also use the reserve."""
+RESERVE = 32
+"""Slots above the limit for small gangs only."""
+LATE_S = 5.0
+"""Time after which only those slots of a gang count whose pods exist: the others may never come."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """What keeps the gang from being tried at all; None if nothing does."""
+    """Return the reason not to try a gang at all: back-off, gates of others, or too few pods."""
     if until := gang.waits_until(session.now):
         attempts = gang.placement.status.attempts if gang.placement else 0
         return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
@@ -20,3 +43,47 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         words = reasons.pods.too_few(have=have, wanted=gang.min_member)
         return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
     return None
+
+
+class SlotLimit:
+    """Limits the placed slots: in all, of one queue, of one namespace and of one gang.
+
+    The limit in all keeps the barrier of kube-scheduler short. Slots whose pods never come stay placed until the
+    deadline, and others must not wait for that: hence the shares, and the reserve for small gangs. `since` maps the UID
+    of each gang with placed slots to the time since when it has some.
+    """
+
+    def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:
+        self._gangs: Counter[str] = Counter()
+        self._namespaces: Counter[tuple[str, str]] = Counter()
+        self._queues: Counter[str] = Counter()
+        self._total = 0
+        self._slots = 0
+        for gang in snapshot.gangs:
+            waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
+            if (slots := snapshot.placed.get(gang.key, 0)) and not waits:
+                late = now - since.get(gang.uid, now) >= LATE_S
+                waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
+                self.add(gang, min(slots, waiting) if late else slots)
+
+    def add(self, gang: GangView, slots: int) -> None:
+        """Count more placed slots of a gang."""
+        namespace = gang.queue, gang.group.metadata.namespace
+        more = _grow(self._gangs, gang.key, slots, GANG_SHARE)
+        more = _grow(self._namespaces, namespace, more, NAMESPACE_SHARE)
+        self._total += _grow(self._queues, gang.queue, more, QUEUE_SHARE)
+        self._slots += slots
+
+    def admit(self, gang: GangView) -> bool:
+        """Return True if slots of this gang may be placed."""
+        reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
+        own = self._namespaces[gang.queue, gang.group.metadata.namespace]
+        shares = max(self._total, self._queues[gang.queue], own)
+        return shares < LIMIT + reserve and self._slots < MAX_SLOTS + reserve
+
+
+def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:
+    """Add to a count, and return by how much its part within the share has grown."""
+    before = min(counts[key], share)
+    counts[key] += more
+    return min(counts[key], share) - before

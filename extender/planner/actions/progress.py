@@ -1,26 +1,20 @@
-"""Carries placements through: releases pods that wait for theirs, and ends placements that are done or cannot be.
+"""Carries placements through: lifts gates of pods, and ends placements that are complete or have failed.
 
-A placement takes room from everybody else as soon as it is written, long before its last pod runs. So it must come to
-an end, soon and whatever happens. Each cycle asks of every gang that has one: who is still missing, and can they come?
+A placement takes room as soon as it is written, so it must end soon. In each cycle, for each active one:
 
-* Nobody is missing: the placement is Bound.
-* Something is in the way (kube-scheduler refused a member, a node is gone or takes it no more, the deadline is over):
-  the placement is given up. A pin cannot be changed once a pod has it, so pinned pods without a node are deleted; they
-  never ran, so nothing is lost, and their owner makes them again. If enough members have their node, the gang goes on
-  with those; else it is planned anew.
-* Otherwise those who wait behind their gate are let go, each to its node.
+* No member is missing: the placement is Bound.
+* kube-scheduler refused a member, a node is gone or refuses it, or the deadline is over: the placement is given up. A
+  pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner makes them again. If
+  enough members have their node, the gang goes on with those; else it is planned anew.
+* Otherwise the gates of missing members are lifted, each pinned to its node.
 
-A gang of which some members have a node, and never enough, is limited in time besides, with or without a placement: it
-takes room and does nothing.
-
-This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
+A gang may stay below its minimum for a limited time only, as it takes room in vain. This action runs first in every
+cycle, whatever the configuration says.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from extender.planner import reasons
-from extender.planner.actions.ending import drop_strays, give_up
 from extender.planner.actions.makeroom import awaits_room, make_room
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -30,28 +24,24 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, holds_back
+from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
 
 BINDING_S = 0.05
-"""What each member of the minimum that exists adds to the time for which its gang may stay partial."""
+"""Time for which a gang may stay partial, for each existing member of its minimum."""
 LOOK_S = 1.0
-"""A placement of which nothing has changed is looked at again after so long: deadlines pass."""
+"""Time after which an unchanged placement is checked again, for its deadline."""
 AVOID_S = 60.0
-"""A node that refused a member is left out of the gang's placements for this time."""
+"""Time for which a node that refused a member is left out of the gang's placements."""
+ORPHAN_AGE_S = 10.0
+"""Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What a look at a gang depended on that found nothing to decide."""
+class _Look(NamedTuple):
+    """The inputs of a check of a gang that found nothing to decide."""
 
     gang: GangView
     generation: int
     at: float
-
-    def still(self, session: Session, gang: GangView) -> bool:
-        """Whether another look would find nothing either: neither the gang nor a node has changed, and it is soon."""
-        same = self.gang is gang and self.generation == session.snapshot.generation
-        return same and self.at <= session.now < self.at + LOOK_S
 
 
 class _Missing(NamedTuple):
@@ -62,38 +52,35 @@ class _Missing(NamedTuple):
     pod_set: PodSetView | None
     """None where the gang has no pod set of this name (any more)."""
     pod: PodRecord | None
-    """Who waits for it; None if the pod is not there yet."""
-
-
-def _asks_more(gang: GangView) -> bool:
-    """Whether a look at it depends on more than the gang, its nodes and the time."""
-    placement = gang.placement
-    return placement is not None and (bool(placement.spec.victims) or holds_back(placement))
+    """None if the pod does not exist yet."""
 
 
 class TrackPlacements:
-    """Follows placements that are being carried out, and remembers since when gangs are incomplete."""
+    """Follows active placements, and remembers since when gangs are incomplete."""
 
     name = "progress"
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """UID of an incomplete gang → since when it is, or when it was last told to go (seconds since the epoch)."""
+        """UID of an incomplete gang → since when it is, or its last eviction (seconds since the epoch)."""
         self._looks: dict[str, _Look] = {}
-        """Key of a gang → the last look at it, if that found nothing to decide."""
+        """Key of a gang → its last check, if that found nothing to decide."""
 
     def execute(self, session: Session) -> None:
-        """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
+        """Decide Release, ClosePlacement and Evict for gangs whose placement is active or has failed."""
         before, self._looks = self._looks, {}
         for gang in session.snapshot.gangs:
             look = before.get(gang.key)
-            if look is not None and look.still(session, gang):
+            same = look is not None and look.gang is gang and look.generation == session.snapshot.generation
+            if same and look and look.at <= session.now < look.at + LOOK_S:
                 self._looks[gang.key] = look
                 continue
             decided = len(session.decisions)
             session.attempt(gang, self._track)
             nothing = len(session.decisions) == decided and gang.key not in session.failures
-            if nothing and not gang.at_rest and not _asks_more(gang):
+            placement = gang.placement
+            by_others = placement is not None and (placement.spec.victims or holds_back(placement))
+            if nothing and not gang.at_rest and not by_others:
                 self._looks[gang.key] = _Look(gang, session.snapshot.generation, session.now)
 
     def _track(self, session: Session, gang: GangView) -> None:
@@ -110,7 +97,7 @@ class TrackPlacements:
             self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
-        """Takes all members back of a gang that has stayed under its minimum for too long."""
+        """Evict all members of a gang that has stayed below its minimum for too long."""
         since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
         if session.now < since + longest_partial_s(gang, session.inputs.recovery_s):
             return
@@ -124,29 +111,25 @@ class TrackPlacements:
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:
-    """How long a gang may stay partial: a large one takes a while to bind where the API server is busy.
-
-    Without that, a gang of a thousand whose bindings are interrupted once would be taken back when half of it runs.
-    Only members that exist count: a minimum is a number that somebody wrote.
-    """
+    """Return the time for which a gang may stay partial, in seconds; longer for each of its existing members."""
     return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Since when a gang is incomplete, in seconds since the epoch: since its first member that has a node was bound.
-
-    It is read from the objects, so that a planner which has just begun does not give the gang all of its time again.
-    """
+    """Return since when a gang is incomplete, by its first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
 
 def _follow(session: Session, gang: GangView) -> None:
-    """Ends one placement that is being carried out, or lets the pods go that wait for it."""
+    """End one active placement, or lift the gates of pods that wait for it."""
     placement = gang.placement
     if placement is None:
         return
-    missing = _missing(gang)
+    missing = [
+        _Missing(slot, node, pod_set, pod_set.waiting.get(slot.rank) if pod_set else None)
+        for slot, node, pod_set in gang.placed_slots()
+    ]
     if placement.spec.victims:
         why = _failure(session, gang, placement, missing) or make_room(
             session, gang, placement, {each.slot: each.node for each in missing}
@@ -177,7 +160,7 @@ def _follow(session: Session, gang: GangView) -> None:
 
 
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
-    """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
+    """Return the pod sets that are held until every member of the others has a node or is at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
     if not held:
         return held
@@ -186,20 +169,12 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     return held if some_to_come else set()
 
 
-def _missing(gang: GangView) -> list[_Missing]:
-    """Placed slots, each with the pod that waits for it."""
-    return [
-        _Missing(slot, node, pod_set, pod_set.waiting.get(slot.rank) if pod_set else None)
-        for slot, node, pod_set in gang.placed_slots()
-    ]
-
-
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:
-    """Why the placement cannot be carried out; empty if it may still be."""
+    """Return why the placement cannot be carried out; empty if it may still be."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
-            if not pod.cls.neighbours:  # else it may only have come before those that it minds
+            if not pod.cls.neighbours:  # else it may only have come before pods of its rules
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)
         cls = pod_set.class_of(slot.rank) if pod_set else None
@@ -213,3 +188,51 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
             return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
         good = node, cls
     return ""
+
+
+def give_up(
+    session: Session,
+    gang: GangView,
+    placement: Placement,
+    why: str,
+    *,
+    in_vain: bool = False,
+    evicted_in_vain: bool = False,
+) -> None:
+    """Keep the bound members if they are enough to run, else abandon the placement; delete pinned pods.
+
+    After `in_vain` (pods of the gang were not created) the next placement waits for a while, after `evicted_in_vain`
+    (victims did not go) the next evictions do.
+    """
+    if gang.started:
+        runs = {each.name: each.runs for each in placement.spec.pod_sets}
+        kept = [
+            PodSetPlacement(name=pod_set.name, runs=runs_of(nodes_of(runs.get(pod_set.name, []), pod_set.taken)))
+            for pod_set in gang.pod_sets
+            if pod_set.taken
+        ]
+        close = decisions.ClosePlacement(gang, "Bound", why, kept, evicted_in_vain=evicted_in_vain)
+    else:
+        close = decisions.ClosePlacement(gang, "Abandoned", why, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
+    session.decide(close)
+    for pod in gang.pods:
+        if pod.pinned:
+            session.decide(decisions.Evict(gang, pod, why, started=False))
+
+
+def drop_strays(session: Session, gang: GangView) -> None:
+    """Delete pods that are pinned by a placement which is no longer active: they can never be bound."""
+    placement = gang.placement
+    for pod in gang.pods:
+        if not pod.pinned or pod.epoch is None:
+            continue
+        if placement is None:
+            born = parse_time(pod.created)
+            stray = born is not None and session.now - born > ORPHAN_AGE_S
+        elif pod.epoch > placement.spec.epoch:
+            stray = False  # its placement has not been seen yet
+        else:
+            node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
+            stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
+        if stray:
+            session.decide(decisions.Evict(gang, pod, reasons.placements.STRAY, started=False))

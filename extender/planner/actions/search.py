@@ -1,23 +1,20 @@
-"""Finds nodes for one gang, on a Statement: for its minimum, and for what else fits.
+"""Finds nodes for one gang, on a Statement: for its whole minimum, and for pods above it as far as there is room.
 
-Pods under the minimum are of no use alone, so that the minimum is tried pod set by pod set, in two orders, and taken
-back as a whole at the first pod set that fails. What is above it is filled as far as there is room.
+The minimum is tried pod set by pod set, in two orders, and undone as a whole at the first pod set that fails.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 
 import numpy as np
 from msgspec import structs
 
-from extender.planner.actions.fill import fill
-from extender.planner.actions.parts import PartSearch, join
-from extender.planner.framework.demand import minimum_wanted
-from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.actions.fill import PartSearch, fill, join
+from extender.planner.framework.answers import EVERYWHERE, NodeSet
+from extender.planner.framework.demand import minimum_wanted, shortage
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import shortage
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
@@ -29,7 +26,7 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, list[int]]:
-    """The open slots of each pod set that are filled if so many of them are wanted."""
+    """Return the open slots of each pod set that are filled if so many of them are wanted."""
     slots = gang.open_slots()
     return {
         pod_set.name: _first(session, pod_set, slots[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
@@ -37,17 +34,12 @@ def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def lacking(gang: GangView, statement: Statement) -> bool:
-    """Whether a gang that has started still has less than it needs, with what was just placed."""
+    """Return True if a gang is below its minimum even with the slots of the statement."""
     return statement.slots < sum(minimum_wanted(gang).values())
 
 
-def open_above(gang: GangView, statement: Statement) -> bool:
-    """Whether pods of it are left without a place."""
-    return statement.slots < sum(len(ranks) for ranks in gang.open_slots().values())
-
-
 def place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
-    """Fills the slots the gang needs to start; None on success, else what the first pod set that fails is short of."""
+    """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails."""
     slots = chosen_ranks(session, gang, minimum_wanted(gang))
     orders = _orders(session, gang)
     found: list[Shortage] = []
@@ -70,7 +62,7 @@ def _fill_sets(
     session: Session, statement: Statement, gang: GangView, orders: Sequence[list[PodSetView]],
     slots: Mapping[str, Sequence[int]], nodes: NodeSet, *, told: bool = False,
 ) -> Shortage | None:  # fmt: skip
-    """Fills all these slots, or none; then what the first pod set that failed is short of (`told`: in short)."""
+    """Fill all these slots, or none and return the first shortage (a placeholder if one was `told` before)."""
     first: Shortage | None = None
     start = statement.checkpoint()
     for order in orders:
@@ -81,7 +73,7 @@ def _fill_sets(
             placed = fill(session, statement, gang, pod_set, ranks, nodes)
             if placed < len(ranks):
                 failed = True
-                statement.rollback(before)  # the causes are counted with the gang's other pod sets in their places
+                statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
                 first = first or (UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed))
                 break
         if not failed:
@@ -94,7 +86,7 @@ def _in_domains(
     session: Session, statement: Statement, gang: GangView, slots: Mapping[str, Sequence[int]],
     orders: Sequence[list[PodSetView]],
 ) -> Shortage | None:  # fmt: skip
-    """What a gang that must be in domains is short of: nodes at all, or else those of one domain."""
+    """Return the shortage of a gang that must be in domains: of nodes at all, or else of those in one domain."""
     closest = session.hooks.closest_domain.call(gang, slots)
     if closest is None:
         return None
@@ -107,7 +99,7 @@ def _in_domains(
 def near(
     session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
 ) -> Shortage:
-    """The shortage of a gang that no domain holds."""
+    """Return the shortage of a gang that no domain holds."""
     known = [each for each in gang.pod_sets if slots.get(each.name)]
     pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
     wanted = sum(map(len, slots.values()))
@@ -116,13 +108,8 @@ def near(
     return structs.replace(lacks, closest=closest)
 
 
-def there(
-    session: Session, statement: Statement, gang: GangView, gone: Collection[str] = ()
-) -> dict[str, dict[int, int]] | None:
-    """Pod set → rank → column of the members that have a node, or were given one; without the pods that are `gone`.
-
-    None for a gang that asks for no topology: nobody looks at it.
-    """
+def there(session: Session, statement: Statement, gang: GangView) -> dict[str, dict[int, int]] | None:
+    """Return pod set → rank → column of members with a node, those of the statement included; None without topology."""
     if request_of(gang) is None:
         return None
     index = session.snapshot.index
@@ -131,7 +118,7 @@ def there(
         for rank, node in pod_set.taken.items():
             if node in index:
                 found[pod_set.name][rank] = index[node]
-    left = {*gone, *(pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods)}
+    left = {pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods}
     for pod in gang.pods if left else ():
         if pod.uid in left and pod.slot is not None:
             found.get(pod.slot.pod_set, {}).pop(pod.slot.rank, None)
@@ -141,14 +128,13 @@ def there(
     return found
 
 
-def place_more(session: Session, statement: Statement, gang: GangView, wanted: Mapping[str, int] | None) -> None:
-    """Fills open slots as far as there is room, at most so many of each pod set; of a sub-group all or none."""
+def place_more(session: Session, statement: Statement, gang: GangView, wanted: Mapping[str, int]) -> None:
+    """Fill open slots as far as there is room, at most so many of each pod set; of a sub-group all or none."""
     filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
     slots = gang.open_slots()
     for pod_set in session.ordered_pod_sets(gang):
         ranks = [rank for rank in slots[pod_set.name] if (pod_set.name, rank) not in filled]
-        if wanted is not None:
-            ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
+        ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
         ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
         if pod_set.unit == 1:
             _join(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
@@ -158,7 +144,7 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
 
 
 def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> None:
-    """Fills these slots as far as there is room for them beside the members that are there."""
+    """Fill these slots as far as there is room beside the members that have a node."""
 
     def fill_part(part: Part, nodes: NodeSet) -> int:
         return fill(session, statement, gang, pod_set, part.slots[pod_set.name], nodes)
@@ -175,7 +161,7 @@ def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSe
 def _join_unit(
     session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, unit: Sequence[int]
 ) -> None:
-    """Fills all slots of one sub-group, or none."""
+    """Fill all slots of one sub-group, or none."""
 
     def fill_slots(slots: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
         ranks = slots[pod_set.name]
@@ -186,7 +172,7 @@ def _join_unit(
 
 
 def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
-    """How many more pods of the set the gang's queues let it have, at most `most`."""
+    """Return the number of pods of the set that the gang's queues have room for, at most `most`."""
     if not most or pod_set.cls is None:
         return most
     row = session.snapshot.row_of(pod_set.cls)
@@ -198,7 +184,7 @@ def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int
 
 
 def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-    """At least so many of these ranks: whole sub-groups, and pods that the task order prefers before others."""
+    """Return at least so many of these ranks: whole sub-groups, and pods in the task order."""
     chosen: list[int] = []
     for unit in session.ordered_sub_groups(pod_set, _preferred(session, pod_set, ranks)):
         if len(chosen) >= count:
@@ -208,7 +194,7 @@ def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: i
 
 
 def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-    """Ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
+    """Return ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
     if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
         return ranks
 
@@ -219,10 +205,7 @@ def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> S
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written.
-
-    Whoever follows others comes after them in both.
-    """
+    """Return the orders of pod sets to try: the largest share first, then as written; followers last in both."""
     totals = session.snapshot.allocatable.sum(axis=1)
 
     def share(pod_set: PodSetView) -> float:
@@ -237,14 +220,14 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """The slots of a placement, with those pod sets held that follow others, unless all of them do."""
+    """Return the slots of a placement, with those pod sets held that follow others, unless all of them do."""
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
     return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
 
 
 def follows(pod_set: PodSetView) -> bool:
-    """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
+    """Return True if its pods have affinity to pods that do not match themselves, maybe of the same gang."""
     together = pod_set.cls.neighbours.together if pod_set.cls else None
     return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
 
@@ -252,9 +235,9 @@ def follows(pod_set: PodSetView) -> bool:
 def runs_of_operations(
     session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
 ) -> list[PodSetPlacement]:
-    """The slots of a placement: those taken already and those just allocated, in rank order.
+    """Return the slots of a placement: taken and just allocated ones, in rank order.
 
-    Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
+    Followers are held, or, with `gated`, all pod sets, as the room is not free yet.
     """
     slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     gpus: dict[str, dict[int, str]] = {name: {} for name in slots}

@@ -1,8 +1,8 @@
-"""Evicts what is left of a gang that lost members and could not be completed in time.
+"""Evicts the rest of a gang that lost members and could not be completed in time.
 
-After KAI-Scheduler's action of the same name, with two differences: members that failed count as present (whether a
-failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968). What counts
-is the minimum that the gang started with: a Job that is scaled up keeps what runs while there is no room for more.
+After KAI-Scheduler's action, with two differences: failed members count as present (a job's owner decides what a
+failure means), and finished members protect the others (its issue 1968). The minimum is the one that the gang started
+with, so that a Job that is scaled up keeps its pods while there is no room for more.
 """
 
 from extender.planner import reasons
@@ -12,7 +12,7 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Looks at gangs that were whole once. The grace period stands in the cycle's inputs; negative means never."""
+    """Tracks gangs that were whole once. The grace period is in the cycle's inputs; negative means never."""
 
     name = "stalegangeviction"
 
@@ -20,31 +20,21 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decides Evict for every member of a gang whose grace period is over."""
+        """Decide Evict for every member of a gang whose grace period is over."""
         grace_s = session.inputs.staleness_grace_s
-        stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _stale)}
+        stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
-        if grace_s < 0:
-            return
-        for uid, gang in stale.items():
-            if session.now - self._since[uid] >= grace_s:
-                self._evict(session, gang)
-
-    @staticmethod
-    def _evict(session: Session, gang: GangView) -> None:
-        needed = gang.started_with().min_member
-        reason = reasons.placements.incomplete(taken=gang.taken, needed=needed)
-        for pod in gang.pods:
-            if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
-                session.decide(decisions.Evict(gang, pod, reason, started=True))
+        for uid, gang in stale.items() if grace_s >= 0 else ():
+            if session.now - self._since[uid] < grace_s:
+                continue
+            reason = reasons.placements.incomplete(taken=gang.taken, needed=gang.started_with().min_member)
+            for pod in gang.pods:
+                if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
+                    session.decide(decisions.Evict(gang, pod, reason, started=True))
 
 
-def _stale(_session: Session, gang: GangView) -> bool:
-    return is_stale(gang)
-
-
-def is_stale(gang: GangView) -> bool:
-    """Started once, some members run, none has finished, and fewer are left than it started with."""
+def _is_stale(_session: Session, gang: GangView) -> bool:
+    """Return True if it started once, some members run, none has finished, and its starting minimum is not met."""
     if not gang.started or any(pod.phase == "Succeeded" for pod in gang.pods):
         return False
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}

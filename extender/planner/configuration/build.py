@@ -1,17 +1,16 @@
-"""Makes the actions and plugins of configurations that follow each other; what did not change is kept."""
+"""Builds the actions and plugins of one configuration after the other, and keeps unchanged ones."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from extender.planner.configuration.report import Report
-from extender.planner.configuration.resolve import PluginUse, Resolved, resolve
+from extender.planner.configuration.resolve import PluginUse, Report, resolve
 from extender.planner.framework.config import SchedulerConfig, read
 from extender.planner.framework.registry import Action, Plugin, Registry
 from extender.planner.framework.session import Session
 
 
 class SwitchedPlugin:
-    """A plugin that does not get some hooks."""
+    """A plugin without some of its hooks."""
 
     def __init__(self, plugin: Plugin, off: frozenset[str]) -> None:
         self.plugin = plugin
@@ -19,37 +18,37 @@ class SwitchedPlugin:
 
     @property
     def name(self) -> str:
-        """As the configuration calls it."""
+        """Name in configurations."""
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Lets the plugin register, and takes back what is switched off."""
+        """Let the plugin register, and remove the functions of hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:
             del hook.functions[number:]
 
     def on_session_close(self, session: Session) -> None:
-        """Hands the end of the cycle on."""
+        """Pass the end of the cycle on."""
         self.plugin.on_session_close(session)
 
 
 class Assembly:
     """Builds one configuration after the other.
 
-    An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same too:
-    what they remember from cycle to cycle outlives a change of the file. A plugin whose arguments changed is a new one;
-    if it has a method `take_over`, that gets the old one.
+    An action stays the same object while it is configured, a plugin while its arguments are the same, so that their
+    caches outlive a change of the file. A plugin with other arguments is a new one; its method `take_over`, if it has
+    one, gets the old one.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._actions: dict[str, Action] = {}
         self._plugins: dict[str, tuple[Mapping[str, Any], Plugin]] = {}
-        """Name → arguments, and the plugin that was built of them."""
+        """Name → arguments, and the plugin built of them."""
 
     def build(self, config: SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
-        """The actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+        """Return the actions and plugins of a configuration. Raises ValueError with all errors at once."""
         resolved = resolve(config, self._registry)
         errors = resolved.report.errors
         built = self._build_plugins(resolved.plugins, errors)
@@ -65,7 +64,7 @@ class Assembly:
         return list(self._actions.values()), [SwitchedPlugin(each, off) if off else each for each, off in plugins]
 
     def _build_plugins(self, uses: list[PluginUse], errors: list[str]) -> dict[str, tuple[Mapping[str, Any], Plugin]]:
-        """The plugins, new ones where the arguments changed; what is wrong with arguments is added to the errors."""
+        """Return the plugins, new ones where the arguments changed; wrong arguments are added to the errors."""
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)
@@ -82,9 +81,9 @@ class Assembly:
 
 
 def examine(text: str, registry: Registry) -> Report:
-    """Everything that there is to say about a file: its shape, its names and its arguments."""
+    """Return the report of a file: its shape, its names and its arguments."""
     config, errors = read(text)
-    resolved: Resolved = resolve(config, registry)
+    resolved = resolve(config, registry)
     errors += resolved.report.errors
     resolved.report.errors = errors
     Assembly(registry)._build_plugins(resolved.plugins, errors)  # noqa: SLF001 - the same class of this module

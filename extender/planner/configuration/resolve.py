@@ -1,16 +1,80 @@
-"""Compares a configuration with the names that are known and with what is registered: what is to be built, and how."""
+"""Compares a configuration with the known names and the registry: the parts to build, and the report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from extender.planner.configuration.known.entry import Name, Plugin
-from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
-from extender.planner.configuration.known.plugins import PLUGINS
-from extender.planner.configuration.report import Report
+from extender.planner.configuration.known import (
+    ACTION_ARGUMENTS,
+    ACTIONS,
+    METRICS,
+    SECTIONS,
+    SWITCHES,
+    USAGE_DB,
+    Name,
+    Plugin,
+)
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import PluginOption, SchedulerConfig
 from extender.planner.framework.registry import Registry
+
+
+class Effect(Enum):
+    """The effect in Muster of a name that differs from its project."""
+
+    DIFFERENT = "different"
+    NONE = "no effect"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One name in a file that differs from its project."""
+
+    path: str
+    """Path in the file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
+    name: str
+    effect: Effect
+    why: str
+    """A sentence without its full stop."""
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        name = "" if self.path.endswith(self.name) else f"{self.name}: "
+        return f"{self.path}: {name}{self.effect.value}: {self.why}"
+
+
+@dataclass(slots=True)
+class Report:
+    """The findings and errors of one file."""
+
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Sentences, each with the path in the file; a configuration with errors is not used."""
+
+    def differs(self, path: str, name: str, why: str) -> None:
+        """Note that a name means something else here."""
+        self.findings.append(Finding(path, name, Effect.DIFFERENT, why))
+
+    def idle(self, path: str, name: str, why: str) -> None:
+        """Note that a name has no effect here."""
+        self.findings.append(Finding(path, name, Effect.NONE, why))
+
+    def unknown(self, path: str, what: str, name: str, valid: Iterable[str]) -> None:
+        """Note a name that neither project nor Muster knows."""
+        self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {', '.join(sorted(valid)) or 'none'}")
+
+    def of(self, effect: Effect) -> list[Finding]:
+        """Return the findings of one kind."""
+        return [finding for finding in self.findings if finding.effect is effect]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report for people: errors first, then different meanings, then names without effect."""
+        yield from (f"error: {error}" for error in self.errors)
+        for effect in (Effect.DIFFERENT, Effect.NONE):
+            yield from (str(finding) for finding in self.of(effect))
+
 
 ENQUEUE, GANG = "enqueue", "gang"
 
@@ -21,7 +85,7 @@ class PluginUse:
 
     name: str
     path: str
-    """Where the file says so; empty for what is there in any case."""
+    """Path in the file; empty for a plugin that is not in it."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     """Hooks that it does not get."""
@@ -29,7 +93,7 @@ class PluginUse:
 
 @dataclass(slots=True)
 class Resolved:
-    """The meaning of a configuration here."""
+    """The meaning of a configuration in Muster."""
 
     actions: list[str] = field(default_factory=list)
     plugins: list[PluginUse] = field(default_factory=list)
@@ -37,7 +101,7 @@ class Resolved:
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
-    """The parts to build, in order, and the report. Arguments are left for the plugins to check."""
+    """Return the parts to build, in order, and the report. Plugins check their arguments."""
     found = Resolved()
     _actions(config, registry, found)
     for number, tier in enumerate(config.tiers):
@@ -95,7 +159,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
 
 
 def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> dict[str, Any]:
-    """The arguments to pass on; those that no project knows are left for the plugin to refuse."""
+    """Return the arguments to pass on; the plugin refuses those that no project knows."""
     result = {}
     for name, value in option.arguments.items():
         argument, where = known.argument(name), f"{path}.arguments.{name}"
@@ -109,7 +173,7 @@ def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *
 
 
 def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> frozenset[str]:
-    """The hooks that the switches take from the plugin."""
+    """Return the hooks that the switches take from the plugin."""
     off: set[str] = set()
     for name, value in option.switches.items():
         where = f"{path}.{name}"
@@ -143,7 +207,7 @@ def _sections(config: SchedulerConfig, registry: Registry, report: Report) -> No
 
 
 def _usage(config: SchedulerConfig, found: Resolved) -> None:
-    """The half-life of usage that KAI-Scheduler's files have beside the plugins is an argument of ours."""
+    """Pass the half-life of usage, which KAI-Scheduler's files have beside the plugins, to plugin proportion."""
     content = config.sections.get("usageDBConfig")
     params = content.get("usageParams") if isinstance(content, dict) else None
     half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None
@@ -167,14 +231,14 @@ def _check_fields(name: str, content: Any, registry: Registry, report: Report) -
 
 
 def _flat(content: Any, prefix: str = "") -> list[str]:
-    """The fields of a mapping and of the mappings in it, with dots between."""
+    """Return the fields of a mapping and of the mappings in it, with dots between."""
     if not isinstance(content, dict):
         return [prefix] if prefix else []
     return [name for key, value in content.items() for name in _flat(value, f"{prefix}.{key}" if prefix else str(key))]
 
 
 def _action_arguments(content: Any, registry: Registry, report: Report) -> None:
-    """Volcano's arguments of actions, of which none has an effect."""
+    """Report Volcano's arguments of actions, of which none has an effect."""
     for number, item in enumerate(content if isinstance(content, list) else []):
         path = f"configurations[{number}]"
         fields = item if isinstance(item, dict) else {}

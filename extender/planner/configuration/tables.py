@@ -4,9 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from extender.planner.configuration.known.entry import Argument, Name
-from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
-from extender.planner.configuration.known.plugins import PLUGINS
+from extender.planner.configuration.known import (
+    ACTION_ARGUMENTS,
+    ACTIONS,
+    METRICS,
+    SECTIONS,
+    SWITCHES,
+    USAGE_DB,
+    Name,
+)
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.registry import Registry
 
@@ -14,7 +21,7 @@ _WITHOUT = "no effect: "
 
 
 def defaults() -> str:
-    """The configuration that runs without a file, as a file."""
+    """Return the configuration that runs without a file, as a file."""
     found = SchedulerConfig()
     lines = [f'actions: "{found.actions}"', "tiers:"]
     for tier in found.tiers:
@@ -28,7 +35,7 @@ def defaults() -> str:
 
 
 def tables(registry: Registry) -> dict[str, str]:
-    """The tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
+    """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
     return {
         "actions": table(("action", "of", "in Muster"), _actions(registry)),
         "action-arguments": table(("action", "argument", "in Muster"), _action_arguments()),
@@ -40,13 +47,13 @@ def tables(registry: Registry) -> dict[str, str]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, with empty lines around it."""
+    """Return a table in Markdown, with empty lines around it."""
     lines = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
     return "\n".join(("", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines, "", ""))
 
 
 def _words(known: Name, name: str, there: Iterable[str]) -> str:
-    """The difference that an action or plugin makes here."""
+    """Return the difference of an action or plugin in Muster."""
     if (known.ours or name) not in there:
         return f"{_WITHOUT}{known.without}"
     return known.differs or "the same"
@@ -74,23 +81,14 @@ def _plugins(registry: Registry) -> Iterator[tuple[str, ...]]:
 
 def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
     for name, known in PLUGINS.items():
+        there = (known.ours or name) in registry.plugins
         for argument, what in known.arguments.items():
             default = "" if what.default is None else f"`{_plain(what.default)}`"
-            yield (
-                f"`{name}`",
-                f"`{argument}`",
-                default,
-                _argument_words(what, (known.ours or name) in registry.plugins),
-            )
+            without = what.without if there else "as its plugin"
+            yield f"`{name}`", f"`{argument}`", default, f"{_WITHOUT}{without}" if without else "the same"
     for name in sorted(registry.plugins):
         for argument, own in registry.own_arguments(name).items():
             yield f"`{name}`", f"`{argument}`", f"`{own.default}`" if own.default else "", f"Muster's own: {own.means}"
-
-
-def _argument_words(argument: Argument, there: bool) -> str:  # noqa: FBT001 - private
-    if not there:
-        return f"{_WITHOUT}as its plugin"
-    return f"{_WITHOUT}{argument.without}" if argument.without else "the same"
 
 
 def _switches() -> Iterator[tuple[str, ...]]:

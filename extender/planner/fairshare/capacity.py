@@ -14,7 +14,7 @@ from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.turns import upwards
+from extender.planner.framework.ordering import upwards
 from extender.planner.ledger import Use
 from extender.planner.reasons.queues import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.state.amounts import Amounts

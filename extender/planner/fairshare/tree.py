@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.turns import parents_of
+from extender.planner.framework.ordering import parents_of
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue

@@ -1,56 +1,82 @@
-"""Answers of plugins where a number or an array does not say it all."""
+"""Answers of plugins where a number or an array does not say it all: causes, node sets, votes, refusals, rules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner import reasons
 from extender.planner.reasons.topology import Closest
+from extender.planner.state.amounts import Amounts
 from muster.resources.vector import Vector
+
+Codes = NDArray[np.int16]
+"""A code of `Causes` per node, of shape (nodes,); 0 where the node takes the pod."""
+MAX_CAUSES = 30_000
+"""Words name claims and labels, so there can be many; the codes are 16 bits wide."""
+ReservationMode = Literal["strict", "reserve", "besteffort"]
+"""Rule for the gangs of a queue behind one that waits for room: wait, start where not in its way, start anywhere."""
+
+
+class Causes:
+    """Codes of refusals ↔ words (`reasons.cause`); code 0 means that the node takes the pod."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = ["fits"]
+        self._codes: dict[str, int] = {"": 0}
+
+    def code(self, words: str) -> int:
+        """Return the code of these words; new words get a new code."""
+        code = self._codes.get(words)
+        if code is None:
+            if len(self.words) > MAX_CAUSES and words != reasons.cause.OTHER:
+                return self.code(reasons.cause.OTHER)
+            code = self._codes[words] = len(self.words)
+            self.words.append(words)
+        return code
 
 
 @dataclass(frozen=True, slots=True)
 class EnqueueVote:
-    """An opinion on a gang that wants to be let in; without one a plugin answers None."""
+    """An opinion on a gang that is to be let in; a plugin without one answers None."""
 
     admit: bool
     reason: str = ""
     """One word, for a condition."""
     message: str = ""
-    """A sentence for the gang's owner. It should stay the same while nothing changes for the gang: each new one is
-    written to the PodGroup."""
+    """Sentence for the gang's owner; each new one is written to the PodGroup, so it should be stable."""
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""The gang is let in, whatever the plugins after this one would say."""
+"""Lets the gang in, whatever the plugins after this one would say."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRefusal:
-    """A queue, on the way from the gang's own up to the root, that has no room for what is asked."""
+    """A queue, the gang's or one above it, without room for the amounts asked; in milli-CPU or base units."""
 
     reason: str
     """One word, for a condition."""
     queue: str
-    """The queue that refuses, which may be one above the gang's."""
     resource: str
     requested: int
-    """The amount that would be added, in milli-CPU or base units, as the other two."""
+    """The amount that would be added."""
     used: int
     """The amount that the queue uses already, guarantees of others included."""
     limit: int
     message: str
-    """A sentence for the gang's owner: which queue, which resource, how much, and what to do."""
+    """Sentence for the gang's owner: which queue, which resource, how much, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStanding:
-    """Where a queue stands, for its status: amounts in milli-CPU and base units, with those of the queues below."""
+    """Amounts of a queue for its status, in milli-CPU and base units, with those of the queues below."""
 
     fair_share: Vector
     deserved: Vector
     usage: Vector | None
-    """Its mean over time; None where it is not kept."""
+    """Mean over time; None where it is not kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,3 +86,74 @@ class ClosestDomain:
     said: Closest
     inside: NDArray[np.bool_]
     """Of shape (nodes,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSet:
+    """Nodes that a part of a gang may be given, and their order; the hook `subset_nodes` refines it. Immutable."""
+
+    columns: Amounts | None = None
+    """int64 of shape (nodes of the set,); None: all nodes."""
+    ranked: bool = False
+    """The columns are in the order in which nodes are filled; else scores decide."""
+    along: Amounts | None = None
+    """int64 of shape (all nodes,): neighbouring ranks get nodes with neighbouring numbers; None: by the names."""
+    most: Amounts | None = None
+    """int64 of shape (all nodes,): at most so many pods of the part per node; None: as many as fit."""
+    sliced: bool = False
+    """Pods that are placed in one go, in the order of their ranks, stand in whole slices then."""
+    name: str = ""
+    """The domain, for messages."""
+
+    def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
+        """Return the nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
+        columns = np.flatnonzero(allowed) if self.columns is None else self.columns[allowed[self.columns]]
+        return replace(self, columns=columns, sliced=False)
+
+    def order(self, by_name: Amounts) -> Amounts:
+        """Return the nodes in their order if ranked, else beside each other; `by_name` has all nodes by name."""
+        if self.columns is None:
+            return by_name
+        if self.ranked:
+            return self.columns
+        if self.along is not None:
+            return self.columns[np.argsort(self.along[self.columns], kind="stable")]
+        return by_name[np.isin(by_name, self.columns)]
+
+    def limit(self, room: Amounts) -> Amounts:
+        """Return the room per node, int64 of shape (all nodes,), 0 outside the set."""
+        if self.columns is None:
+            return room
+        limited = np.zeros_like(room)
+        limited[self.columns] = room[self.columns]
+        return limited if self.most is None else np.minimum(limited, self.most)
+
+
+EVERYWHERE = NodeSet()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationRules:
+    """Rules for reserving room for gangs that wait at the head of their queue."""
+
+    mode: ReservationMode = "reserve"
+    """Of queues whose annotation `muster.dev/reservations` does not say otherwise."""
+    patience_s: float = 600.0
+    """Time after which a gang whose start cannot be predicted gets nodes reserved."""
+    heads: int = 16
+    """Gangs that have a reservation at once, at most; one for each queue."""
+    start_s: float = 10.0
+    """Time from placement to running; a gang must end so much before a reservation begins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftFree:
+    """Room that the gang that is tried must leave to reservations of others."""
+
+    columns: NDArray[np.int64]
+    amounts: Amounts
+    """Reserved there, int64 of shape (resources, columns)."""
+    codes: NDArray[np.int16]
+    """Cause per column that names the gang it is reserved for."""
+    mark: bytes
+    """Equal for equal columns and amounts."""

@@ -1,12 +1,19 @@
 """The scheduler configuration: the shape of the YAML of KAI-Scheduler and Volcano, and the defaults.
 
-`actions` is one text with commas; tiers are an ordered list with visual grouping, as in KAI. What the names in it mean
-is `planner.configuration`'s to say.
+`actions` is one text with commas; tiers group plugins for the reader only, as in KAI. `planner.configuration` knows the
+meaning of the names.
 """
 
 from typing import Any
 
 import msgspec
+
+DEFAULT_TIERS = (
+    "gang priority elastic proportion",
+    "predicates dynamicresources minruntime subgrouporder taskorder",
+    "topology",
+    "fragmentation",
+)
 
 
 class PluginOption(msgspec.Struct):
@@ -18,34 +25,24 @@ class PluginOption(msgspec.Struct):
 
 
 class Tier(msgspec.Struct):
-    """Plugins that belong together for the reader."""
+    """A group of plugins."""
 
     plugins: list[PluginOption] = []
 
 
 class SchedulerConfig(msgspec.Struct):
-    """Which actions run, in which order, and which plugins they ask."""
+    """The actions in the order in which they run, and the plugins."""
 
     actions: str = "enqueue, allocate, consolidate, reclaim, preempt"
     tiers: list[Tier] = msgspec.field(
-        default_factory=lambda: [
-            Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
-            Tier(
-                [
-                    PluginOption(name)
-                    for name in ("predicates", "dynamicresources", "minruntime", "subgrouporder", "taskorder")
-                ]
-            ),
-            Tier([PluginOption("topology")]),
-            Tier([PluginOption("fragmentation")]),
-        ]
+        default_factory=lambda: [Tier([PluginOption(name) for name in names.split()]) for names in DEFAULT_TIERS]
     )
     sections: dict[str, Any] = {}
-    """Whatever else stands in the file, as it stands there."""
+    """The other fields of the file, as they stand there."""
 
 
 def parse(text: str) -> SchedulerConfig:
-    """Reads the YAML; empty means the defaults. Raises ValueError that says where and what is wrong, all at once."""
+    """Read the YAML; empty means the defaults. Raises ValueError with all errors and their paths."""
     found, errors = read(text)
     if errors:
         raise ValueError("; ".join(errors))
@@ -53,7 +50,7 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """The readable part of the YAML, and the errors of its shape, each with its path."""
+    """Return the readable part of the YAML, and the errors of its shape, each with its path."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
@@ -79,7 +76,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 
 
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
-    """One plugin; one that cannot be read has no name, and keeps its place so that later paths are right."""
+    """Read one plugin; an unreadable one has no name, and keeps its place so that later paths are right."""
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
     if not isinstance(name, str) or not name:
@@ -90,7 +87,7 @@ def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
 
 
 def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
-    """The fields of a mapping; none if it is empty or something else, which is an error."""
+    """Return the fields of a mapping; anything else is an error and has none."""
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -100,7 +97,7 @@ def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
 
 
 def _items(fields: dict[str, Any], key: str, path: str, errors: list[str]) -> list[Any]:
-    """The items of a list; none if it is not there or something else, which is an error."""
+    """Return the items of a list; anything else is an error and has none."""
     items = fields.get(key)
     if items is None or isinstance(items, list):
         return items or []

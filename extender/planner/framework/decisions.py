@@ -1,4 +1,4 @@
-"""The decisions of a cycle: data, which `extender.commit` carries out."""
+"""The decisions of a cycle: data that `extender.commit` carries out."""
 
 from dataclasses import dataclass
 
@@ -11,45 +11,45 @@ from muster.api.muster.placement import PlacementPhase, PodSetPlacement
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The gang gets this placement: it covers members that are bound already as well as new ones."""
+    """Give the gang this placement, which covers bound members as well as new ones."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     epoch: int
     new_slots: int
     victims: tuple[tuple[GangView, PodRecord], ...] = ()
-    """Pods, each with its gang, that must be gone before the members can be let go; see `MakeRoom`."""
+    """Pods, each with its gang, that must be gone before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement:
-    """The gang's placement gets this phase; `pod_sets` replaces its slots if given (then with a new epoch)."""
+    """Set this phase of the gang's placement; `pod_sets` replaces its slots if given (then with a new epoch)."""
 
     gang: GangView
     phase: PlacementPhase
     message: str
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
-    """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
+    """Pods of the gang were not created in time: the next placement waits for a while."""
     evicted_in_vain: bool = False
-    """Pods could not be evicted for it, so that no pod is evicted for the gang for a while."""
+    """Pods could not be evicted for it: no pod is evicted for the gang for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The gang goes on waiting, and these slots are reserved for it; nothing is carried out."""
+    """Record that these slots are reserved for the gang, which goes on waiting."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
-    """When it is expected to start there, in seconds since the epoch; None if nobody knows."""
+    """Expected start there, in seconds since the epoch; None if it is not known."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unreserve:
-    """Nothing is reserved for the gang any more, and why."""
+    """Record that the gang has no reservation any more."""
 
     gang: GangView
     message: str
@@ -57,25 +57,25 @@ class Unreserve:
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """The gang may have its pods created."""
+    """Let the gang's pods be created."""
 
     gang: GangView
 
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The gang waits, and why."""
+    """Say why the gang waits."""
 
     gang: GangView
     reason: str
     message: str
     shortage: Shortage | None = None
-    """The counts behind the message, where it is about room."""
+    """The counts behind a message about room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """A pod is to go (UID as precondition); `started` says whether it may have run."""
+    """Evict a pod (UID as precondition); `started` is True if it may have run."""
 
     gang: GangView
     pod: PodRecord
@@ -85,7 +85,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom:
-    """Pods of others are evicted for the gang's placement of this epoch, all of them or, if that is refused, none."""
+    """Evict victims for the gang's placement of this epoch: all of them or, if that is refused, none."""
 
     gang: GangView
     epoch: int
@@ -93,22 +93,22 @@ class MakeRoom:
     reason: str
     """For the owners of the victims."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of those that a disruption budget counts: they go first, as the API server may refuse them."""
+    """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere:
-    """The pods that had to go for the gang's placement are gone: from now on it is as any other."""
+    """Make the gang's placement one without victims, as they are gone."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
-    """Its slots, with those held that follow others."""
+    """The gang's slots; pod sets that follow others are held."""
     new_slots: int
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A pod may go to its node: gate off and pin on in one patch (or, for a pod without a gate, tell it its node)."""
+    """Lift a pod's gate and pin it to its node in one patch; a pod without a gate is only pinned."""
 
     gang: GangView
     pod: PodRecord
@@ -118,7 +118,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A pod behind its gate is to say why it waits; `asks` has it say so to autoscalers, which then add nodes."""
+    """Write into a gated pod's condition why it waits; `asks` does so for autoscalers, which then add nodes."""
 
     gang: GangView
     pod: PodRecord
@@ -129,7 +129,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class TellEviction:
-    """A pod on a node is to tell cluster-autoscaler this about its eviction; empty takes away what Muster wrote."""
+    """Set a bound pod's annotation about its eviction for cluster-autoscaler; empty removes what Muster wrote."""
 
     gang: GangView
     pod: PodRecord
@@ -138,7 +138,7 @@ class TellEviction:
 
 @dataclass(frozen=True, slots=True)
 class RequestNodes:
-    """A ProvisioningRequest of this name is to be made for so many pods like these."""
+    """Create a ProvisioningRequest of this name."""
 
     gang: GangView
     name: str
@@ -146,12 +146,12 @@ class RequestNodes:
     provisioning_class: str
     parameters: tuple[tuple[str, str], ...]
     pods: tuple[tuple[str, int, PodRecord], ...]
-    """Name of each pod set, how many pods of it, and one of them."""
+    """Name of each pod set, number of its pods, and one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest:
-    """A ProvisioningRequest is not needed any more, or another one takes its place."""
+    """Delete a ProvisioningRequest that is not needed any more, or is replaced."""
 
     gang: GangView
     request: ProvisioningRequest

@@ -1,18 +1,29 @@
-"""Demands of gangs, along the resource axis of a snapshot."""
+"""Demands of gangs along the resource axis of a snapshot, and counts of why they find no room (`reasons.room`)."""
 
 from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
 
+from extender.planner import reasons
+from extender.planner.framework.answers import Codes
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
+from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, Wanted
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along, times
 from extender.planner.state.gangs import GangView
-from muster.resources.vector import vector
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView
+from muster.resources.vector import GPU, PODS, vector
+
+EXAMPLES = 3
+"""Nodes that are named for each cause."""
+LEVELS = 2
+"""Amounts of free resources that are told of nodes that nearly fit."""
 
 
 def minimum_wanted(gang: GangView) -> Mapping[str, int]:
-    """How many open slots of each pod set must be filled for the gang to start, or to have again what it needs."""
+    """Return the open slots of each pod set that must be filled for the gang to have its minimum."""
     if gang.wanted is None:
         gang.wanted = _minimum_wanted(gang)
     return gang.wanted
@@ -34,20 +45,14 @@ def _minimum_wanted(gang: GangView) -> dict[str, int]:
 
 
 def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """The amounts that a gang must get to start, or to have its minimum again; the array may not be changed.
-
-    It is the same until the gang's view or the axis is made anew, and asked for several times in every cycle.
-    """
+    """Return the amounts that a gang lacks of its minimum; read-only, kept until the view or the axis is made anew."""
     if gang.least is None or gang.least[0] is not snapshot.axis:
         gang.least = snapshot.axis, amounts_of(snapshot, gang, minimum_wanted(gang))
     return cast("Amounts", gang.least[1])
 
 
 def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> Amounts:
-    """The amounts that so many more members of each pod set take together, int64 of shape (resources,).
-
-    Of a gang of whose pods nothing is known yet, it is what its PodGroup says that it needs.
-    """
+    """Return the sum of so many members, int64 of shape (resources,); of unknown pods, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     known = False
     for pod_set in gang.pod_sets:
@@ -61,3 +66,71 @@ def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> 
         except ValueError:  # admission refuses it; queues are compared by this, and one gang must not end the cycle
             return total
     return total
+
+
+def shortage(
+    session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *, kind: Wanted = "together"
+) -> Shortage:
+    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster)."""
+    cls, order = pod_set.cls, session.snapshot.order
+    if cls is None:
+        return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
+    free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else _refused(session, gang, cls)[order]
+    given = free if kind == "ever" else None
+    scarce = session.scarce(cls, given)[order]
+    room = session.room(cls, given, ports=kind != "ever")[order]
+    causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
+    resource = _scarcest(session, cls, scarce[refused == 0])
+    levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])
+    largest = session.room(cls, session.snapshot.allocatable)[order].max(initial=0)
+    miss = NearestMiss(wanted - placed, resource, cls.requests.get(resource, 0), bool(largest <= 1), levels)
+    roomy = int(np.count_nonzero((refused == 0) & (room > 0)))
+    unseen = cls.needs.unseen
+    return Shortage(pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen)
+
+
+def _refused(session: Session, gang: GangView | None, cls: PodClass) -> Codes:
+    """Return the code of refusal per node; where a plugin refuses the pod as such, no node takes it."""
+    reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
+    codes = session.codes(cls, gang)
+    return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
+
+
+def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
+    """`codes` and `room` are in the order of the nodes' names."""
+    found: dict[str, Cause] = {}
+    for code in np.unique(codes[codes != 0]):
+        places = np.flatnonzero(codes == code)
+        examples = tuple(session.snapshot.name(int(session.snapshot.order[place])) for place in places[:EXAMPLES])
+        words = session.causes.words[code]
+        found[words] = Cause(words, len(places), int(np.count_nonzero(room[places] > 0)), examples)
+    return tuple(sorted(found.values(), key=lambda cause: (-cause.nodes, cause.words)))
+
+
+def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
+    """Return the resource that most nodes lack, or else the one of which a pod takes the largest share."""
+    codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
+    if len(codes):
+        words = session.causes.words[codes[counts.argmax()]]
+        found = next((name for name in cls.requests if reasons.cause.scarce(name) == words), "")
+        return GPU if words == reasons.cause.GPU_PARTS else found
+    totals = session.snapshot.allocatable.sum(axis=1)
+    axis = session.snapshot.axis
+
+    def share(name: str) -> float:
+        return cls.requests[name] / max(float(totals[axis[name]]), 1.0) if name in axis else float(cls.requests[name])
+
+    return max((name for name in cls.requests if name != PODS and cls.requests[name]), key=share, default="")
+
+
+def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, columns: Amounts) -> tuple[Level, ...]:
+    position = session.snapshot.axis.get(resource)
+    if position is None:
+        return ()
+    amounts = free[position, columns]
+    near = amounts[(amounts > 0) & (amounts < cls.requests.get(resource, 0))]
+    values, counts = np.unique(near, return_counts=True)
+    return tuple(
+        Level(int(value), int(count)) for value, count in list(zip(values, counts, strict=True))[: -LEVELS - 1 : -1]
+    )

@@ -1,8 +1,8 @@
 """The hooks: every question that plugins may answer, as data, and the Protocol of a function that answers it.
 
 The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of letting gangs
-in are Volcano's; `rules` has how the answers of several plugins become one. Amounts are int64 of shape (resources,)
-along `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
+in are Volcano's; `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
+`session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework import rules
-from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
-from extender.planner.framework.causes import Codes
-from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.answers import (
+    ClosestDomain,
+    Codes,
+    EnqueueVote,
+    NodeSet,
+    QueueRefusal,
+    QueueStanding,
+    ReservationRules,
+)
 from extender.planner.framework.operations import Eviction, Operation, Scenario
-from extender.planner.framework.reserved import ReservationRules
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -43,12 +48,12 @@ class Hook(Generic[F]):
         """In the order of the plugins."""
 
     def add(self, fn: F) -> None:
-        """Registers a plugin's function."""
+        """Register a plugin's function."""
         self.functions.append(fn)
 
     @property
     def call(self) -> F:
-        """All functions as one, which makes one answer of theirs by the hook's rule."""
+        """All functions as one, whose answers are combined by the hook's rule."""
         return cast("F", partial(self._rule, self.functions))
 
 
@@ -59,7 +64,7 @@ class Order(Protocol[T_contra]):
 
 
 class PrePredicate(Protocol):
-    """Why no node will do, in a few words; empty or None if some may."""
+    """Reason why no node takes the pod, in a few words; empty or None if some may."""
 
     def __call__(self, gang: GangView, cls: PodClass, /) -> str | None: ...
 
@@ -119,7 +124,7 @@ class VictimFilter(Protocol):
 
 
 class ScenarioValidator(Protocol):
-    """False if it must not come to that."""
+    """False to refuse the scenario."""
 
     def __call__(self, scenario: Scenario, /) -> bool: ...
 
@@ -149,13 +154,13 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """No answer; also told of all that is rolled back."""
+    """No answer; called for allocations that are rolled back, too."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """No answer; also told of all that is only tried."""
+    """No answer; called for evictions that are only tried, too."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 
@@ -179,7 +184,7 @@ class Standings(Protocol):
 
 
 class ClosestTo(Protocol):
-    """None if the domains are not what is in its way; with `ever` as if nothing else ran."""
+    """None if domains do not keep it from starting; with `ever` as if nothing else ran."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -199,7 +204,7 @@ class Reserving(Protocol):
 
 
 def _hook(rule: Callable[..., Any], asks: str) -> Any:
-    """A field of `Hooks`, with the question for the documentation."""
+    """Return a field of `Hooks`, with the question for the documentation."""
     return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
 
 
@@ -228,7 +233,7 @@ class Hooks:
     node_order: Hook[NodeScores] = _hook(
         rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which of these nodes a part of a gang may be given (`nodeset.py`, `parts.py`)")
+        rules.refine, "which of these nodes a part of a gang may be given (`answers.py`, `parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
         rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
 
@@ -257,8 +262,8 @@ class Hooks:
     job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was let in")
     job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang has what it takes to start")
     pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the gang is about to be tried")
-    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given a place")
-    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose a place again")
+    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given slots")
+    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose their slots again")
     evicted: Hook[OnEviction] = _hook(rules.call_all, "pods would leave their node")
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
 
@@ -271,11 +276,15 @@ class Hooks:
     http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
     # fmt: on
 
-    def named(self, name: str) -> Hook[Any]:
-        """The hook of this name, for names that are known only when the program runs; no type checker checks it.
+    def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
+        """Register `count(entry, sign)` for every step of a trial: sign 1 if the entry's pods come, -1 if they go."""
+        self.allocated.add(lambda operation: count(operation, 1))
+        self.deallocated.add(lambda operation: count(operation, -1))
+        self.evicted.add(lambda eviction: count(eviction, -1))
+        self.unevicted.add(lambda eviction: count(eviction, 1))
 
-        Raises KeyError, naming the hooks there are.
-        """
+    def named(self, name: str) -> Hook[Any]:
+        """Return the hook of a name known only at run time, unchecked by types. KeyError lists the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)

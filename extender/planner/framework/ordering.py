@@ -1,30 +1,37 @@
-"""The order of gangs: comparisons of plugins, made sort keys.
+"""The order of gangs: comparisons of plugins as sort keys, and the turns of queues.
 
-An order is a comparison of two gangs. Sorting ten thousand gangs would ask it a quarter of a million times, each time
-one plugin after the other; so a plugin that can say where a gang stands by itself says that instead, by `Keyed`, and
-is asked once per gang. A plain comparison does as well: it is wrapped, and takes its place among the keys. Keys are
-compared one after the other, which is the rule of these hooks: the first that differ decide.
+A plugin that gives a key (`Keyed`) is asked once per gang, not once per comparison; plain comparisons are wrapped as
+keys. The first keys that differ decide.
+
+`turns` is a tree of heaps along the tree of queues. A gang that is placed changes the standing of its queue and of
+those above it: only they are put in order again, in O(log queues) per gang. Each queue is compared by its best gang.
+After KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
 from extender.planner.state.gangs import GangView
+from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import Queue
 
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
 """Smaller comes first."""
+DEPTH = 64
+"""Levels that are looked at; admission allows fewer."""
+Again = Callable[[GangView], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
     """A comparison for `job_order` or `queue_order`, with the key that it amounts to.
 
-    For `job_order` the key is a function of a gang; for `queue_order` one of the name of a queue, right below the
-    common ancestor of those that are compared, and of the best gang that it has in hand. It must be true as long as
-    neither that gang nor what the queue uses has changed.
+    For `job_order` the key is a function of a gang; for `queue_order` of the name of a queue, right below the common
+    ancestor of those compared, and of its best gang. It must hold until that gang or the queue's usage changes.
     """
 
     compare: Compare
@@ -36,7 +43,7 @@ class Keyed:
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """The order in which smaller keys come first."""
+    """Return the order in which smaller keys come first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -46,7 +53,7 @@ def by_key(key: Callable[[Any], Any]) -> Keyed:
 
 
 class Ordering:
-    """The orders of one session, as its plugins have them at this moment."""
+    """The orders of one session, as registered at this moment."""
 
     def __init__(self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare]) -> None:
         self._of_jobs = [fn.key if isinstance(fn, Keyed) else cmp_to_key(fn) for fn in of_jobs]
@@ -54,7 +61,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Among gangs of one queue: the keys of plugins, then age. Asked once per gang."""
+        """Return the key of a gang among those of its queue: plugins' keys, then age."""
         known = self._known.get(gang.key)
         if known is None:
             said = tuple(key(gang) for key in self._of_jobs)
@@ -62,14 +69,128 @@ class Ordering:
         return known
 
     def queue(self, name: str, gang: GangView) -> Key:
-        """Among queues of the same parent, each with the best gang in hand; then as among gangs."""
+        """Return the key of a queue among those of the same parent, by its best gang."""
         said = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
         return *said, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """The same where keys say too little, as one of the queues is above the other."""
+        """Return the key of a queue where one of those compared is above the other."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
 
-    def sorted(self, gangs: Sequence[GangView]) -> list[GangView]:
-        """As among gangs of one queue."""
-        return sorted(gangs, key=self.job)
+
+def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
+    """Map each queue to the one above it; the root's is empty.
+
+    A queue without an existing parent is below the root, and so is one queue of each circle of parents.
+    """
+    parents = {ROOT_QUEUE: ""}
+    for name, queue in queues.items():
+        if name != ROOT_QUEUE:
+            parent = queue.spec.parent or ROOT_QUEUE
+            parents[name] = parent if parent in queues else ROOT_QUEUE
+    rooted = {ROOT_QUEUE}
+    for name in list(parents):
+        way: list[str] = []
+        at = name
+        while at not in rooted and at not in way and len(way) < DEPTH:
+            way.append(at)
+            at = parents[at]
+        if at not in rooted:
+            parents[at] = ROOT_QUEUE
+            way.append(at)
+        rooted.update(way)
+    return parents
+
+
+def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
+    """Yield a queue and those above it, up to the root; a queue that does not exist is below the root."""
+    for _ in range(DEPTH):
+        yield name
+        if name == ROOT_QUEUE:
+            return
+        known = queues.get(name)
+        name = (known.spec.parent if known else "") or ROOT_QUEUE
+
+
+class _Leaf:
+    """Gangs of one queue itself, in their order."""
+
+    __slots__ = ("_again", "_gangs", "head", "queue")
+
+    def __init__(self, queue: str, gangs: Iterator[GangView], again: Again) -> None:
+        self.queue = queue
+        self._gangs = gangs
+        self._again = again
+        self.head: GangView | None = next(gangs, None)
+
+    def advance(self) -> None:
+        """Go on to the next gang, unless the best one stays."""
+        if self.head is None or not self._again(self.head):
+            self.head = next(self._gangs, None)
+
+
+class _Branch:
+    """A queue with those below it, and its own gangs."""
+
+    __slots__ = ("_heap", "_mixed", "_ordering", "below", "head", "queue")
+
+    def __init__(self, queue: str, ordering: Ordering) -> None:
+        self.queue = queue
+        self.below: list[_Leaf | _Branch] = []
+        self.head: GangView | None = None
+        self._ordering = ordering
+        self._mixed = False
+        self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
+
+    def settle(self) -> None:
+        """Put everything below in order, recursively."""
+        self._mixed = any(turn.queue == self.queue for turn in self.below)
+        for position, turn in enumerate(self.below):
+            if isinstance(turn, _Branch):
+                turn.settle()
+            if turn.head is not None:
+                self._heap.append((self._key(turn, turn.head), position, turn))
+        heapq.heapify(self._heap)
+        self._take_head()
+
+    def advance(self) -> None:
+        """Go on to the next gang; only the branch that had its turn is put in order again."""
+        _, position, first = self._heap[0]
+        first.advance()
+        if first.head is None:
+            heapq.heappop(self._heap)
+        else:
+            heapq.heapreplace(self._heap, (self._key(first, first.head), position, first))
+        self._take_head()
+
+    def _take_head(self) -> None:
+        self.head = self._heap[0][2].head if self._heap else None
+
+    def _key(self, turn: "_Leaf | _Branch", head: GangView) -> Key:
+        return self._ordering.compared(head) if self._mixed else self._ordering.queue(turn.queue, head)
+
+
+def turns(
+    gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
+) -> Iterator[GangView]:
+    """Yield the best gang of the queue whose turn it is; then weigh queues, and ask `again` if the gang stays first."""
+    by_queue: dict[str, list[GangView]] = {}
+    for gang in gangs:
+        by_queue.setdefault(gang.queue, []).append(gang)
+    branches = {ROOT_QUEUE: _Branch(ROOT_QUEUE, ordering)}
+    for queue in by_queue:
+        above = parents.get(queue) or ROOT_QUEUE
+        while above not in branches:
+            branches[above] = _Branch(above, ordering)
+            above = parents.get(above) or ROOT_QUEUE
+    for queue, branch in branches.items():
+        if queue != ROOT_QUEUE:
+            branches[parents.get(queue) or ROOT_QUEUE].below.append(branch)
+    for queue, members in by_queue.items():
+        leaf = _Leaf(queue, iter(sorted(members, key=ordering.job)), again)
+        branches[queue if queue in branches else parents.get(queue) or ROOT_QUEUE].below.append(leaf)
+    root = branches[ROOT_QUEUE]
+    root.settle()
+    while root.head is not None:
+        yield root.head
+        root.advance()

@@ -1,6 +1,6 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
@@ -16,13 +16,13 @@ class Plugin(Protocol):
 
     @property
     def name(self) -> str:
-        """As the configuration calls it."""
+        """Name in configurations."""
 
     def on_session_open(self, session: Session) -> None:
-        """Looks at the snapshot and registers hooks; called anew in every cycle, before any action."""
+        """Read the snapshot and register hooks; called in every cycle, before any action."""
 
     def on_session_close(self, session: Session) -> None:
-        """Keeps what the next cycle needs, and lets go of the session: the cycle is over."""
+        """Keep what the next cycle needs, and drop the session."""
 
 
 class Action(Protocol):
@@ -30,63 +30,49 @@ class Action(Protocol):
 
     @property
     def name(self) -> str:
-        """As the configuration calls it."""
+        """Name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Decides over the session's snapshot, upon what the actions before it have left there."""
+        """Decide over the session's snapshot, as the actions before it have left it."""
 
 
 class OwnArgument(NamedTuple):
-    """The documentation of an argument that no other project has; a plugin's class lists them."""
+    """Documentation of an argument that no other project has; a plugin's class lists them in `OWN_ARGUMENTS`."""
 
     default: str
-    """Empty: none."""
     means: str
 
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
-"""Builds a plugin from its arguments; raises ValueError that lists the valid ones for an unknown argument."""
+"""Builds a plugin from its arguments; raises ValueError for an unknown or wrong one."""
 ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """How to make each plugin and action, by the name that configurations use; other packages may add some."""
+    """Builders of plugins and actions by name, those of installed packages included."""
 
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
     ) -> None:
-        self._plugins = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
-        self._actions = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
+        self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
+        self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
-        """Builds a plugin. Raises ValueError for a name or argument that does not exist."""
-        return _named(self._plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
+        """Build a plugin. Raises ValueError for a name or argument that does not exist."""
+        return _named(self.plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
 
     def action(self, name: str) -> Action:
-        """Builds an action. Raises ValueError for a name that does not exist."""
-        return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
+        """Build an action. Raises ValueError for a name that does not exist."""
+        return _named(self.actions, "action", name)()  # type: ignore[no-any-return]
 
     def own_arguments(self, name: str) -> Mapping[str, OwnArgument]:
-        """The arguments that a plugin's class lists in `OWN_ARGUMENTS`; none of one that does not exist."""
-        found: Mapping[str, OwnArgument] = getattr(self._plugins.get(name), "OWN_ARGUMENTS", {})
+        """Return the arguments that a plugin's class lists in `OWN_ARGUMENTS`."""
+        found: Mapping[str, OwnArgument] = getattr(self.plugins.get(name), "OWN_ARGUMENTS", {})
         return found
-
-    @property
-    def plugins(self) -> Collection[str]:
-        """The names of the plugins there are."""
-        return self._plugins.keys()
-
-    @property
-    def actions(self) -> Collection[str]:
-        """The names of the actions there are."""
-        return self._actions.keys()
 
 
 class PlainPlugin:
-    """Base of the built-in plugins, most of which take no arguments and have nothing to do when a cycle ends.
-
-    Inheriting is optional: a plugin is any class with the three parts of `Plugin`.
-    """
+    """Optional base of plugins without arguments and without work at the end of a cycle."""
 
     name = ""
 
@@ -94,11 +80,11 @@ class PlainPlugin:
         refuse_arguments(self.name, arguments)
 
     def on_session_close(self, session: Session) -> None:
-        """Does nothing: what was registered ends with the session."""
+        """Do nothing."""
 
 
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:
-    """Raises ValueError if there is an argument that the plugin does not know."""
+    """Raise ValueError for arguments that the plugin does not know."""
     unknown = sorted(set(arguments) - set(valid))
     if unknown:
         known = ", ".join(valid) or "none"
@@ -106,7 +92,7 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
 
 
 def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """An argument that is a number, also one in quotation marks; ValueError says what it is instead."""
+    """Return an argument that is a number, also one in quotation marks; ValueError for anything else."""
     value = arguments.get(name, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)

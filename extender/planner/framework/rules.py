@@ -1,6 +1,6 @@
-"""How the answers of several plugins to one question become one: KAI-Scheduler's rules, and Volcano's for admission.
+"""Rules that combine the answers of several plugins: KAI-Scheduler's, and Volcano's for admission.
 
-The first line of each function is what the documentation says of it.
+The first line of each function stands in the documentation of hooks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,6 +76,6 @@ def merge(fns: Iterable[Fn], *args: object) -> dict[str, Any]:
 
 
 def call_all(fns: Iterable[Fn], *args: object) -> None:
-    """All are told; there is no answer."""
+    """All functions are called; there is no answer."""
     for fn in fns:
         fn(*args)

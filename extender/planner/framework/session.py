@@ -9,21 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.hooks import Hooks, Scores
-from extender.planner.framework.inputs import CycleInputs
-from extender.planner.framework.nodeset import NodeSet
-from extender.planner.framework.ordering import Ordering
-from extender.planner.framework.reserved import LeftFree, ReservationRules
-from extender.planner.framework.turns import parents_of, turns
+from extender.planner.framework.ordering import Ordering, parents_of, turns
+from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.gangs import GangView, avoided_nodes
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.topology.hypernodes import HyperNodes
-from extender.planner.topology.requests import Part
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
@@ -33,11 +28,11 @@ Mask = NDArray[np.bool_]
 
 
 class Decision(Protocol):
-    """A decision of an action: data about one gang. `planner.framework.decisions` has the kinds."""
+    """A decision about one gang; `planner.framework.decisions` has the kinds."""
 
     @property
     def gang(self) -> GangView:
-        """The gang that it is about."""
+        """The gang."""
 
 
 D = TypeVar("D", bound=Decision)
@@ -54,83 +49,73 @@ class Session:
         """Seconds since the epoch."""
         self.causes = inputs.causes
         self.hooks = Hooks()
-        """The functions that plugins have registered."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now)
-        """Gang key → nodes that refused a member of it lately: as placements say, as the inputs say, and as it is
-        found in this cycle."""
+        """Gang key → nodes that refused a member of it lately, by placements, inputs and this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
-        """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
+        """Some gang asks for nodes by a ProvisioningRequest, so that existing ones should be read."""
         self.failures: dict[str, str] = {}
-        """Keys of gangs that made an action fail → what happened, for the log."""
+        """Keys of gangs that made an action fail → the error, for the log."""
         self.reserved: LeftFree | None = None
-        """What the gang that is being tried may not use."""
+        """Room reserved for others than the gang that is being tried."""
         self.reserved_in_all: LeftFree | None = None
-        """What gangs may not use that `allocate` has not tried; known when it has ended."""
+        """Room reserved for any gang; known when `allocate` has ended."""
         self.reserved_rooms: Sequence[ReservedRoom] = ()
-        """The same by the gang that it is reserved for; goes into the ledger after the cycle."""
-        self._by_key: dict[str, GangView] | None = None
+        """The same by gang; goes into the ledger after the cycle."""
+        self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         self._not_for_growth: Mask | None = None
-        """Nodes that gangs which have their minimum leave to those that have not; None if there are none."""
+        """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """By class, and by how many plugins were asked."""
+        """By class, and by the number of plugins asked."""
 
     @property
     def hyper_nodes(self) -> HyperNodes:
-        """The tree of HyperNodes, and what is wrong with them."""
+        """The tree of HyperNodes, and their errors."""
         return self.inputs.hyper_nodes.of(self.snapshot)
 
     @property
     def reservations(self) -> ReservationRules:
-        """The rules of reservations: room reserved for gangs that wait at the head of their queue."""
+        """The rules of reservations."""
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Why the gang's queues do not let it have these amounts more, int64 of shape (resources,); None if they do.
-
-        What the session has placed and evicted so far counts.
-        """
+        """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,)."""
         over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
 
     def forget(self) -> None:
-        """Lets go of the plugins' functions: a later cycle is asked from now on.
+        """Drop the plugins' functions, once a later cycle has replaced this one.
 
-        They have the session, and the session has them. So it would stay, with its copy of the cluster, until a garbage
-        collection found it, and those are rare.
+        They form a reference cycle with the session, which would keep its copy of the cluster until a rare collection.
         """
         self.hooks = Hooks()
         self._node_codes.clear()
 
     def decide(self, decision: Decision) -> None:
-        """Lets a decision out of the session."""
+        """Add a decision."""
         self.decisions.append(decision)
 
-    def withdraw(self, gang: GangView, kind: type[D]) -> None:
-        """Takes the decisions of one kind about a gang back: a later action has found something better for it."""
-        self.decisions = [
-            decision for decision in self.decisions if not (isinstance(decision, kind) and decision.gang is gang)
-        ]
+    def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
+        """Remove the decisions of these kinds about a gang, for which a later action has found better."""
+        self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
-        """The gang with this key, if it can be evaluated."""
-        if self._by_key is None:
-            self._by_key = {gang.key: gang for gang in self.snapshot.gangs}
+        """Return the gang with this key, if it can be evaluated."""
         return self._by_key.get(key)
 
     def decided(self, kind: type[D]) -> list[D]:
-        """The decisions of one kind, in order."""
+        """Return the decisions of one kind, in order."""
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
-        """Lets an action look at one gang; None if that fails.
+        """Let an action look at one gang; None if that fails.
 
-        Whatever is wrong with a gang must not end the cycle for the others: it is set aside with the reason, what the
-        action decided for it meanwhile is taken back, and no later action sees it.
+        A failure must not end the cycle for other gangs: this one is set aside with the reason, decisions of the
+        attempt are removed, and no later action sees the gang.
         """
         decided = len(self.decisions)
         try:
@@ -147,30 +132,29 @@ class Session:
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Gangs in the order in which they would be tried if none of them got anything, see `turns`."""
+        """Return gangs in the order in which they would be tried if none of them got anything, see `turns`."""
         return list(self.turns(gangs))
 
     def turns(self, gangs: list[GangView], again: Callable[[GangView], bool] = lambda _: False) -> Iterator[GangView]:
-        """Gangs in the order in which they are tried: queue order, then job order, then the older gang.
+        """Yield gangs in the order in which they are tried: queue order, then job order, then the older gang.
 
-        Queues are weighed again after each gang, by what it has got meanwhile. Then `again` is asked whether the gang
-        stays the first of its queue.
+        Queues are weighed again after each gang, which stays the first of its queue if `again` says so.
         """
         return turns(gangs, parents_of(self.snapshot.queues), self._ordering(), again)
 
     def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
-        """Gangs of one queue in their order; of several, what is before what in each of them."""
-        return self._ordering().sorted(gangs)
+        """Return gangs in the order within their queue."""
+        return sorted(gangs, key=self._ordering().job)
 
     def _ordering(self) -> Ordering:
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions)
 
     def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
-        """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
+        """Return the pod sets of a gang in the plugins' order, else as they are written."""
         return sorted(gang.pod_sets, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     def ordered_sub_groups(self, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """These ranks by sub-group, in the plugins' order; without an opinion in the order of the ranks."""
+        """Return these ranks by sub-group, in the plugins' order, else in the order of the ranks."""
         units = pod_set.units(ranks)
         if pod_set.unit == 1 or not self.hooks.sub_group_set_order.functions:
             return units
@@ -180,11 +164,11 @@ class Session:
 
     @property
     def asks_by_gang(self) -> bool:
-        """True if a plugin is asked about each gang, so that gangs of one shape may not fit alike."""
+        """True if a plugin judges each gang, so that gangs of one shape may not fit alike."""
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
-        """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""
+        """Return the code of refusal per node (all columns) for a pod of this class, room aside."""
         codes = self.node_codes(cls)
         by_neighbours = self.hooks.neighbour_predicate.call(cls)
         if by_neighbours is not None:
@@ -202,22 +186,15 @@ class Session:
             codes[columns] = self.causes.code(reasons.cause.REFUSED_A_MEMBER)
         return codes
 
-    def node_sets(self, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
-        """Sets of nodes, within these, that a part of a gang may be given, the best one first."""
-        return self.hooks.subset_nodes.call(nodes, gang, part)
-
     def reserve_from_growth(self, classes: Iterable[PodClass]) -> None:
-        """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
-
-        Without classes nothing is left out any more.
-        """
+        """Have `codes` refuse the nodes that could take a pod of these classes if empty; none without classes."""
         left = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
         for cls in {cls.key: cls for cls in classes}.values():
             left |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
         self._not_for_growth = left if left.any() else None
 
     def node_codes(self, cls: PodClass) -> Codes:
-        """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
+        """Return the code of refusal per node for a pod of this class, whatever other pods there are; read-only."""
         key = cls.key, len(self.hooks.predicate.functions)
         if key not in self._node_codes:
             codes = self.hooks.predicate.call(cls)
@@ -225,22 +202,20 @@ class Session:
         return self._node_codes[key]
 
     def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
-        """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
+        """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node; without `ports` that does not matter. Unless `free` is
-        given, it is what the gang that is being tried may use. Of GPUs that pods share it is known for the nodes as
-        they are and for empty ones; for any other `free` it is the most that it can be.
+        Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the room
+        that the gang being tried may use. Room on shared GPUs is exact for the nodes as they are and for empty ones;
+        for any other `free` it is an upper bound.
         """
         shared = free is None or free is self.snapshot.free
-        free = self._usable() if free is None else free
+        free = self.usable() if free is None else free
         row = self.snapshot.row_of(cls)
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
-        if (
-            cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory and GPU in self.snapshot.axis
-        ):  # the devices say how many fit
-            wanted = wanted[wanted != self.snapshot.axis[GPU]]
+        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices say how many fit
+            wanted = wanted[wanted != self.snapshot.axis.get(GPU, -1)]
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
@@ -249,10 +224,7 @@ class Session:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool) -> Amounts:
-        """How many pods of this class the GPUs of each node take one by one, now or if the nodes were empty.
-
-        Of other amounts it is not known on which devices they are: then it is the most that it can be.
-        """
+        """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
         snapshot = self.snapshot
         if not now and free is not snapshot.allocatable:
             return snapshot.devices.most(cls.gpu, free, snapshot.axis) if cls.gpu else np.full(free.shape[1], LARGE)
@@ -263,7 +235,7 @@ class Session:
         return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Per node, which resource is too scarce for one pod of this class; 0 where one fits.
+        """Return the code of the resource that is too scarce on each node for a pod of this class; 0 where it fits.
 
         Unless `free` is given, room that is reserved for others is scarce too, under a cause of its own.
         """
@@ -289,8 +261,8 @@ class Session:
             codes[columns] = np.where((codes[columns] == 0) & none, reserved.codes, codes[columns])
         return codes
 
-    def _usable(self) -> Amounts:
-        """What the gang that is being tried may use."""
+    def usable(self) -> Amounts:
+        """Return the free room less reservations of others, int64 of shape (resources, nodes); read-only."""
         if self.reserved is None:
             return self.snapshot.free
         free = self.snapshot.free.copy()
@@ -298,10 +270,7 @@ class Session:
         return free
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
-        """The GPUs of a node that one more pod of this class shares, as plugins order them.
-
-        Raises RuntimeError if there is no room.
-        """
+        """Return the GPUs of a node for one more pod, in the order of plugins; RuntimeError without room."""
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call
@@ -311,5 +280,5 @@ class Session:
         return chosen
 
     def scores(self, cls: PodClass) -> Scores | float:
-        """Score per node, float64 of shape (nodes,); one number where no plugin tells them apart."""
+        """Return the score per node, float64 of shape (nodes,); one number where no plugin tells nodes apart."""
         return self.hooks.node_order.call(cls)

@@ -1,9 +1,11 @@
-"""The copy of the cluster that one cycle plans on."""
+"""The copy of the cluster that one cycle plans on, with the cycle's other inputs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
@@ -14,22 +16,26 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Counts, Mark
 from extender.planner.state.state import State
 from extender.planner.state.volumes import Volumes
+from extender.planner.topology.hypernodes import HyperNodeTree
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
+from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
+
+RECOVERY_S = 30.0
+STALENESS_GRACE_S = 60.0
+GROWTH_DELAY_S = 1.0
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """Arrays are copies and may be changed; objects are shared and may not.
-
-    Nothing in it changes while a cycle plans, whatever the watches bring meanwhile.
-    """
+    """Arrays are copies that a cycle may change; objects are shared and read-only. Watches change nothing in it."""
 
     gangs: list[GangView]
     set_aside: list[GangView]
-    """Gangs that cannot be evaluated; each says why. No action sees them."""
+    """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     queues: dict[str, Queue]
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
@@ -46,7 +52,7 @@ class Snapshot:
     """Equal versions mean equal arrays."""
     allocatable: Amounts
     free: Amounts
-    """What is not in the ledger, int64 of shape (resources, nodes)."""
+    """Room without entries in the ledger, int64 of shape (resources, nodes)."""
     axis: dict[str, int]
     """Resource → row of the arrays; resources that no node offers are left out."""
     index: dict[str, int]
@@ -54,7 +60,7 @@ class Snapshot:
     placed: dict[str, int]
     """Key of a gang → its placed slots, whose pods are not bound yet; gangs without any are left out."""
     pod_counts: dict[Mark, Counts]
-    """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
+    """Pods with each mark per node, int32 of shape (nodes,); marks without pods are left out."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
@@ -66,7 +72,7 @@ class Snapshot:
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     queue_use: dict[str, Use]
-    """Queue → what its own pods and placed slots use, without those of queues below it; queues without any left out."""
+    """Queue → amounts of its own pods and placed slots, without those of queues below it."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
     devices: Devices
@@ -81,28 +87,29 @@ class Snapshot:
         return sum(self.placed.values())
 
     def used_by(self, gang: GangView) -> Amounts:
-        """What a gang's pods and placed slots use, pods that are leaving aside, int64 of shape (resources,)."""
+        """Return the sum of a gang's pods and placed slots without leaving pods, int64 of shape (resources,)."""
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
+        """Return True if a pod of this class that is placed changes where the next can be, beyond its own node."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
-        """The node in a column."""
+        """Return the name of the node in a column."""
         node = self.nodes[column]
         return node.metadata.name if node else ""
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """The amounts that one pod of this class takes along the axis of this snapshot, int64 of shape (resources,).
+        """Return the amounts of one pod of this class along the axis, int64 of shape (resources,); read-only.
 
-        It may not be changed. Of a pod that asks for memory of GPUs it has the largest part that this can be, as
-        the node is not known.
+        A pod that asks for memory of GPUs counts with the largest part, as the node is not known.
         """
         row = self._rows.get(cls.key)
         if row is None:
-            row = self._rows[cls.key] = self._row(cls, self._smallest)
+            memory = np.where(self.devices.volcano, 0, self.devices.memory)
+            known = np.flatnonzero(memory > 0)  # column of the node whose GPUs have the least memory, if any is known
+            row = self._rows[cls.key] = self._row(cls, int(known[memory[known].argmin()]) if len(known) else -1)
         return row
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
@@ -117,20 +124,13 @@ class Snapshot:
         row.flags.writeable = False
         return row
 
-    @property
-    def _smallest(self) -> int:
-        """The column of the node whose GPUs have the least memory; -1 if none says how much."""
-        memory = self.devices.memory
-        known = np.flatnonzero((memory > 0) & ~self.devices.volcano)
-        return int(known[memory[known].argmin()]) if len(known) else -1
-
     def unknown_resource(self, cls: PodClass) -> str:
-        """The first requested resource that no node of this snapshot offers; empty if there is none."""
+        """Return the first requested resource that no node offers; empty if there is none."""
         return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
 
 
 def take(state: State) -> Snapshot:
-    """Copies the state, every gang refreshed; runs where the state is changed."""
+    """Copy the state, every gang refreshed; runs where the state is changed."""
     table, ledger = state.nodes, state.ledger
     state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
     gangs = state.gangs()
@@ -164,3 +164,30 @@ def take(state: State) -> Snapshot:
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleInputs:
+    """All inputs of a cycle, from a running process or a dump; actions and plugins only remember earlier cycles."""
+
+    snapshot: Snapshot
+    now: float
+    """Seconds since the epoch; the only clock there is in a cycle."""
+    causes: Causes = field(default_factory=Causes)
+    """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
+    arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
+    """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
+    avoided: Mapping[str, set[str]] = field(default_factory=dict)
+    """Gang key → nodes that refused a member of it lately and are not in its placement yet."""
+    hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
+    """Kept from one cycle to the next, as it reads only changes."""
+    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
+    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
+    provisioning_served: bool | None = None
+    """True if the cluster has that kind; None before the first look."""
+    recovery_s: float = RECOVERY_S
+    """Time after which the members of a gang that is bound in part are evicted."""
+    staleness_grace_s: float = STALENESS_GRACE_S
+    """Time that a gang which lost members may wait for them before the rest is evicted; negative means for ever."""
+    growth_delay_s: float = GROWTH_DELAY_S
+    """Time from a gang's start until it gets more than its minimum; 0 means at once, if room is left."""

@@ -1,18 +1,11 @@
 """A log of tentative allocations and evictions: all-or-nothing by rollback.
 
-A gang is tried by giving its members places one after the other, and whether the last one finds a place is known only
-at the end. Meanwhile everything that asks the session - room, predicates, scores - must see the members that have a
-place already, or two would be given the same room. So a trial changes the session's own arrays, and the log says how to
-undo it: entries are (column, amounts), amounts are integers, undoing an entry adds its amounts back. Any sequence that
-is rolled back therefore leaves bit-identical arrays, and a trial costs what it touches, not a copy of the cluster.
-Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
+A trial changes the session's own arrays, so that room, predicates and scores see the members that have a slot already,
+and the log says how to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs what it
+touches, not a copy of the cluster. Plugins that count pods by node are told of each step, forwards and backwards.
+The room of pods that a trial evicts counts as free while it lasts; no pod is evicted before the trial is committed.
 
-An eviction is the same the other way round: the room of pods that would go counts as free while the trial lasts. What
-a trial evicts is only a question; no pod is told to go before the whole of it is known to be of use.
-
-`commit` hands the log over and forgets it, so that nothing can be undone afterwards; it does no more than that and
-cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is
-not atomic.
+After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +31,7 @@ class Statement:
         self._slots = 0
 
     def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
-        """Gives the members with these ranks a place on the node in `column`, which must have room."""
+        """Give the members with these ranks slots on the node in `column`, which must have room."""
         snapshot = self._session.snapshot
         row, devices = snapshot.row_of(cls), tuple[tuple[int, ...], ...]()
         if cls.gpu is not None:
@@ -52,7 +45,7 @@ class Statement:
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """The same for many nodes, each of which stands in `columns` once; `slots` are the ranks that each gets."""
+        """Do so on many nodes, each of which stands in `columns` once; `slots` are the ranks that each gets."""
         if cls.gpu is not None:  # each pod chooses among the GPUs of its node
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
@@ -67,7 +60,7 @@ class Statement:
             self._session.hooks.allocated.call(operation)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
-        """Gives so many pods their parts of GPUs, one after the other."""
+        """Choose the shared GPUs of so many pods, one after the other."""
         snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
         row = snapshot.row_on(cls, column)
         for number in range(pods):
@@ -80,7 +73,7 @@ class Statement:
         return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:
-        """Lets pods of a gang leave their nodes, as far as this session is asked; unknown nodes are skipped."""
+        """Count the room of pods of a gang as free in this session; unknown nodes are skipped."""
         alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
         for pod in pods:
             alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
@@ -98,29 +91,29 @@ class Statement:
 
     @property
     def slots(self) -> int:
-        """How many slots have been given a place."""
+        """Number of slots that were given a node."""
         return self._slots
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The members that have a place, in order."""
-        return tuple(entry for entry in self._log if isinstance(entry, Operation))
+        """Allocations, in order."""
+        return self.operations_since(0)
 
     def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
-        """The members that have got a place since the checkpoint, in order."""
+        """Return the allocations since the checkpoint, in order."""
         return tuple(entry for entry in self._log[checkpoint:] if isinstance(entry, Operation))
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """The pods that would have to go, in order."""
+        """Evictions, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Eviction))
 
     def checkpoint(self) -> int:
-        """A point to roll back to: a part of a trial can fail and be tried otherwise, without the rest of it."""
+        """Return a point to roll back to."""
         return len(self._log)
 
     def rollback(self, checkpoint: int) -> None:
-        """Undoes everything since the checkpoint, latest first."""
+        """Undo everything since the checkpoint, latest first."""
         while len(self._log) > checkpoint:
             self._undo(self._log.pop())
 
@@ -137,24 +130,24 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
-        """Lets the parts of GPUs go that these pods have (with sign -1: takes them again)."""
+        """Free the shared GPUs of these pods (with sign -1: take them again)."""
         share = eviction.cls.gpu
         for pod in eviction.pods if share is not None else ():
             self._session.snapshot.devices.take(share, eviction.column, pod.devices, -sign)  # type: ignore[arg-type]
 
     def discard(self) -> None:
-        """Undoes everything: the gang does not fit, and the session is as if it had never been tried."""
+        """Undo everything."""
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Keeps everything for the rest of the cycle, and returns the operations; nothing can be undone."""
+        """Keep everything for the rest of the cycle, beyond undoing, and return the allocations."""
         operations, self._log, self._slots = list(self.operations), [], 0
         return operations
 
 
 @contextmanager
 def undone(statement: Statement) -> Iterator[None]:
-    """Takes everything back if something fails: the gang is set aside, and its room is for others."""
+    """Undo the statement if the block fails."""
     try:
         yield
     except Exception:

@@ -1,27 +1,22 @@
-"""The built-in plugins: what they know, as hooks of the session.
+"""The built-in plugins, as hooks of the session.
 
-They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
-make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
-`order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `dynamicresources` which of them have the devices that it has claimed, `scores` and `nodeorder`
-which of them are better, `proportion` what queues decide, `admission` and `resourcequota` which gangs are let in and in
-what order, `conformance` and `minruntime` which gangs are no victims, `reservations` the rules of reserved room,
-`topology` (with `domains`) which pods sit together, `pages` what is shown over HTTP.
+They promise no I/O and no clock: a plugin reads the session's snapshot, and can make anew what it keeps from cycle to
+cycle. They import the framework and the state, and must not import actions or anything that serves and writes. Start at
+`order`, which has the simplest ones. `predicates`, `interpodaffinity` and `dynamicresources` refuse nodes, `scores`,
+`nodeorder` and `fragmentation` rank them, `topology` (with `domains`) keeps pods together, `proportion` has queues,
+`admission` lets gangs in, `protection` keeps gangs from being victims, `pages` are shown over HTTP.
 """
 
 from extender.planner.framework.registry import PluginBuilder
-from extender.planner.plugins.admission import Drf, Overcommit, Sla
-from extender.planner.plugins.conformance import Conformance
+from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
 from extender.planner.plugins.dynamicresources import DynamicResources
 from extender.planner.plugins.fragmentation import Fragmentation
-from extender.planner.plugins.minruntime import MinRuntime
 from extender.planner.plugins.nodeorder import Binpack, NodeOrder
-from extender.planner.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
+from extender.planner.plugins.order import Elastic, Gang, Priority, Reservations, SubGroupOrder, TaskOrder
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
-from extender.planner.plugins.reservations import Reservations
-from extender.planner.plugins.resourcequota import QuotaRoom
+from extender.planner.plugins.protection import Conformance, MinRuntime
 from extender.planner.plugins.scores import (
     GpuPack,
     GpuSharingOrder,
@@ -36,34 +31,10 @@ from extender.planner.plugins.topology import Topology
 PLUGINS: dict[str, PluginBuilder] = {
     plugin.name: plugin
     for plugin in (
-        Gang,
-        Predicates,
-        DynamicResources,
-        Priority,
-        Elastic,
-        Proportion,
-        NodeAvailability,
-        NodePlacement,
-        ResourceType,
-        GpuPack,
-        GpuSpread,
-        GpuSharingOrder,
-        Fragmentation,
-        SubGroupOrder,
-        TaskOrder,
-        PodAffinity,
-        MinRuntime,
-        Snapshot,
-        ReflectJobOrder,
-        Conformance,
-        Overcommit,
-        Sla,
-        Drf,
-        NodeOrder,
-        Binpack,
-        QuotaRoom,
-        Reservations,
-        Topology,
+        Gang, Predicates, DynamicResources, Priority, Elastic, Proportion, NodeAvailability, NodePlacement,
+        ResourceType, GpuPack, GpuSpread, GpuSharingOrder, Fragmentation, SubGroupOrder, TaskOrder, PodAffinity,
+        MinRuntime, Snapshot, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder, Binpack, QuotaRoom,
+        Reservations, Topology,
     )
-}
+}  # fmt: skip
 """By the name that configurations call them by."""

@@ -1,34 +1,73 @@
-"""Letting gangs in, and their order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
+"""Admission of gangs and their order, by Volcano's plugins `overcommit`, `sla`, `drf` and `resourcequota`."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 
 from extender.planner import reasons
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.needs import Needs
-from extender.planner.state.amounts import Amounts
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.quota import ResourceQuota
 from muster.api.names import SLA_WAITING_TIME
+from muster.resources.quantity import parse
 from muster.resources.runtime import parse_duration_s
+from muster.resources.vector import MILLI, PODS, Vector, vector
 
 DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"
 WAITING_TIME = "sla-waiting-time"
+MOST_KNOWN = 16_384
+"""PodGroups whose minResources are kept as rows."""
 
 
-class Overcommit:
-    """Gangs are let in while all that were let in fit into a multiple of what nodes have, less what is used.
+class Needs:
+    """The rest of gangs' minResources that their pods do not use; kept while the PodGroup stays the same."""
 
-    Their pods exist and wait, and each cycle looks through them. The factor is 1.2, also where a smaller one than 1
-    is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that have something
-    already count once, as used.
+    def __init__(self) -> None:
+        self._axis: dict[str, int] | None = None
+        self._known: LRUCache[tuple[str, str], Amounts] = LRUCache(MOST_KNOWN)
+        """UID and version of a PodGroup → its minResources."""
+
+    def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+        """Return the rest, int64 of shape (resources,), read-only; 0 for gangs with placed slots or gates of others."""
+        whole = self._whole(snapshot, gang)
+        if gang.active or gang.gated_by_others:
+            return np.zeros_like(whole)
+        if not any(pod_set.taken for pod_set in gang.pod_sets):
+            return whole
+        rest: Amounts = np.maximum(whole - snapshot.used_by(gang), 0)
+        return rest
+
+    def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+        if snapshot.axis is not self._axis:  # rows are along the resources that nodes have
+            self._axis = snapshot.axis
+            self._known.clear()
+        group = gang.group
+        key = gang.uid, group.metadata.resource_version
+        known = self._known.get(key)
+        if known is None:
+            amounts: Vector = {}
+            with suppress(ValueError):  # unreadable gangs are set aside elsewhere, and must not end others' votes
+                amounts = vector(group.spec.min_resources or {})
+            known = self._known[key] = row_along(snapshot.axis, snapshot.free.shape[0], amounts)
+        return known
+
+
+class Overcommit(PlainPlugin):
+    """Lets gangs in while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
+
+    The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
+    compared; pods with a node count once, as used.
     """
 
     name = "overcommit"
@@ -39,17 +78,13 @@ class Overcommit:
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = Needs()
         self._let_in: Amounts | None = None
-        """The needs of gangs that were let in; None until the first gang of this cycle asks."""
+        """Needs of admitted gangs; None until the first vote of the cycle."""
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the vote, and counts the gangs that are let in during the cycle."""
+        """Register the vote, and count the gangs that are let in during the cycle."""
         self._let_in = None
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
-
-    def on_session_close(self, session: Session) -> None:
-        """Forgets gangs that are gone."""
-        self._needs.forget(session.snapshot)
 
     def _count(self, session: Session, gang: GangView) -> None:
         self._let_in = self._sum(session) + self._needs.of(session.snapshot, gang)
@@ -74,10 +109,10 @@ class Overcommit:
 
 
 class Sla(PlainPlugin):
-    """Gangs may have a time that they wait at most: those whose time ends first go first, before those without one.
+    """Orders gangs by their longest waiting time: the earliest deadline first, gangs without one last.
 
-    It is in the PodGroup's annotation, or else in the argument, counted from its creation. A gang that is overdue is
-    let in whatever the plugins after this one say. What cannot be read as a time is none.
+    The time is in the PodGroup's annotation, or else in the argument, counted from its creation; an unreadable one is
+    none. An overdue gang is let in whatever the plugins after this one say.
     """
 
     name = "sla"
@@ -88,19 +123,12 @@ class Sla(PlainPlugin):
         self._waiting_s = None if text is None else parse_duration_s(str(text))
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order and the vote."""
-        deadlines: dict[str, float] = {}
-
-        def deadline(gang: GangView) -> float:
-            if gang.key not in deadlines:
-                deadlines[gang.key] = self._deadline(gang)
-            return deadlines[gang.key]
-
-        session.hooks.job_order.add(by_key(deadline))
-        session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= deadline(gang) else None)
+        """Register the order and the vote."""
+        session.hooks.job_order.add(by_key(self._deadline))
+        session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Until when it should have started, in seconds since the epoch; infinite without a time."""
+        """Return the latest start, in seconds since the epoch; infinite without a time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 
@@ -114,22 +142,72 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Gangs that use less go first: by their dominant share, the largest part that they use of any resource.
-
-    Queues come before (plugin proportion), so that it orders the gangs of one queue; and those of queues that are as
-    good as each other. Counted is what pods and placed slots of a gang use when the cycle begins.
-    """
+    """Orders gangs of one queue by their dominant share, the largest part that they use of any resource."""
 
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order; shares are worked out for the gangs that are compared."""
-        shares: dict[str, float] = {}
+        """Register the order."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
+        session.hooks.job_order.add(
+            by_key(lambda gang: float((session.snapshot.used_by(gang) / totals).max(initial=0.0)))
+        )
 
-        def share(gang: GangView) -> float:
-            if gang.key not in shares:
-                shares[gang.key] = float((session.snapshot.used_by(gang) / totals).max(initial=0.0))
-            return shares[gang.key]
 
-        session.hooks.job_order.add(by_key(share))
+_COUNT_PODS = "count/pods"
+_REQUESTS = "requests."
+
+
+class QuotaRoom(PlainPlugin):
+    """Lets gangs in while the ResourceQuotas of their namespace have room for their minimum.
+
+    Else the API server refuses some of a gang's pods, and the others wait in vain. Admitted gangs without pods count
+    too. Quotas with scopes or unreadable amounts are left to the API server.
+    """
+
+    name = "resourcequota"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the vote, and count the gangs that are let in during the cycle."""
+        let_in: dict[str, Counter[str]] = defaultdict(Counter)
+
+        def count(gang: GangView) -> None:
+            let_in[gang.group.metadata.namespace].update(needed(gang))
+
+        for gang in session.snapshot.gangs if session.snapshot.quotas else ():
+            if gang.group.status.phase == "Inqueue" and not gang.pods:
+                count(gang)
+        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, let_in[gang.group.metadata.namespace]))
+        session.hooks.job_enqueued.add(count)
+
+
+def needed(gang: GangView) -> Vector:
+    """Return the minResources of the PodGroup, and the number of its pods."""
+    amounts: Vector = {}
+    with suppress(ValueError):
+        amounts = vector(gang.group.spec.min_resources or {})
+    return {PODS: gang.min_member, **amounts}
+
+
+def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
+    for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
+        if lacking := _lacking(quota, needed(gang), let_in):
+            message = reasons.queues.resource_quota(quota=quota.metadata.name, resource=lacking)
+            return EnqueueVote(admit=False, reason=reasons.queues.EXCEEDED, message=message)
+    return None
+
+
+def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
+    """Return the quota's name of the first resource that has too little left; empty if all have enough."""
+    if quota.scoped:
+        return ""
+    for key, limit in quota.status.hard.items():
+        resource = key if key in wanted else PODS if key == _COUNT_PODS else key.removeprefix(_REQUESTS)
+        if not wanted.get(resource):
+            continue
+        with suppress(ValueError):
+            milli = resource.removeprefix("limits.") in MILLI
+            left = parse(limit, milli=milli) - parse(quota.status.used.get(key, 0), milli=milli)
+            if let_in[resource] + wanted[resource] > left:
+                return key
+    return ""

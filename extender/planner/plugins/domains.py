@@ -1,37 +1,37 @@
-"""The wants of one part of a gang as arrays: the room for each kind of its pods, and how many are needed."""
+"""Demands of one part of a gang: the room for each class of its pods, and the domain closest to holding it."""
 
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.answers import EVERYWHERE, ClosestDomain, NodeSet
 from extender.planner.framework.session import Session
+from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.topology.fit import Wanted
-from extender.planner.topology.forest import Forest, Reach
-from extender.planner.topology.requests import Part
-from extender.planner.topology.tree import Geometry, Mask
-from muster.resources.topology import Slices
+from extender.planner.topology.fit import Wanted, held
+from extender.planner.topology.forest import Forest, Reach, Unknown
+from extender.planner.topology.requests import Part, part_of, request_of
+from extender.planner.topology.tree import Geometry, Tree
+from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Pods that ask for nothing fit without end; sums over all nodes must stay exact."""
+"""Limit for pods that ask for nothing; sums over all nodes must stay exact."""
+GeometryOf = Callable[[Session, Tree], Geometry]
 
 
 @dataclass(slots=True)
 class Look:
-    """Pods of one class."""
+    """The demand of pods of one class."""
 
     cls: PodClass
     wanted: Wanted
     inside: list[tuple[int, int]] = field(default_factory=list)
     """Parts inside that need a domain of their own: its level, and the pods that it must hold."""
-
-    def within(self, inside: Mask) -> None:
-        """Leaves only these nodes."""
-        self.wanted = replace(self.wanted, room=np.where(inside, self.wanted.room, 0))
 
 
 def looks_of(
@@ -45,21 +45,20 @@ def looks_of(
     *,
     ever: bool = False,
 ) -> list[Look]:
-    """One look per class of pods, the one that needs most nodes first; `ever`: as if the cluster were empty."""
-    pods: dict[bytes, tuple[PodClass, int]] = {}
+    """Return a look per class of pods, the one that needs most nodes first; `ever`: as if the cluster were empty."""
+    classes: dict[bytes, PodClass] = {}
+    pods: Counter[bytes] = Counter()
     for pod_set in gang.pod_sets:
         ranks = part.slots.get(pod_set.name, ())
-        if not pod_set.mixed and pod_set.cls is not None:
-            if ranks:
-                pods[pod_set.cls.key] = pod_set.cls, pods.get(pod_set.cls.key, (None, 0))[1] + len(ranks)
-            continue
-        for rank in ranks:
-            cls = pod_set.class_of(rank)
+        uniform = bool(ranks) and pod_set.cls is not None and not pod_set.mixed
+        for cls, count in ({pod_set.cls: len(ranks)} if uniform else Counter(map(pod_set.class_of, ranks))).items():
             if cls is not None:
-                pods[cls.key] = cls, pods.get(cls.key, (None, 0))[1] + 1
+                classes[cls.key] = cls
+                pods[cls.key] += count
     looks = []
     slices = _sliced(part, forest, reach)
-    for cls, count in pods.values():
+    for key, count in pods.items():
+        cls = classes[key]
         room = nodes.limit(_room(session, gang, cls, ever=ever))
         least = count if part.least is None else min(part.least, count)
         most = max(count, part.all_slots - (part.wanted - count))
@@ -68,13 +67,9 @@ def looks_of(
         largest = [int(look.wanted.room.sum()) / look.wanted.least for look in looks]
         looks = [looks[place] for place in np.argsort(largest, kind="stable")]
     elif part.children and looks:
-        looks[0].inside = _inside(part, forest, reach)
+        inside = [(_level(child.near, forest, reach), child.needed) for child in part.children if child.near]
+        looks[0].inside = [(level, needed) for level, needed in inside if level is not None]
     return looks
-
-
-def alone(session: Session, cls: PodClass) -> bool:
-    """True if pods of this class do not mind where the others are, so that all can be placed at once."""
-    return not session.snapshot.one_by_one(cls)
 
 
 def _room(session: Session, gang: GangView, cls: PodClass, *, ever: bool) -> Amounts:
@@ -87,27 +82,89 @@ def _room(session: Session, gang: GangView, cls: PodClass, *, ever: bool) -> Amo
 
 
 def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], ...]:
-    """Level and size of the slices that must be whole, of the part or of the only one in it."""
+    """Return level and size of the slices that must be whole, of the part or of the only one in it."""
     while len(part.children) == 1 and not part.slices:
         part = part.children[0]
     if part.least is not None or not part.regular:
         return ()
-    found = [level for each in part.slices if (level := _level(each, forest, reach)) is not None]
+    found = [(level, each.size) for each in part.slices if (level := _level(each.near, forest, reach)) is not None]
     nested = all(outer < inner for (outer, _), (inner, _) in pairwise(found))
     return tuple(found) if nested and len(found) == len(part.slices) else ()
 
 
-def _level(slices: Slices, forest: Forest, reach: Reach) -> tuple[int, int] | None:
-    found = forest.find(slices.near)
-    if isinstance(found, Reach) and found.tree is reach.tree and found.hard:
-        return found.outer, slices.size
-    return None
+def _level(near: Nearness, forest: Forest, reach: Reach) -> int | None:
+    """Return the required level in the same tree; None without one."""
+    found = forest.find(near)
+    return found.outer if isinstance(found, Reach) and found.tree is reach.tree and found.hard else None
 
 
-def _inside(part: Part, forest: Forest, reach: Reach) -> list[tuple[int, int]]:
-    found = []
+def closest_domain(
+    session: Session,
+    forest: Forest,
+    geometry_of: GeometryOf,
+    gang: GangView,
+    slots: Mapping[str, Sequence[int]],
+    *,
+    ever: bool = False,
+) -> ClosestDomain | None:
+    """Return the closest domain for the first part that finds none; with `ever`, were the cluster empty."""
+    request = request_of(gang)
+    if request is None or not request.required:
+        return None
+    there = {
+        pod_set.name: {
+            rank: session.snapshot.index[node] for rank, node in pod_set.taken.items() if node in session.snapshot.index
+        }
+        for pod_set in gang.pod_sets
+    }
+    found = [
+        _closest_of(session, forest, geometry_of, gang, part, ever=ever) for part in _every(part_of(gang, slots, there))
+    ]
+    known = [each for each in found if each is not None]
+    lacking = [each for each in known if each.said.why or each.said.held < each.said.wanted]
+    return next(iter(lacking), None if ever else next(iter(known), None))
+
+
+def _closest_of(
+    session: Session, forest: Forest, geometry_of: GeometryOf, gang: GangView, part: Part, *, ever: bool
+) -> ClosestDomain | None:
+    if part.near.required is None:
+        return None
+    reach = forest.find(part.near)
+    nothing = np.zeros(len(session.snapshot.nodes), dtype=np.bool_)
+    if isinstance(reach, Unknown):
+        said = Closest(part.name, part.near.topology, "", "", 0, part.wanted, 0, reach.why)
+        return ClosestDomain(said, nothing)
+    if not reach.hard:
+        return None
+    geometry = geometry_of(session, reach.tree)
+    looks = looks_of(session, gang, part, EVERYWHERE, forest, reach, geometry, ever=ever)
+    if not looks:
+        return None
+    counts = _pods_held(looks, part, reach.outer)
+    some = np.unique(reach.tree.domain_of[reach.outer])
+    some = some[some >= 0]
+    there = reach.tree.domain_of[reach.outer][np.array(part.columns, dtype=np.int64)]
+    own = np.intersect1d(some, there)
+    candidates = own if len(own) and not ever else some
+    if not len(candidates):
+        said = Closest(part.name, reach.tree.name, reach.words, "", 0, part.wanted, 0)
+        return ClosestDomain(said, nothing)
+    best = int(candidates[counts[candidates].argmax()])
+    domain = reach.tree.domains[reach.outer][best]
+    said = Closest(part.name, reach.tree.name, reach.words, domain, int(counts[best]), part.wanted, len(some))
+    return ClosestDomain(said, geometry.members(reach.outer, best))
+
+
+def _pods_held(looks: list[Look], part: Part, level: int) -> Amounts:
+    """Return the pods of the part that each domain of a level holds, by the scarcest class."""
+    counts: Amounts = np.minimum.reduce([held(each.wanted, level) * part.wanted // each.wanted.least for each in looks])
+    return counts
+
+
+def _every(part: Part) -> Iterator[Part]:
+    yield part
     for child in part.children:
-        own = forest.find(child.near) if child.near else None
-        if isinstance(own, Reach) and own.tree is reach.tree and own.hard:
-            found.append((own.outer, child.needed))
-    return found
+        yield from _every(child)
+    if part.slices:
+        yield from _every(next(iter(part.units())))

@@ -1,53 +1,44 @@
-"""Claims to devices (resource.k8s.io/v1): which nodes will do, besides those that have too few devices.
+"""Claims to devices (resource.k8s.io/v1): refusals of nodes besides those that have too few devices.
 
-How many devices a node has, and how many a pod takes, are amounts like any other (`planner.dynamic.rows`), which the
-session counts. What is left are questions with yes or no for an answer: whether claims exist, where the devices are
-that a claim has already, and which node the first pod of a shared claim has taken it to. kube-scheduler's
-DynamicResources plugin, which allocates every device in the end, has the last word.
+Numbers of devices are amounts like any other (`planner.dynamic.rows`), which the session counts. Left are missing
+claims, the nodes of devices that a claim has already, and the node to which the first pod took a shared claim.
+kube-scheduler's DynamicResources plugin, which allocates every device, has the last word.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.framework.causes import Causes, Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.state.amounts import row_along
+from extender.planner.plugins.predicates import matches
+from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
 
 
 class DynamicResources(PlainPlugin):
-    """Registers both kinds of predicate, and follows shared claims through the session."""
+    """Refuses nodes by claims, and follows shared claims through the session."""
 
     name = "dynamicresources"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         super().__init__(arguments)
         self._by_node = PerNode()
-        self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers both predicates, and the counts of shared claims."""
-        if self._causes is not session.causes:  # what is kept are codes of these causes
-            self._by_node, self._causes = PerNode(), session.causes
+        """Register both predicates, and the counts of shared claims."""
         shared = SharedClaims(session)
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(shared.codes)
-        session.hooks.allocated.add(shared.placed)
-        session.hooks.deallocated.add(shared.taken_back)
-        session.hooks.evicted.add(shared.taken_back)
-        session.hooks.unevicted.add(shared.placed)
+        session.hooks.follow(shared.count)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes
@@ -60,20 +51,23 @@ class DynamicResources(PlainPlugin):
             there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)
             return 0 if there else causes.code(reasons.devices.ELSEWHERE)
 
-        codes = self._by_node.of(cls, snapshot, by_node) if needs.nodes else np.zeros(len(snapshot.nodes), np.int16)
-        for resource, amount in needs.beside:
-            row = snapshot.axis.get(resource)
-            has = snapshot.allocatable[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            codes = np.where((codes == 0) & ~has, causes.code(reasons.cause.scarce(resource)), codes).astype(np.int16)
-        return codes
+        codes: Codes = np.zeros(len(snapshot.nodes), np.int16)
+        if needs.nodes:
+            codes = self._by_node.of(cls, snapshot, by_node, other=causes)
+        return _without_devices(session, codes, snapshot.allocatable, needs.beside)
+
+
+def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
+    """Return the codes with a refusal of nodes that have less than one of these amounts."""
+    for resource, amount in rows:
+        row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
+        lacks = amounts[row] < amount if row is not None else True
+        codes = np.where((codes == 0) & lacks, code, codes).astype(np.int16)
+    return codes
 
 
 class SharedClaims:
-    """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
-
-    The session counts what such a claim takes once, with its first pod; what pods on nodes and placed slots use is
-    counted by the state already.
-    """
+    """Shared claims without devices: the first pod takes the claim to its node, the others follow uncounted."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -84,48 +78,30 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Per node, why a pod with such claims cannot be there; None if it has none."""
+        """Return the code of refusal per node for a pod with such claims; None if it has none."""
         if not cls.needs.shared:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
         codes: Codes = np.zeros(len(snapshot.nodes), dtype=np.int16)
         for shared in cls.needs.shared:
             column = self._column(shared)
-            if column is None:
-                codes = self._first(shared, snapshot, codes)
+            if column is None:  # the first pod needs a node with devices for the claim
+                codes = _without_devices(self._session, codes, snapshot.free, shared.rows)
             else:
                 there = np.arange(len(codes)) == column
                 code = causes.code(reasons.devices.elsewhere_used(claim=shared.key))
                 codes = np.where((codes == 0) & ~there, code, codes).astype(np.int16)
         return codes
 
-    def _first(self, shared: SharedClaim, snapshot: Snapshot, codes: Codes) -> Codes:
-        """The first pod needs a node with devices for the claim."""
-        for resource, amount in shared.rows:
-            row = snapshot.axis.get(resource)
-            enough: NDArray[np.bool_] = (
-                snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            )
-            code = self._session.causes.code(reasons.cause.scarce(resource))
-            codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
-        return codes
-
-    def placed(self, entry: Operation | Eviction) -> None:
-        """Counts pods that the session has given a place, or that stay after all."""
-        self._add(entry.cls, entry.column, entry.size)
-
-    def taken_back(self, entry: Operation | Eviction) -> None:
-        """Takes pods off again whose place was only tried, or that would leave their node."""
-        self._add(entry.cls, entry.column, -entry.size)
-
-    def _add(self, cls: PodClass, column: int, pods: int) -> None:
+    def count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Follow a step of a trial."""
         snapshot = self._session.snapshot
-        for shared in cls.needs.shared:
+        for shared in entry.cls.needs.shared:
             users = self._users.setdefault(shared.key, Counter())
             before = self._column(shared)
-            users[column] += pods
-            if users[column] <= 0:
-                del users[column]
+            users[entry.column] += sign * entry.size
+            if users[entry.column] <= 0:
+                del users[entry.column]
             after = self._column(shared)
             if before != after:
                 row = row_along(snapshot.axis, snapshot.free.shape[0], dict(shared.rows))
@@ -135,5 +111,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """The node of its users, of which there is one at most unless pods were bound by hand."""
+        """Return the column of its users' node: one at most, unless pods were bound by hand."""
         return next(iter(self._users.get(shared.key, ())), None)

@@ -1,13 +1,9 @@
-"""The place that leaves most to the pods that are likely to come: least expected fragmentation.
+"""Scores of nodes and GPUs by least expected fragmentation.
 
-After "Beware of Fragmentation" (USENIX ATC 2023): a GPU that is free is worth nothing to a pod whose CPUs, memory or
-other GPUs are not free beside it. What a node is worth is what of its free GPUs the next pod can use, on average over
-the pods that have been seen; the place for a pod is where that falls least. To that, a tenth of it is what *all* next
-pods of a kind could use: the paper counts eight free GPUs for a pod of one as long as the CPUs suffice for one, so that
-nodes run out of CPUs before their GPUs are used.
-
-What pods are likely is learnt: gangs are counted as they come, and forgotten by and by. Only kinds that together make
-up most of the pods count, so that a cycle costs nodes times kinds, and that only where something changed.
+After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
+are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
+pods seen; a pod goes where that falls least. A tenth of the worth is what *all* next pods of a kind could use, as the
+paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they come.
 """
 
 from collections import Counter
@@ -18,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.scores import DENSITY, GPU_DENSITY, Scores
@@ -28,25 +23,24 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""Pods after which what has been seen counts half: so the mix follows what users do."""
+"""Pods after which those seen count half, so that the mix follows users."""
 GROWTH = 1.1
-"""By how much the number of pods that were seen grows until the mix is made anew."""
+"""Factor of the number of pods seen after which the mix is made anew."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """The losses of one class, as they were last worked out."""
+    """The losses of worth per node with one pod more of a class, as of a stamp."""
 
     stamp: int
     loss: Scores
-    """How much less each node is worth with one pod more."""
 
 
 class Fragmentation:
-    """Nodes, and GPUs of them, where one pod more costs the next ones least.
+    """Prefers nodes and GPUs where one pod more costs the next ones least.
 
     Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one;
-    `coverage` the part of the pods seen that kinds must make up to count; `kinds` how many there are at most.
+    `coverage` the part of the pods seen that kinds must make up to count; `kinds` their largest number.
     """
 
     name = "fragmentation"
@@ -60,24 +54,24 @@ class Fragmentation:
             if value > 1:
                 raise ValueError(f"plugin {self.name!r}: {name} is {value}; it must be from 0 to 1")
         self._seen: Counter[Kind] = Counter()
-        self._gangs: dict[str, bool] = {}
-        """UIDs of gangs that have been counted."""
+        self._gangs: set[str] = set()
+        """UIDs of counted gangs."""
         self._counted, self._mixed_at = 0, 0
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """Nodes have changed since they were looked at: most cycles place nothing, and do not ask."""
+        """Nodes have changed since their worth was computed: most cycles place nothing, and do not ask."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth was made anew since the cycle began; trials of a cycle are not there in the next one."""
+        """Columns whose worth was computed since the cycle began; the next cycle does not have its trials."""
         self._version = (-1, -1)
         self._classes: dict[bytes, _Known] = {}
 
     def on_session_open(self, session: Session) -> None:
-        """Learns of new gangs and changed nodes, and registers both orders."""
+        """Learn of new gangs and changed nodes, and register both scores."""
         self._learn(session)
         snapshot = session.snapshot
         version = snapshot.version, snapshot.generation
@@ -86,32 +80,26 @@ class Fragmentation:
         self._stale = self._stale or not same
         session.hooks.node_order.add(lambda cls: self._scores(session, cls))
         session.hooks.gpu_order.add(lambda cls, column, used: self._devices(session, cls, column, used))
-        session.hooks.allocated.add(self._changed)
-        session.hooks.deallocated.add(self._changed)
-        session.hooks.evicted.add(self._changed)
-        session.hooks.unevicted.add(self._changed)
+        session.hooks.follow(lambda entry, _sign: self._dirty.add(entry.column))
 
     def on_session_close(self, session: Session) -> None:
-        """Forgets classes once there are many, and gangs that are gone."""
+        """Forget classes once there are many."""
         self._caught |= self._dirty
         if len(self._classes) > 2 * len(session.snapshot.gangs) + 256:
             self._classes.clear()
 
-    # -- what is likely to come -------------------------------------------------------------------------------------
-
     def _learn(self, session: Session) -> None:
-        gangs, fresh = {}, Counter[Kind]()
+        fresh = Counter[Kind]()
         for gang in session.snapshot.gangs:
-            gangs[gang.uid] = True
             if gang.uid not in self._gangs:
                 for pod_set in gang.pod_sets:
                     if pod_set.cls is not None:
                         fresh[kind_of(pod_set.cls, session.snapshot)] += max(pod_set.replicas, len(pod_set.waiting))
-        self._gangs = gangs
+        self._gangs = {gang.uid for gang in session.snapshot.gangs}
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[Kind, int]) -> None:
-        """Counts pods that came; makes the mix anew once there are clearly more of them."""
+        """Count new pods; make the mix anew once there are clearly more of them."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:
@@ -122,52 +110,37 @@ class Fragmentation:
             self._mix = Mix.of(self._seen, self._coverage, int(self._kinds), self._fill)
             self._nodes = None
 
-    # -- what nodes are worth ---------------------------------------------------------------------------------------
-
-    def _look(self, session: Session) -> None:
-        """Finds the nodes that are not as they were, and makes their worth anew."""
-        mix = self._mix
-        if mix is None:
-            return
-        nodes, before = NodeState.of(session.snapshot), self._nodes
-        if before is None or before.shape != nodes.shape:
-            self._classes.clear()
-            self._stamps = np.zeros(len(nodes), dtype=np.int64)
-            self._worth = mix.worth(nodes)
-        else:
-            columns = nodes.unlike(before)
-            self._now += 1
-            self._stamps[columns] = self._now
-            self._worth[columns] = mix.worth(nodes.at(columns))
-        self._nodes = nodes
-
-    def _changed(self, entry: Operation | Eviction) -> None:
-        self._dirty.add(entry.column)
-
     def _catch_up(self, session: Session) -> None:
-        """Makes the worth of nodes anew that trials of this cycle changed."""
+        """Compute the worth of nodes that have changed, in the cluster or by trials of this cycle."""
+        if self._mix is None:
+            return
         if self._stale or self._nodes is None:
-            self._stale = False
-            self._caught |= self._dirty
-            self._dirty.clear()
-            self._look(session)
-        if not self._dirty or self._nodes is None or self._mix is None:
+            columns = np.arange(len(session.snapshot.nodes))
+            nodes, before, self._stale = NodeState.of(session.snapshot, columns), self._nodes, False
+            if before is None or before.partly.shape != nodes.partly.shape:
+                self._classes.clear()
+                self._stamps, self._worth = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes))
+            else:
+                columns = nodes.unlike(before)
+            self._nodes = nodes
+        elif self._dirty:
+            columns = np.fromiter(self._dirty, dtype=np.int64, count=len(self._dirty))
+            self._nodes.update(session.snapshot, columns)
+        else:
             return
         self._caught |= self._dirty
-        columns = np.fromiter(self._dirty, dtype=np.int64, count=len(self._dirty))
         self._dirty.clear()
-        self._nodes.update(session.snapshot, columns)
         self._now += 1
         self._stamps[columns] = self._now
         self._worth[columns] = self._mix.worth(self._nodes.at(columns))
 
     def worth(self, session: Session) -> Scores:
-        """The worth of each node to the pods that are likely to come, in thousandths of GPUs; may not be changed."""
+        """Return the worth of each node to the pods that are likely to come, in thousandths of GPUs; read-only."""
         self._catch_up(session)
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """How much less each node is worth with one pod more of this class; 0 for nodes without GPUs or room."""
+        """Return the loss of worth per node with one pod more of this class; 0 for nodes without GPUs or room."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))
@@ -184,8 +157,6 @@ class Fragmentation:
             known.loss[columns] = self._worth[columns] - after
         return known.loss
 
-    # -- the hooks --------------------------------------------------------------------------------------------------
-
     def _scores(self, session: Session, cls: PodClass) -> Scores | float:
         if self._mix is None:
             return 0.0
@@ -196,7 +167,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """The worth of the node with the pod on each of its GPUs, as far as the one matters to the other."""
+        """Return the score of each GPU of a node by the worth of the node with the pod there."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

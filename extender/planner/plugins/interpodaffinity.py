@@ -1,4 +1,4 @@
-"""Where the pods that are there let a pod run: host ports, claims in use, required (anti-)affinity, topology spread.
+"""Refusals by other pods: host ports, claims in use, required (anti-)affinity, topology spread.
 
 The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts begin as
 the snapshot's, placed slots included, and follow the session's decisions and their rollback.
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import Domains
@@ -38,17 +38,9 @@ class InterPodAffinity:
         self._claims = dict(session.snapshot.exclusive_claims)
         self._index: dict[Hashable, list[Mark]] | None = None
 
-    # -- what the session decides -----------------------------------------------------------------------------------
-
-    def placed(self, entry: Operation | Eviction) -> None:
-        """Counts pods that the session has given a place, or that stay after all."""
-        self._add(entry, entry.size)
-
-    def taken_back(self, entry: Operation | Eviction) -> None:
-        """Takes pods off again whose place was only tried, or that would leave their node."""
-        self._add(entry, -entry.size)
-
-    def _add(self, entry: Operation | Eviction, pods: int) -> None:
+    def count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Follow a step of a trial."""
+        pods = sign * entry.size
         for mark in entry.marks:
             if mark not in self._copied:
                 self._copied.add(mark)
@@ -65,10 +57,8 @@ class InterPodAffinity:
         self._index = None
         return np.zeros(len(self._snapshot.nodes), dtype=np.int32)
 
-    # -- what it means for a class ----------------------------------------------------------------------------------
-
     def codes(self, cls: PodClass) -> Codes | None:
-        """Per node, why the pods there do not let one of this class come; None if they cannot matter."""
+        """Return the code of refusal per node by the pods there; None for a class that they cannot concern."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
@@ -84,7 +74,6 @@ class InterPodAffinity:
         yield from self._spread(cls)
         yield from self._together(cls)
         yield from self._apart(cls)
-        yield from self._apart_from_us(cls)
 
     def _ports(self, cls: PodClass) -> Iterator[Refusal]:
         for address, protocol, number in cls.host_ports:
@@ -130,16 +119,14 @@ class InterPodAffinity:
         for rule in cls.neighbours.apart:
             there = self._domains_with(rule.topology_key, self._counts.get(rule.query.mark))
             yield reasons.cause.anti_affinity(query=rule.query, key=rule.topology_key), there
-
-    def _apart_from_us(self, cls: PodClass) -> Iterator[Refusal]:
-        for query_mark in cls.matched:
+        for query_mark in cls.matched:  # anti-affinity of the pods there to this one
             for mark in self._marks().get(query_mark, ()):
                 _, _, key, words = mark
                 there = self._domains_with(str(key), self._counts[mark])
                 yield reasons.cause.anti_affinity_of_others(key=key, query=words), there
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
-        """Marks of rules by the mark of their query, and of host ports by protocol and number."""
+        """Return the marks of rules by the mark of their query, and of host ports by protocol and number."""
         if self._index is None:
             self._index = {}
             for mark in self._counts:
@@ -148,7 +135,7 @@ class InterPodAffinity:
         return self._index
 
     def _domains_with(self, key: str, counts: Counts | None) -> Mask:
-        """Nodes in a domain that has such a pod."""
+        """Return the mask of nodes in a domain that has such a pod."""
         codes, number = self._domains.of(key, self._snapshot)
         found = np.zeros(number + 1, dtype=np.bool_)
         if counts is not None:

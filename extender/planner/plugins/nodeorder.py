@@ -1,7 +1,6 @@
 """Volcano's scores of nodes: `nodeorder`, which is kube-scheduler's scores with weights, and `binpack`.
 
-Each part gives 0 to 100 times its weight, and the parts add up; so do the two plugins, as in Volcano. Beside plugins of
-KAI-Scheduler, whose magnitudes are made to decide one before the other, they are a part of the density at best.
+Each part gives 0 to 100 times its weight, and the parts of both plugins add up, as in Volcano.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
+from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.plugins.predicates import tolerated
-from extender.planner.plugins.scores import PodAffinity, Scores
+from extender.planner.plugins.predicates import matches, tolerated
+from extender.planner.plugins.scores import NodeScore, PodAffinity, Scores
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Node
 from muster.resources.vector import GPU
 
 FULL = 100.0
-"""Most that one part gives, before its weight."""
+"""Highest score of one part, before its weight."""
 WEIGHTS = {
     "leastrequested": 1.0,
     "mostrequested": 0.0,
@@ -35,8 +33,8 @@ WEIGHTS = {
 _MOST = np.iinfo(np.int16).max
 
 
-class NodeOrder(PlainPlugin):
-    """kube-scheduler's scores: how full a node is and how evenly, what the pod wishes, taints that only advise."""
+class NodeOrder(NodeScore):
+    """kube-scheduler's scores: used resources and their balance, preferred affinity, taints PreferNoSchedule."""
 
     name = "nodeorder"
 
@@ -46,10 +44,6 @@ class NodeOrder(PlainPlugin):
         self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
         self._affinity, self._taints = PerNode(), PerNode()  # live from cycle to cycle
         self._neighbours = PodAffinity({})
-
-    def on_session_open(self, session: Session) -> None:
-        """Registers the sum of the parts that have a weight."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         parts: dict[str, Callable[[], Scores]] = {
@@ -67,12 +61,8 @@ class NodeOrder(PlainPlugin):
         return total
 
 
-class Binpack(PlainPlugin):
-    """Full nodes first: the mean of what would be used of each resource, by weight.
-
-    Counted are cpu, memory and the resources that are listed, as far as the pod asks for them. A node without room for
-    one of them gets 0.
-    """
+class Binpack(NodeScore):
+    """Full nodes first: the weighted mean of the used parts of resources; 0 without room for one of them."""
 
     name = "binpack"
     _LISTED = "binpack.resources"
@@ -85,10 +75,6 @@ class Binpack(PlainPlugin):
         listed = [each.strip() for each in str(arguments.get(self._LISTED, "")).split(",") if each.strip()]
         keys = {"cpu": "binpack.cpu", "memory": "binpack.memory"} | {each: f"{self._LISTED}.{each}" for each in listed}
         self._weights = {resource: number(self.name, arguments, key, 1.0) for resource, key in keys.items()}
-
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         size = len(session.snapshot.nodes)
@@ -104,7 +90,7 @@ class Binpack(PlainPlugin):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """The part of a resource in use with one more pod of this class; above 1 where it does not fit."""
+    """Return the part of a resource in use with one more pod of this class; above 1 where it does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:
@@ -116,26 +102,26 @@ def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64
 
 
 def _requested(session: Session, cls: PodClass) -> Scores:
-    """The mean of what would be used of cpu and memory, 0 to 1."""
+    """Return the mean of the used parts of cpu and memory, 0 to 1."""
     shares: Scores = (np.clip(_share(session, cls, "cpu"), 0, 1) + np.clip(_share(session, cls, "memory"), 0, 1)) / 2
     return shares
 
 
 def _balance(session: Session, cls: PodClass) -> Scores:
-    """1 where all resources would be used alike, less by how far their shares are spread."""
+    """Return 1 less the standard deviation of the used parts of resources."""
     resources = ["cpu", "memory", *([GPU] if cls.requests.get(GPU) else [])]
     spread: Scores = np.stack([np.clip(_share(session, cls, each), 0, 1) for each in resources]).std(axis=0)
     return 1 - spread
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """0 to 1, the highest value being 1; all 0 if there is none above 0."""
+    """Scale to 0 to 1, the highest value being 1; all 0 if there is none above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 
 
 def _wished(cls: PodClass, node: Node | None) -> int:
-    """The weights of the preferred node affinity that the node meets."""
+    """Return the sum of weights of the preferred node affinity that the node meets."""
     wishes = cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else []
     if node is None:
         return 0
@@ -144,7 +130,7 @@ def _wished(cls: PodClass, node: Node | None) -> int:
 
 
 def _advised_against(cls: PodClass, node: Node | None) -> int:
-    """The taints that advise against the node (PreferNoSchedule) and are not tolerated."""
+    """Return the number of taints PreferNoSchedule that are not tolerated."""
     taints = node.spec.taints if node else []
     advice = (taint for taint in taints if taint.effect == "PreferNoSchedule")
     return min(sum(not tolerated(taint, cls.tolerations) for taint in advice), _MOST)

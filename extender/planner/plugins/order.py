@@ -1,25 +1,33 @@
-"""Orders: of gangs, of the pod sets of a gang, and of the pods of a pod set.
+"""Orders of gangs, of the pod sets of a gang, and of the pods of a pod set; rules for gangs behind a reservation.
 
-Comparisons are negative if `left` comes first and 0 if a plugin has no opinion; then the next plugin is asked, and in
-the end the older gang, the pod set that is written first, the lower rank.
+Where plugins have no opinion, the older gang, the pod set that is written first and the lower rank go first.
 """
 
+from collections.abc import Mapping
+from typing import Any, ClassVar, get_args
+
+from extender.planner.framework.answers import ReservationMode, ReservationRules
 from extender.planner.framework.ordering import by_key
-from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
+from muster.resources.runtime import parse_duration_s
+
+_MODES = get_args(ReservationMode)
+_MOST_HEADS = 256
+"""Each gang is compared with each reservation."""
 
 
 class Gang(PlainPlugin):
-    """A gang is tried only when it has enough members to start; one that was begun goes before one that was not."""
+    """Has gangs tried only with enough members to start, incomplete gangs first."""
 
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers which gangs are ready, and that incomplete ones come first: they take room and do nothing."""
+        """Register which gangs are ready, and that incomplete ones come first: they take room and do nothing."""
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
 
@@ -30,7 +38,7 @@ class Priority(PlainPlugin):
     name = "priority"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order; how much room a gang needs does not matter to it."""
+        """Register the order."""
         session.hooks.job_order.add(by_key(lambda gang: -gang.priority))
 
 
@@ -40,7 +48,7 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order, so that no gang's surplus keeps another one from starting."""
+        """Register the order, so that no gang's surplus keeps another one from starting."""
         session.hooks.job_order.add(by_key(_stage))
 
 
@@ -50,47 +58,34 @@ class SubGroupOrder(PlainPlugin):
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order in which what is above the gang's minimum is filled."""
+        """Register the order in which slots above the gang's minimum are filled."""
         session.hooks.pod_set_order.add(compare_pod_sets)
 
 
 class TaskOrder(PlainPlugin):
-    """Of one pod set, where not all get a node: the largest integer in the label muster.dev/task-priority goes first.
-
-    Pods with the label go before pods without.
-    """
+    """Pods of one pod set go by the largest integer in the label muster.dev/task-priority; pods without it last."""
 
     name = "taskorder"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order; it is asked only about pods that exist."""
-        session.hooks.task_order.add(compare_pods)
+        """Register the order of existing pods."""
+        session.hooks.task_order.add(by_key(_task_priority))
 
 
 def has_members(gang: GangView) -> bool:
-    """Whether enough members exist (or can be made from a template) to start."""
+    """Return True if enough members exist (or can be made from a template) to start."""
     slots = gang.open_slots()
     counts = {pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets}
     return gang.started or gang.satisfied(counts)
 
 
-def compare_pod_sets(left: PodSetView, right: PodSetView) -> int:
-    """Negative if `left` comes first."""
-    lacks = int(len(right.taken) < right.minimum) - int(len(left.taken) < left.minimum)
-    if lacks:
-        return lacks
-    shares = [len(pod_set.taken) / pod_set.minimum if pod_set.minimum else 0.0 for pod_set in (left, right)]
-    return (shares[0] > shares[1]) - (shares[0] < shares[1])
+def _share_of_minimum(pod_set: PodSetView) -> tuple[bool, float]:
+    taken, minimum = len(pod_set.taken), pod_set.minimum
+    return taken >= minimum, taken / minimum if minimum else 0.0
 
 
-def compare_pods(left: PodRecord, right: PodRecord) -> int:
-    """Negative if `left` comes first."""
-    priorities = [_task_priority(left), _task_priority(right)]
-    if priorities[0] == priorities[1]:
-        return 0
-    if priorities[0] is None or priorities[1] is None:
-        return 1 if priorities[0] is None else -1
-    return priorities[1] - priorities[0]
+compare_pod_sets = by_key(_share_of_minimum)
+"""Negative if the left pod set is filled first."""
 
 
 def _stage(gang: GangView) -> int:
@@ -99,7 +94,37 @@ def _stage(gang: GangView) -> int:
     return 1 if gang.taken <= gang.min_member else 2
 
 
-def _task_priority(pod: PodRecord) -> int | None:
-    """The label's value; None without the label, or if it is no integer."""
+def _task_priority(pod: PodRecord) -> tuple[bool, int]:
+    """Return the key by the label; pods without it, or whose label is no integer, come last."""
     text = pod.labels.get(TASK_PRIORITY, "")
-    return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else None
+    is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
+    return not is_integer, -int(text) if is_integer else 0
+
+
+class Reservations(PlainPlugin):
+    """Sets the rules of the reservations that `allocate` makes."""
+
+    name = "reservations"
+    OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
+        "mode": OwnArgument("reserve", "what gangs may do behind a head that waits: `strict`, `reserve`, `besteffort`"),
+        "patience": OwnArgument("10m", "after so long a head has nodes reserved for it although no end is known"),
+        "heads": OwnArgument("16", f"gangs that have a reservation at once, 0 to {_MOST_HEADS}"),
+    }
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, tuple(self.OWN_ARGUMENTS))
+        rules = ReservationRules()
+        mode, heads = arguments.get("mode", rules.mode), arguments.get("heads", rules.heads)
+        if mode not in _MODES:
+            raise ValueError(f"plugin 'reservations': mode is {mode!r}; it must be one of {', '.join(_MODES)}")
+        if not isinstance(heads, int) or isinstance(heads, bool) or not 0 <= heads <= _MOST_HEADS:
+            raise ValueError(f"plugin 'reservations': heads is {heads!r}; it must be a number from 0 to {_MOST_HEADS}")
+        try:
+            patience_s = parse_duration_s(str(arguments.get("patience", f"{rules.patience_s:.0f}s")))
+        except ValueError as error:
+            raise ValueError(f"plugin 'reservations': patience: {error}") from error
+        self._rules = ReservationRules(mode=mode, patience_s=patience_s, heads=heads)
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the rules."""
+        session.hooks.reservation_rules.add(lambda: self._rules)

@@ -1,4 +1,4 @@
-"""Pages over HTTP that show what the planner sees and does: GET /plugins/snapshot and /plugins/job-order."""
+"""Pages over HTTP of the planner's snapshot and order: GET /plugins/snapshot and /plugins/job-order."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,15 +9,12 @@ from extender.planner.framework.snapshot import Snapshot as Seen
 
 
 class Snapshot(PlainPlugin):
-    """Shows what the last cycle saw: nodes with what they have and what is free, and gangs with how far they are.
-
-    `muster snapshot` saves the objects themselves.
-    """
+    """Shows the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the page; it is made for each call."""
+        """Register the page; it is made for each call."""
         session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 
@@ -31,11 +28,11 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the page; it shows the cycle before the one that is running."""
+        """Register the page; it shows the cycle before the one that is running."""
         session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:
-        """Keeps the order of this cycle."""
+        """Keep the order of this cycle."""
         waiting = [gang for gang in session.snapshot.gangs if not gang.started]
         self._order = [
             {"gang": gang.key, "queue": gang.queue, "priority": gang.priority}
@@ -44,7 +41,7 @@ class ReflectJobOrder(PlainPlugin):
 
 
 def page(seen: Seen) -> dict[str, Any]:
-    """The snapshot as plain data; amounts are (allocatable, free), cpu in milli-CPU. Decisions of the cycle are in."""
+    """Return the snapshot as plain data, decisions included; amounts are (allocatable, free), cpu in milli-CPU."""
     axis = list(seen.axis.items())
     nodes = {
         seen.name(column): {

@@ -1,4 +1,4 @@
-"""Answers per pod class and node: functions of one node for all nodes, kept from cycle to cycle where that is asked."""
+"""Answers per pod class and node: functions of one node lifted to all nodes, and caches from cycle to cycle."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.causes import Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.hooks import Scores
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
@@ -21,7 +21,7 @@ Answers = NDArray[np.int16]
 class _Known:
     answers: Answers
     generation: int
-    other: int
+    other: object
 
 
 class PerNode:
@@ -31,9 +31,9 @@ class PerNode:
         self._known: WeakKeyDictionary[PodClass, _Known] = WeakKeyDictionary()
 
     def of(
-        self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: int = 0
+        self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: object = None
     ) -> Answers:
-        """The answers, which may not be changed. `other` is the generation of whatever else they depend on."""
+        """Return the answers, read-only; `other` differs whenever anything else that they depend on does."""
         size = len(snapshot.nodes)
         known = self._known.get(cls)
         if known is None or known.other != other:
@@ -51,13 +51,13 @@ class PerNode:
 
 
 class Domains:
-    """Node labels as topology: per key, small numbers for the values, -1 for nodes without that label."""
+    """Node labels as domains: per key, small numbers for the values, -1 for nodes without that label."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[NDArray[np.int64], dict[str, int], int]] = {}
 
     def of(self, key: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], int]:
-        """Number of each node's domain, int64 of shape (nodes,), which may not be changed; and how many there are."""
+        """Return the number of each node's domain, int64 of shape (nodes,), read-only; and the number of domains."""
         size = len(snapshot.nodes)
         codes, values, seen = self._known.get(key, (np.zeros(0, dtype=np.int64), {}, -1))
         if seen == snapshot.generation and len(codes) == size:
@@ -77,7 +77,7 @@ class Domains:
 
 
 def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
-    """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
+    """Lift `fn(class, node) -> words or ""` to a predicate over all nodes; slower than arrays."""
 
     def predicate(cls: PodClass) -> Codes:
         nodes = session.snapshot.nodes
@@ -88,7 +88,7 @@ def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[
 
 
 def per_node_score(fn: Callable[[PodClass, Node], float], session: Session) -> Callable[[PodClass], Scores]:
-    """Lifts `fn(class, node) -> score` to a score over all nodes."""
+    """Lift `fn(class, node) -> score` to a score over all nodes."""
 
     def score(cls: PodClass) -> Scores:
         return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)

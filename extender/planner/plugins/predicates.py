@@ -1,35 +1,100 @@
-"""Which nodes a pod can be on, as kube-scheduler decides it (docs/predicates.md lists what is modelled).
+"""Refusals of nodes, as kube-scheduler decides them (docs/predicates.md lists what is modelled).
 
-Resources are not in here: the session counts them. What the node alone decides (cordon, taints, selectors, node
-affinity) and what the pod's volumes decide is kept per pod class and made anew only for nodes that changed; what the
-pods that are there decide is `planner.plugins.interpodaffinity`.
+The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by the pod's
+volumes (VolumeBinding, VolumeZone) are kept per pod class and made anew only for nodes that changed; those by other
+pods are `planner.plugins.interpodaffinity`. An unbound claim whose storage class waits for the first consumer refuses
+no node: its volume is made where the pod is.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.causes import Causes, Codes
+from extender.planner.framework.answers import Codes
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.plugins.interpodaffinity import InterPodAffinity, Mask
-from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import Domains, PerNode
-from extender.planner.plugins.volumes import volume_refusal
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
-from muster.api.kubernetes.constraints import Toleration
+from extender.planner.state.podshape import ClaimUse
+from extender.planner.state.volumes import Volumes
+from muster.api.kubernetes.constraints import NodeSelector, NodeSelectorTerm, Toleration
 from muster.api.kubernetes.core import Node, Taint
+from muster.api.kubernetes.meta import LabelSelectorRequirement
+from muster.api.kubernetes.storage import (
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_MAX_CHARS = 256
+_LARGEST = 2**63 - 1
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _SELECTED, _TOLERATED = 1, 2
+_BETA = "failure-domain.beta.kubernetes.io/"
+_ZONE_LABELS = {
+    f"{_BETA}zone": "topology.kubernetes.io/zone",
+    f"{_BETA}region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Zone and region labels of volumes and nodes → their current names."""
+
+
+def matches(selector: NodeSelector, node: Node) -> bool:
+    """Return True if one of the terms matches; a term without requirements matches nothing."""
+    fields = {"metadata.name": node.metadata.name}
+    return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
+
+
+def matches_labels(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
+    """Do so for a volume's node affinity, where kube-scheduler reads labels only."""
+    return any(_term_matches(term, labels, None) for term in selector.node_selector_terms)
+
+
+def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], fields: Mapping[str, str] | None) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_holds(requirement, labels) for requirement in term.match_expressions) and (
+        fields is None or all(_holds(requirement, fields) for requirement in term.match_fields)
+    )
+
+
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement.key), requirement.values
+    match requirement.operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists" | "DoesNotExist":
+            return (value is None) == (requirement.operator == "DoesNotExist")
+        case "Gt" | "Lt":
+            left, right = _integer(value), _integer(values[0] if len(values) == 1 else None)
+            if left is None or right is None:
+                return False
+            return left > right if requirement.operator == "Gt" else left < right
+        case _:
+            return False
+
+
+def _integer(text: str | None) -> int | None:
+    """Return the 64-bit integer that is written there; None, which matches nothing, for anything else."""
+    if text is None or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_LARGEST - 1 <= number <= _LARGEST else None
 
 
 class Predicates(PlainPlugin):
-    """Registers both kinds of predicate; its caches live from cycle to cycle."""
+    """Refuses nodes; its caches live from cycle to cycle."""
 
     name = "predicates"
 
@@ -37,22 +102,16 @@ class Predicates(PlainPlugin):
         super().__init__(arguments)
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
         self._domains = Domains()
-        self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the predicates, and to be told of what changes the second kind's answers."""
+        """Register the predicates, and follow trials, which change the answers of the second."""
         snapshot = session.snapshot
-        if self._causes is not session.causes:  # what is kept are codes of these causes
-            self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
         interpodaffinity = InterPodAffinity(
             session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread)
         )
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
-        session.hooks.allocated.add(interpodaffinity.placed)
-        session.hooks.deallocated.add(interpodaffinity.taken_back)
-        session.hooks.evicted.add(interpodaffinity.taken_back)
-        session.hooks.unevicted.add(interpodaffinity.placed)
+        session.hooks.follow(interpodaffinity.count)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes
@@ -63,14 +122,14 @@ class Predicates(PlainPlugin):
         def by_volumes(cls: PodClass, node: Node | None) -> int:
             return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
 
-        codes = self._by_node.of(cls, snapshot, by_node)
+        codes = self._by_node.of(cls, snapshot, by_node, other=causes)
         if not cls.claims:
             return codes
-        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=snapshot.volumes.generation)
+        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=(causes, snapshot.volumes.generation))
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, snapshot: Snapshot, cls: PodClass, spread: Spread) -> Mask:
-        """Nodes on which the constraint counts pods: those that its inclusion policies leave."""
+        """Return the mask of nodes on which the constraint counts pods by its inclusion policies."""
         bits = self._inclusion.of(cls, snapshot, _inclusion)
         wanted = _SELECTED * spread.honor_affinity | _TOLERATED * spread.honor_taints
         mask: Mask = (bits & wanted) == wanted
@@ -78,7 +137,7 @@ class Predicates(PlainPlugin):
 
 
 def refusal(cls: PodClass, node: Node) -> str:
-    """Why the node does not take pods of this class, in a few words; empty if it does (room and others aside)."""
+    """Return why the node does not take pods of this class, room and other pods aside; empty if it does."""
     if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
         return reasons.cause.CORDONED
     labels = node.metadata.labels
@@ -92,7 +151,7 @@ def refusal(cls: PodClass, node: Node) -> str:
 
 
 def _inclusion(cls: PodClass, node: Node | None) -> int:
-    """Bits: the pod's node selector and affinity match, its tolerations cover the taints."""
+    """Return bits: the pod's node selector and affinity match, its tolerations cover the taints."""
     if node is None:
         return 0
     labels, required = node.metadata.labels, cls.required_node_affinity
@@ -103,18 +162,12 @@ def _inclusion(cls: PodClass, node: Node | None) -> int:
 
 
 def _untolerated(cls: PodClass, node: Node) -> Taint | None:
-    return next(
-        (
-            taint
-            for taint in node.spec.taints
-            if taint.effect in {"NoSchedule", "NoExecute"} and not tolerated(taint, cls.tolerations)
-        ),
-        None,
-    )
+    hard = (taint for taint in node.spec.taints if taint.effect in {"NoSchedule", "NoExecute"})
+    return next((taint for taint in hard if not tolerated(taint, cls.tolerations)), None)
 
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    """True if one of the tolerations covers the taint."""
+    """Return True if one of the tolerations covers the taint."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (not toleration.key or toleration.key == taint.key)
@@ -124,3 +177,55 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
         )
         for toleration in tolerations
     )
+
+
+def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:
+    """Return why the pod's claims keep it off this node; empty if they do not."""
+    return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), "")
+
+
+def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> str:
+    claim = volumes.claims.get(use.key)
+    if claim is None:  # that of an ephemeral volume appears a moment after its pod
+        return "" if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
+    if claim.status.phase == "Lost":
+        return reasons.cause.claim_lost(claim=use.key)
+    if claim.metadata.deletion_timestamp is not None:
+        return reasons.cause.claim_deleted(claim=use.key)
+    return (_bound if claim.bound else _unbound)(use, claim, node, volumes)
+
+
+def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+    volume = volumes.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return reasons.cause.volume_missing(volume=claim.spec.volume_name, claim=use.key)
+    affinity = volume.spec.node_affinity
+    if affinity and affinity.required and not matches_labels(affinity.required, node.metadata.labels):
+        return reasons.cause.volume_elsewhere(volume=volume.metadata.name)
+    same = _same_zone(volume, node.metadata.labels)
+    return "" if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)
+
+
+def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+    if claim.spec.volume_name:
+        return reasons.cause.claim_unbound(claim=use.key)
+    if not claim.storage_class:
+        return reasons.cause.claim_without_class(claim=use.key)
+    storage_class = volumes.classes.get(claim.storage_class)
+    if storage_class is None:
+        return reasons.cause.class_missing(name=claim.storage_class, claim=use.key)
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return reasons.cause.claim_unbound(claim=use.key)
+    selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
+    return "" if selected == node.metadata.name else reasons.cause.volume_made_elsewhere(claim=use.key)
+
+
+def _same_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
+    """Return True for a node in the volume's zone, or without such labels."""
+    if not any(key in labels for key in _ZONE_LABELS):
+        return True
+    for key, today in _ZONE_LABELS.items():
+        wanted = volume.metadata.labels.get(key)
+        if wanted is not None and labels.get(key, labels.get(today)) not in wanted.split("__"):
+            return False
+    return True

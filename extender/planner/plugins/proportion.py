@@ -1,19 +1,33 @@
 """Fair shares of queues: their order, what a queue refuses, and what it may reclaim from others.
 
-The arithmetic is in `planner.fairshare`; here it meets a session. What gangs wait for is added up anew only for gangs
-that changed, the tree is made anew only when queues change, and fair shares are divided at the first question.
+The arithmetic is in `planner.fairshare`. Demands are added up anew only for gangs that changed, the tree is made anew
+only when queues change, and fair shares are divided at the first question.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar, cast
 
-from extender.planner.fairshare.allocations import Accounts
-from extender.planner.fairshare.shares import UsageBook
+import numpy as np
+
+from extender.planner.fairshare.allocations import Accounts, Allocations
+from extender.planner.fairshare.capacity import over_capacity, over_quota
+from extender.planner.fairshare.division import Rounding
+from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
+from extender.planner.fairshare.reclaim import Loss, ReclaimRules
+from extender.planner.fairshare.shares import UsageBook, fair_shares
+from extender.planner.fairshare.tree import Shares
+from extender.planner.framework.answers import QueueRefusal, QueueStanding
+from extender.planner.framework.demand import minimum_amounts
+from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.queueshares import QueueShares
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import parse_time
 from muster.resources.runtime import parse_duration_s
+from muster.resources.vector import Vector, vector
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""
@@ -25,8 +39,7 @@ ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 class Proportion(PlainPlugin):
     """Its arguments: `rounding` (exact or kai), `kValue`, `halfLife`, and with `kai` `relcaimerSaturationMultiplier`.
 
-    With a `halfLife` (168h, 30m) past usage counts; without one it is not kept. `kValue` is how much it counts: 1 if it
-    is not given, 0 for not at all.
+    With a `halfLife` (168h, 30m) past usage counts, weighted by `kValue` (default 1, 0 for not at all).
     """
 
     name = "proportion"
@@ -37,15 +50,15 @@ class Proportion(PlainPlugin):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments, ARGUMENTS)
-        self._rounding = str(arguments.get(ROUNDING, "exact"))
-        if self._rounding not in {"exact", "kai"}:
-            raise ValueError(f"plugin 'proportion': rounding is {self._rounding!r}; it may be 'exact' or 'kai'")
-        self._usage_weight = self._number(arguments, "kValue")
-        self._multiplier = self._number(arguments, MULTIPLIER)
-        if self._multiplier < 1:
-            raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self._multiplier}; it must be 1 or more")
-        self._accounts = Accounts()
-        self._usage: UsageBook | None = None
+        rounding = str(arguments.get(ROUNDING, "exact"))
+        if rounding not in {"exact", "kai"}:
+            raise ValueError(f"plugin 'proportion': rounding is {rounding!r}; it may be 'exact' or 'kai'")
+        self.rounding = cast("Rounding", rounding)
+        self.usage_weight = self._number(arguments, "kValue")
+        self.multiplier = self._number(arguments, MULTIPLIER)
+        if self.multiplier < 1:
+            raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self.multiplier}; it must be 1 or more")
+        self.usage: UsageBook | None = None
         if HALF_LIFE in arguments:
             try:
                 half_life_s = parse_duration_s(str(arguments[HALF_LIFE]))
@@ -53,7 +66,8 @@ class Proportion(PlainPlugin):
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE}: {error}") from None
             if half_life_s <= 0:
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE} is {half_life_s:g} s; it must be more than 0")
-            self._usage = UsageBook(half_life_s)
+            self.usage = UsageBook(half_life_s)
+        self._accounts = Accounts()
 
     def _number(self, arguments: Mapping[str, Any], key: str) -> float:
         try:
@@ -62,28 +76,173 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers everything that queues decide, over an account of this session's own."""
-        shares = QueueShares(
-            session,
-            self._accounts.allocations(session.snapshot),
-            rounding=self._rounding,
-            usage_weight=self._usage_weight,
-            multiplier=self._multiplier,
-            usage=self._usage,
-        )
-        if self._usage is not None:
-            shares.keep_usage(self._usage)
+        """Register all questions about queues, over an account of this session's own."""
+        shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
         session.hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
-        session.hooks.allocated.add(shares.placed)
-        session.hooks.deallocated.add(shares.taken_back)
-        session.hooks.evicted.add(shares.taken_back)
-        session.hooks.unevicted.add(shares.placed)
+        session.hooks.follow(shares.count)
         session.hooks.can_reclaim_resources.add(shares.can_reclaim)
         session.hooks.reclaim_victim_filter.add(shares.reclaimable)
         session.hooks.reclaim_scenario_validator.add(shares.reclaim_agreed)
-        session.hooks.get_queue_allocated_resources.add(shares.allocated_of)
-        session.hooks.get_queue_deserved_resources.add(shares.deserved_of)
-        session.hooks.get_queue_fair_share.add(shares.fair_share_of)
+        session.hooks.get_queue_allocated_resources.add(
+            lambda queue: shares.allocations.allocated[shares.row(queue)].copy()
+        )
+        session.hooks.get_queue_deserved_resources.add(lambda queue: shares.tree.deserved[shares.row(queue)])
+        session.hooks.get_queue_fair_share.add(lambda queue: shares.fair[shares.row(queue)])
         session.hooks.queue_standings.add(shares.standings)
+
+
+class QueueShares:
+    """The queues of one session; their allocations follow its placements and evictions."""
+
+    def __init__(self, session: Session, plugin: Proportion, allocations: Allocations) -> None:
+        self._session = session
+        self._plugin = plugin
+        self.allocations = allocations
+        self.tree = allocations.tree
+        self.row = allocations.tree.row
+        self._rules: ReclaimRules | None = None
+        """As of the last gang that was allowed to reclaim, before anything was tried for it."""
+        self._fair: Shares | None = None
+        self._standings: list[tuple[int, Standing] | None] = [None] * len(self.tree.names)
+        self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
+        self._wanted: dict[str, Row] = {}
+        self._quota = self.tree.quota
+        if plugin.usage is not None:
+            self._keep_usage(plugin.usage)
+
+    @property
+    def fair(self) -> Shares:
+        """The fair share of every queue, divided at the first question."""
+        if self._fair is None:
+            past = None
+            if self._plugin.usage is not None:
+                past = {name: self._along_axis(mean) for name, mean in self._plugin.usage.means.items()}
+            self._fair = fair_shares(self.allocations, self._plugin.rounding, self._plugin.usage_weight, past)
+        return self._fair
+
+    def _along_axis(self, amounts: Mapping[str, float]) -> Shares:
+        row = np.zeros(len(self.allocations.total), dtype=np.float64)
+        for resource, amount in amounts.items():
+            column = self._session.snapshot.axis.get(resource)
+            if column is not None:
+                row[column] = amount
+        return row
+
+    def _vector(self, amounts: Amounts | Shares) -> Vector:
+        axis = self._session.snapshot.axis
+        return {name: int(amounts[row]) for name, row in axis.items() if amounts[row]}
+
+    def _keep_usage(self, book: UsageBook) -> None:
+        """Advance the usage of queues over time; the first time from their status."""
+        now = self._session.now
+        if book.at is None:
+            for name, queue in self._session.snapshot.queues.items():
+                with suppress(ValueError, OverflowError):  # unreadable usage counts as none
+                    if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
+                        book.load(name, vector(queue.status.usage), at, now)
+        allocated = self.allocations.allocated
+        book.advance(now, {name: self._vector(allocated[row]) for row, name in enumerate(self.tree.names)})
+
+    def standings(self) -> dict[str, QueueStanding]:
+        """Return the amounts of every queue for its status."""
+        usage = self._plugin.usage
+        return {
+            name: QueueStanding(
+                self._vector(self.fair[row]),
+                self._vector(self.tree.deserved[row]),
+                None if usage is None else _whole(usage.means.get(name, {})),
+            )
+            for row, name in enumerate(self.tree.names)
+        }
+
+    # -- order ------------------------------------------------------------------------------------------------------
+
+    def order(self, left: GangView, right: GangView) -> int:
+        """Compare the queues right below the lowest common ancestor, each with its gang in hand."""
+        one, other = self.tree.fork(self.row(left.queue), self.row(right.queue))
+        return 0 if one == other else compare(self._key(one, left), self._key(other, right))
+
+    def key(self, queue: str, gang: GangView) -> Key:
+        """Return the same order as a key, for queues right below a common one."""
+        return self._key(self.row(queue), gang)
+
+    def _standing(self, row: int) -> Standing:
+        known, version = self._standings[row], self.allocations.versions[row]
+        if known is not None and known[0] == version:
+            return known[1]
+        standing = Standing(
+            allocated=self.allocations.allocated[row].tolist(),
+            fair=self.fair[row].tolist(),
+            quota=self._quota[row].tolist(),
+            limit=self.tree.limit[row].tolist(),
+            total=self.allocations.total.tolist(),
+            priority=self.tree.priority[row],
+            born=self.tree.born[row],
+        )
+        self._standings[row] = version, standing
+        return standing
+
+    def _key(self, row: int, gang: GangView) -> Key:
+        wanted = self._wanted.get(gang.key)
+        if wanted is None:
+            wanted = self._wanted[gang.key] = tuple(minimum_amounts(self._session.snapshot, gang).tolist())
+        known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
+        if known is not None and known[0] == version:
+            return known[1]
+        key = key_of(self._standing(row), wanted)
+        self._keys[row, wanted] = version, key
+        return key
+
+    # -- refusals and reclaiming ------------------------------------------------------------------------------------
+
+    def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
+        """Return the refusal of the gang's queue, or one above it, that would exceed its limit."""
+        return over_capacity(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+
+    def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
+        """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
+        if gang.preemptable or not self.tree.quoted.any():
+            return None
+        return over_quota(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+
+    def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
+        """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""
+        known = self.allocations
+        rules = ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
+        if not rules.may_start(self.row(gang.queue), amounts, fixed=not gang.preemptable):
+            return False
+        before = known.allocated.copy(), known.fixed.copy()
+        self._rules = ReclaimRules(self.tree, self.fair, *before, self._plugin.multiplier)
+        return True
+
+    def reclaimable(self, gang: GangView, victim: GangView) -> bool:
+        """Return True if the victim's queue, and those above it up to the common one, are reclaimable."""
+        other = self.row(victim.queue)
+        gains, loses = self.tree.fork(self.row(gang.queue), other)
+        if gains == loses or not victim.preemptable:
+            return False
+        chain = self.tree.chains[other]
+        return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
+
+    def reclaim_agreed(self, scenario: Scenario) -> bool:
+        """Return True if the rules of reclaiming allow it by the amounts before the trial; moves are no loss."""
+        if self._rules is None:
+            return False
+        losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
+        return self._rules.validate(
+            self.row(scenario.gang.queue),
+            scenario.requested,
+            losses,
+            fixed=not scenario.gang.preemptable,
+            strict=self._plugin.rounding == "kai",
+        )
+
+    def count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Follow a step of a trial."""
+        self.allocations.place(self.row(entry.gang.queue), entry.amount, sign, fixed=not entry.gang.preemptable)
+
+
+def _whole(amounts: Mapping[str, float]) -> Vector:
+    return {name: round(amount) for name, amount in amounts.items() if round(amount)}

@@ -1,10 +1,10 @@
-"""Which of the nodes that would do is the best: full or empty ones, with or without GPUs, near certain pods.
+"""Scores of nodes by density, GPUs and preferred pod affinity.
 
-Scores of all plugins add up. Each has a magnitude: a plugin of a larger one decides, smaller ones break its ties, as in
-KAI-Scheduler.
+Scores of all plugins add up. A plugin of a larger magnitude decides, smaller ones break its ties, as in KAI-Scheduler.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,19 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import GPU, WHOLE
 
 DENSITY = 9.0
-"""Most that a placement strategy (binpack, spread) gives."""
+"""Highest score of a placement strategy (binpack, spread)."""
 RESOURCE_TYPE = 10.0
 AVAILABILITY = 100.0
 GPU_DENSITY = 1_000.0
 TOPOLOGY = 10_000.0
 KUBERNETES = 100_000.0
-"""Preferences that users wrote in Kubernetes' own terms (preferred affinity)."""
+"""Preferences in Kubernetes' own terms (preferred affinity)."""
 STRATEGIES = ("binpack", "spread")
 Scores = NDArray[np.float64]
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """9 for the node with the least free, 0 for the one with the most, in between by proportion."""
+    """Return 9 for the node with the least free, 0 for the one with the most, in between by proportion."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -39,16 +39,24 @@ def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
 
 
 def spread(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """9 for an empty node, 0 for a full one."""
+    """Return 9 for an empty node, 0 for a full one."""
     scores: Scores = np.where(total > 0, DENSITY * free / np.maximum(total, 1), 0.0)
     return scores
 
 
-class NodePlacement(PlainPlugin):
-    """Full nodes first (binpack, the default) or empty nodes first (spread).
+class NodeScore(PlainPlugin):
+    """Base of plugins that score nodes."""
 
-    Arguments `cpu` and `gpu` choose it for pods without and with GPUs.
-    """
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        session.hooks.node_order.add(partial(self._scores, session))
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        raise NotImplementedError
+
+
+class NodePlacement(NodeScore):
+    """Full nodes first (binpack, the default) or empty ones (spread), by argument for pods without and with GPUs."""
 
     name = "nodeplacement"
 
@@ -59,30 +67,25 @@ class NodePlacement(PlainPlugin):
             if strategy not in STRATEGIES:
                 raise ValueError(f"plugin {self.name!r}: {resource} is {strategy!r}; valid: {', '.join(STRATEGIES)}")
 
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score, by the resource that is dearest to the pod: GPUs if it has any, else CPUs."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         resource = GPU if cls.requests.get(GPU) else "cpu"
         row = session.snapshot.axis.get(resource)
         if row is None:
             return np.zeros(len(session.snapshot.nodes))
-        free, total = session.snapshot.free[row], session.snapshot.allocatable[row]
-        strategy = self._strategies["gpu" if resource == GPU else "cpu"]
-        return binpack(free, total) if strategy == "binpack" else spread(free, total)
+        strategy = binpack if self._strategies["gpu" if resource == GPU else "cpu"] == "binpack" else spread
+        return strategy(session.snapshot.free[row], session.snapshot.allocatable[row])
 
 
-class GpuPack(PlainPlugin):
-    """Nodes with the fewest free GPUs first, above all other densities; of their GPUs that one which is used most."""
+class GpuPack(NodeScore):
+    """Nodes with the fewest free GPUs first, above all other densities; of their GPUs the one used most."""
 
     name = "gpupack"
     _score = staticmethod(binpack)
     _fullest = 1.0
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the scores; pods without GPUs have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
+        """Register the scores; pods without GPUs have none."""
+        super().on_session_open(session)
         session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
@@ -93,66 +96,48 @@ class GpuPack(PlainPlugin):
 
 
 class GpuSpread(GpuPack):
-    """Nodes with the most free GPUs first; of their GPUs that one which is used least."""
+    """Nodes with the most free GPUs first; of their GPUs the one used least."""
 
     name = "gpuspread"
     _score = staticmethod(spread)
     _fullest = -1.0
 
 
-class GpuSharingOrder(PlainPlugin):
-    """Pods that share GPUs prefer nodes of which a GPU that is used in part has room for them."""
+class GpuSharingOrder(NodeScore):
+    """Pods that share GPUs prefer nodes where a GPU that is used in part has room for them."""
 
     name = "gpusharingorder"
 
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score; pods that share nothing have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    @staticmethod
-    def _scores(session: Session, cls: PodClass) -> Scores:
-        nodes, devices = len(session.snapshot.nodes), session.snapshot.devices
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        nodes = np.zeros(len(session.snapshot.nodes), dtype=np.int64)
         if cls.gpu is None:
-            return np.zeros(nodes)
-        room = devices.room(cls.gpu, np.zeros(nodes, dtype=np.int64))
-        scores: Scores = np.where(room > 0, GPU_DENSITY, 0.0)
-        return scores
+            return nodes.astype(np.float64)
+        return np.where(session.snapshot.devices.room(cls.gpu, nodes) > 0, GPU_DENSITY, 0.0)
 
 
-class ResourceType(PlainPlugin):
+class ResourceType(NodeScore):
     """Pods that need no GPU prefer nodes that have none."""
 
     name = "resourcetype"
 
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score; pods with GPUs have none."""
-        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    @staticmethod
-    def _scores(session: Session, cls: PodClass) -> Scores:
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
         row = session.snapshot.axis.get(GPU)
         if cls.requests.get(GPU) or row is None:
             return np.zeros(len(session.snapshot.nodes))
-        scores: Scores = np.where(session.snapshot.allocatable[row] == 0, RESOURCE_TYPE, 0.0)
-        return scores
+        return np.where(session.snapshot.allocatable[row] == 0, RESOURCE_TYPE, 0.0)
 
 
-class NodeAvailability(PlainPlugin):
-    """Nodes where the pod fits now go before nodes where it would only fit on what is being freed."""
+class NodeAvailability(NodeScore):
+    """Nodes where the pod fits now go before nodes whose room is still being freed."""
 
     name = "nodeavailability"
 
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score; it is the same for all nodes with room."""
-        session.hooks.node_order.add(lambda cls: np.where(session.room(cls) > 0, AVAILABILITY, 0.0))
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        return np.where(session.room(cls) > 0, AVAILABILITY, 0.0)
 
 
-class PodAffinity(PlainPlugin):
-    """Preferred pod affinity and anti-affinity: nodes whose domain holds more of the pods that are wished for first.
-
-    Sums weight times pods per domain, and scales the sum so that the best node gets the full magnitude. Counted are the
-    pods that are there when the cycle begins; wishes of running pods about the new one are not.
-    """
+class PodAffinity(NodeScore):
+    """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to the magnitude."""
 
     name = "podaffinity"
 
@@ -160,12 +145,11 @@ class PodAffinity(PlainPlugin):
         super().__init__(arguments)
         self._domains = Domains()  # lives from cycle to cycle
 
-    def on_session_open(self, session: Session) -> None:
-        """Registers the score; pods without such wishes have none."""
-        session.hooks.node_order.add(lambda cls: self.shares(session, cls) * KUBERNETES)
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
-        """1 for nodes that meet most of the pod's wishes, 0 for those that meet the fewest; all 0 without wishes."""
+        """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest; all 0 without any."""
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.wishes:
             counts = session.snapshot.pod_counts.get(wish.query.mark)

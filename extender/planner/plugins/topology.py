@@ -1,21 +1,22 @@
-"""Gangs that sit together: which domains hold a part of a gang, the best one first.
+"""Topology-aware placement: the domains that hold a part of a gang, the best one first.
 
-Wishes come from `planner.topology.requests`, levels from the configuration and from what the cluster describes
-(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. What is answered here is only a proposal:
-the action that asks places the pods with every predicate, and takes the next domain if that fails.
+Requests come from `planner.topology.requests`, levels from the configuration and from the cluster
+(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action places the
+pods with every predicate, and takes the next domain if that fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from cachetools import LRUCache
 
-from extender.planner.framework.nodeset import NodeSet
-from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.answers import NodeSet
+from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.closestdomain import closest_domain
-from extender.planner.plugins.domains import Look, alone, looks_of
+from extender.planner.plugins.domains import Look, closest_domain, looks_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import Filling, Profile, Wanted, best_first, held, whole
@@ -29,20 +30,20 @@ PROFILES: dict[str, Profile | str] = {
     "least-free": "least-free",
     "balanced": "balanced",
     MIXED: MIXED,
-    # KAI-Scheduler's and Kueue's words for them
+    # KAI-Scheduler's and Kueue's names of them
     "binpack": "best-fit",
     "BestFit": "best-fit",
     "LeastFreeCapacity": "least-free",
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Name → how domains inside a domain are filled; mixed: best-fit, but least-free for pods that may be anywhere."""
+"""Name → way of filling the domains in a domain; mixed: best-fit, but least-free for pods that may be anywhere."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 
 
-class Topology:
-    """Splits node sets into domains for gangs that ask for it; other gangs do not notice it.
+class Topology(PlainPlugin):
+    """Splits node sets into domains for gangs that ask for it.
 
     Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
     """
@@ -69,12 +70,11 @@ class Topology:
             raise ValueError(f"plugin 'topology': profile is {profile!r}; valid: {', '.join(PROFILES)}")
         self._profile = PROFILES[profile]
         self.forest = Forest(levels)
-        self._used: set[int] = set()
-        self._geometries: dict[int, Geometry] = {}
-        """By the id of the tree."""
+        self._geometries: LRUCache[int, Geometry] = LRUCache(16)
+        """By the id of the tree; the trees of a cluster are made anew as nodes change."""
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the node sets, which domain came closest, and the trees."""
+        """Register the node sets, the closest domain, and the trees."""
         snapshot = session.snapshot
         self.forest.renew(
             snapshot.nodes,
@@ -86,14 +86,6 @@ class Topology:
         session.hooks.topologies.add(self.forest.trees)
         session.hooks.subset_nodes.add(partial(self._subsets, session))
         session.hooks.closest_domain.add(partial(closest_domain, session, self.forest, self._geometry))
-
-    def on_session_close(self, _session: Session) -> None:
-        """Keeps what it knows of the trees that gangs asked for."""
-        if self._used:
-            self._geometries = {key: known for key, known in self._geometries.items() if key in self._used}
-            self._used = set()
-
-    # -- subsets ------------------------------------------------------------------------------------------------------
 
     def _subsets(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
         if not part.near and not part.slices:
@@ -107,7 +99,7 @@ class Topology:
         looks = looks_of(session, gang, part, nodes, self.forest, reach, self._geometry(session, reach.tree))
         if not looks:
             return (nodes,)
-        if not part.near:  # its slices ask for something, and it does not
+        if not part.near:  # only its slices have a request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else self._set(session, part, nodes, looks, WHOLE, 0),)
         if part.unit and nodes.ranked and reach.hard and not part.columns:
@@ -115,7 +107,7 @@ class Topology:
         return self._near(session, part, nodes, looks, reach)
 
     def _near(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach) -> Iterator[NodeSet]:
-        """Domains that hold the part, those of its members first; then the whole set if nothing is required."""
+        """Yield domains that hold the part, those of its members first; then the whole set if nothing is required."""
         there = np.array(part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(session, part, nodes, looks, reach, there)
@@ -129,10 +121,9 @@ class Topology:
     def _with_members(
         self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach, there: Amounts
     ) -> Iterator[NodeSet]:
-        """Domains of members that have a node: the nearest, and with most of them, first.
+        """Yield domains of members that have a node: the nearest, and with most of them, first.
 
-        What is required leaves only those domains: new pods join the others. Members that are in no domain (any
-        more) say nothing.
+        If a domain is required, only those are left: new pods join the others. Members in no domain do not count.
         """
         tree = reach.tree
         if reach.hard:
@@ -142,30 +133,27 @@ class Topology:
             if len(own):
                 inside = np.isin(outer, own)
                 for look in looks:
-                    look.within(inside)
+                    look.wanted = replace(look.wanted, room=np.where(inside, look.wanted.room, 0))
         nearest = range(len(tree.levels) - 1, max(reach.outer, 0) - 1, -1)
         for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
-            yield from self._around(session, part, nodes, looks, level, there, [part.wanted for _ in looks])
+            yield from self._around(session, part, nodes, looks, level, there, part.wanted)
         if part.least is not None:
             for level in reversed(nearest) if reach.hard else ():
-                yield from self._around(session, part, nodes, looks, level, there, [part.least for _ in looks])
+                yield from self._around(session, part, nodes, looks, level, there, part.least)
 
     def _around(
-        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts,
-        pods: list[int],
-    ) -> Iterator[NodeSet]:  # fmt: skip
-        """Domains of one level that have members and hold so many pods, those with most members first."""
+        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts, pods: int
+    ) -> Iterator[NodeSet]:
+        """Yield domains of one level that have members and hold so many pods, those with most members first."""
         tree = looks[0].wanted.geometry.tree
         domains, counts = np.unique(tree.domain_of[level][there], return_counts=True)
-        fits = np.logical_and.reduce(
-            [held(look.wanted, level) >= min(least, look.wanted.most) for look, least in zip(looks, pods, strict=True)]
-        )
+        fits = np.logical_and.reduce([held(look.wanted, level) >= min(pods, look.wanted.most) for look in looks])
         for domain in domains[np.argsort(-counts, kind="stable")]:
             if domain >= 0 and fits[domain]:
                 yield self._set(session, part, nodes, looks, level, int(domain))
 
     def _next(self, nodes: NodeSet, look: Look, reach: Reach, part: Part) -> Iterator[NodeSet]:
-        """For one slice after the other: the first domain with room for it in the order of the nodes around it."""
+        """Yield domains with room for a slice, in the order of the nodes around it."""
         columns = cast("Amounts", nodes.columns)
         of = reach.tree.domain_of[reach.outer]
         enough = np.append(held(look.wanted, reach.outer) >= part.needed, [False])
@@ -174,7 +162,7 @@ class Topology:
             yield NodeSet(columns[of[columns] == domain], ranked=True, along=nodes.along, name=name)
 
     def _set(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, domain: int) -> NodeSet:
-        """One domain as a node set: with an order where the pods are of one kind."""
+        """Return one domain as a node set, with an order where the pods are of one class."""
         look = looks[0]
         wanted, tree = look.wanted, look.wanted.geometry.tree
         inside = look.wanted.geometry.members(level, domain)
@@ -183,7 +171,7 @@ class Topology:
         if part.children:
             return NodeSet(np.flatnonzero(usable), along=wanted.geometry.places, name=name)
         columns = np.flatnonzero(usable)
-        sliced = part.regular and alone(session, look.cls)
+        sliced = part.regular and not session.snapshot.one_by_one(look.cls)
         scores = session.scores(look.cls)
         profile = self._profile_for(part)
         filling = Filling(
@@ -199,15 +187,12 @@ class Topology:
             ordered = np.concatenate([ordered, _others(wanted, columns, ordered)])
         return NodeSet(ordered, ranked=True, along=wanted.geometry.places, most=most, sliced=sliced, name=name)
 
-    # -- small things -------------------------------------------------------------------------------------------------
-
     def _profile_for(self, part: Part) -> Profile:
         if self._profile == MIXED:
             return "least-free" if part.near.anywhere else "best-fit"
         return cast("Profile", self._profile)
 
     def _geometry(self, session: Session, tree: Tree) -> Geometry:
-        self._used.add(id(tree))
         known = self._geometries.get(id(tree))
         if known is None or known.tree is not tree:
             known = self._geometries[id(tree)] = Geometry(tree, session.snapshot.order)
@@ -215,7 +200,7 @@ class Topology:
 
 
 def _candidates(looks: list[Look], level: int, profile: Profile) -> Iterator[int]:
-    """Domains of a level that hold all kinds of pods, the best for the first kind first."""
+    """Yield domains of a level that hold all classes of pods, the best for the first class first."""
     fits = None
     if len(looks) > 1:
         fits = np.logical_and.reduce([held(look.wanted, level) >= look.wanted.least for look in looks[1:]])
@@ -233,7 +218,7 @@ def _candidates(looks: list[Look], level: int, profile: Profile) -> Iterator[int
 
 
 def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:
-    """The other nodes of a domain: those beside the ones that are filled come first."""
+    """Return the other nodes of a domain, those beside the filled ones first."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True
     left = columns[~chosen[columns]]

@@ -1,7 +1,7 @@
 """The worth of free GPUs of nodes to the pods that are likely to come: arithmetic over arrays, no state.
 
-Worth is in thousandths of GPUs. A node's GPUs are those that shares use in part, one by one, and a number of
-unused ones. Pods come in kinds: so much CPU and memory, and whole GPUs or the same part of some.
+Worth is in thousandths of GPUs. A node has GPUs that shares use in part, one by one, and a number of unused ones. Pods
+come in kinds: an amount of CPU and memory, and whole GPUs or the same part of some.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ from muster.resources.vector import CPU, GPU, WHOLE
 
 Scores = NDArray[np.float64]
 LARGE = 1e15
-"""No loss of a node with room is as large."""
+"""More than any loss of a node with room."""
 NONE = -1e18
-"""Worth of a node without room for the pod: its loss is beyond all others."""
+"""Worth of a node without room for the pod."""
 
 
 class Kind(NamedTuple):
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(cls: PodClass, snapshot: Snapshot) -> Kind:
-    """The kind of a class of pods; one that asks for memory of GPUs counts as on the smallest of them."""
+    """Return the kind of a class of pods; memory of GPUs counts as a part of the smallest of them."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
@@ -45,80 +45,66 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> Kind:
 
 @dataclass(slots=True)
 class NodeState:
-    """Nodes as far as their worth depends on it; a row per node."""
+    """The properties of nodes that decide their worth; a row per node."""
 
     cpu: Amounts
     memory: Amounts
     gpus: Amounts
-    """Devices that the node has."""
+    """Devices of the node."""
     unused: Amounts
-    """Devices that are not used at all."""
+    """Devices without any pod."""
     partly: Amounts
-    """Thousandths that are free of each device that shares use in part, 0 for all others; shape (nodes, devices)."""
-
-    def __len__(self) -> int:
-        """How many nodes."""
-        return len(self.cpu)
+    """Free thousandths of each device that shares use in part, 0 for all others; shape (nodes, devices)."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Equal shapes can be compared."""
-        return self.partly.shape
+    def arrays(self) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
+        """All arrays, in their order."""
+        return self.cpu, self.memory, self.gpus, self.unused, self.partly
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.cpu)
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "NodeState":
-        """All nodes of a snapshot."""
-        columns = slice(None)
-        return cls(*_rows(snapshot, columns), _unused(snapshot), _partly(snapshot, columns))
+    def of(cls, snapshot: Snapshot, columns: Amounts) -> "NodeState":
+        """Return these nodes of a snapshot."""
+        axis, free, whole = snapshot.axis, snapshot.free[:, columns], snapshot.allocatable[:, columns]
+        devices, none = snapshot.devices.at(columns), np.zeros(len(columns), dtype=np.int64)
+        cpu = free[axis[CPU]] if CPU in axis else none
+        memory = free[axis["memory"]] if "memory" in axis else none
+        gpus = whole[axis[GPU]] // WHOLE if GPU in axis else none
+        if VOLCANO_GPU_NUMBER in axis:
+            gpus = gpus + whole[axis[VOLCANO_GPU_NUMBER]]
+        return cls(cpu, memory, gpus, devices.unused(free, axis), _free_parts(devices.shared))
 
     def update(self, snapshot: Snapshot, columns: Amounts) -> None:
-        """Takes these nodes from the snapshot anew."""
-        self.cpu[columns], self.memory[columns], self.gpus[columns] = _rows(snapshot, columns)
-        free = snapshot.free[:, columns]
-        self.unused[columns] = snapshot.devices.at(columns).unused(free, snapshot.axis)
-        partly = _partly(snapshot, columns)
-        if partly.shape[1] > self.partly.shape[1]:
-            self.partly = np.pad(self.partly, ((0, 0), (0, partly.shape[1] - self.partly.shape[1])))
-        self.partly[columns] = partly
+        """Read these nodes from the snapshot again."""
+        now = NodeState.of(snapshot, columns)
+        wider = now.partly.shape[1] - self.partly.shape[1]
+        if wider > 0:
+            self.partly = np.pad(self.partly, ((0, 0), (0, wider)))
+        for known, fresh in zip(self.arrays, now.arrays, strict=True):
+            known[columns] = fresh
 
     def at(self, columns: Amounts) -> "NodeState":
-        """Some of the nodes."""
-        return NodeState(
-            self.cpu[columns], self.memory[columns], self.gpus[columns], self.unused[columns], self.partly[columns]
-        )
+        """Return some of the nodes."""
+        return NodeState(*(array[columns] for array in self.arrays))
 
     def unlike(self, other: "NodeState") -> Amounts:
-        """Rows that differ."""
-        differs = (self.partly != other.partly).any(axis=1)
-        for mine, theirs in ((self.cpu, other.cpu), (self.memory, other.memory), (self.gpus, other.gpus)):
-            differs |= mine != theirs
-        return np.flatnonzero(differs | (self.unused != other.unused))
+        """Return the rows that differ."""
+        mine, theirs = np.column_stack(self.arrays), np.column_stack(other.arrays)
+        return np.flatnonzero((mine != theirs).any(axis=1))
 
 
-def _rows(snapshot: Snapshot, columns: Amounts | slice) -> tuple[Amounts, Amounts, Amounts]:
-    axis, free, whole = snapshot.axis, snapshot.free, snapshot.allocatable
-    none = np.zeros(free.shape[1], dtype=np.int64)
-    cpu = free[axis[CPU]] if CPU in axis else none
-    memory = free[axis["memory"]] if "memory" in axis else none
-    gpus = whole[axis[GPU]] // WHOLE if GPU in axis else none
-    if VOLCANO_GPU_NUMBER in axis:
-        gpus = gpus + whole[axis[VOLCANO_GPU_NUMBER]]
-    return cpu[columns].copy(), memory[columns].copy(), gpus[columns].copy()
-
-
-def _unused(snapshot: Snapshot) -> Amounts:
-    return snapshot.devices.unused(snapshot.free, snapshot.axis)
-
-
-def _partly(snapshot: Snapshot, columns: Amounts | slice) -> Amounts:
-    shared = snapshot.devices.shared[columns]
-    free: Amounts = np.where(shared > 0, np.maximum(WHOLE - shared, 0), 0)
+def _free_parts(used: Amounts) -> Amounts:
+    """Return the free thousandths of devices that shares use in part, 0 for all others."""
+    free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
     return free
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of pods with GPUs, and how likely each is; a column per kind."""
+    """Kinds of pods with GPUs, and their probabilities; a column per kind."""
 
     cpu: Amounts
     memory: Amounts
@@ -126,15 +112,15 @@ class Mix:
     portion: Amounts
     weight: Scores
     fill: float
-    """The part that all next pods have in the worth, beside the next one."""
+    """Part of all next pods in the worth, beside the next one."""
     portions: Amounts
-    """The different portions."""
+    """Different portions."""
     which: Amounts
     """Index of each kind's portion."""
 
     @classmethod
     def of(cls, seen: Mapping[Kind, int], coverage: float, most: int, fill: float) -> "Mix | None":
-        """The kinds that make up so much of the pods seen; None if none of these has GPUs."""
+        """Return the most frequent kinds, up to `coverage` of the pods seen; None if none of these has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0
         kept: list[tuple[Kind, int]] = []
@@ -155,7 +141,7 @@ class Mix:
         )  # fmt: skip
 
     def worth(self, nodes: NodeState) -> Scores:
-        """Thousandths of free GPUs of each node that the next pod can use, on average; float64 of shape (nodes,)."""
+        """Return the free GPUs of each node that the next pod can use on average, float64 of shape (nodes,)."""
         usable = np.empty((len(nodes), len(self.portions)), dtype=np.int64)
         places = np.empty_like(usable)
         for column, portion in enumerate(self.portions):
@@ -169,7 +155,7 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: Kind) -> Scores:
-        """The same with one pod more of this kind on each node, where on it that costs least; `NONE` without room."""
+        """Return the worth with one pod more of this kind on the best GPUs of each node; `NONE` without room."""
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)
@@ -187,25 +173,25 @@ class Mix:
         rows = np.flatnonzero(fits & (nodes.unused > 0))
         if len(rows):
             part = left.at(rows)
-            part.unused = part.unused - 1
+            part.unused -= 1
             part.partly = np.pad(part.partly, ((0, 0), (0, 1)))
             part.partly[:, -1] = WHOLE - kind.portion
             np.maximum.at(result, rows, self.worth(part))
         return result
 
     def _after_whole(self, left: NodeState, kind: Kind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Pods without GPUs, with whole ones, and with parts of several, which count as whole here."""
+        """Return the worth with a pod without GPUs, with whole ones, or with parts of several, counted as whole."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
-        part.unused = part.unused - kind.devices
+        part.unused -= kind.devices
         result[rows] = self.worth(part)
         return result
 
     def worth_by_device(self, node: NodeState, kind: Kind, used: Amounts) -> Scores:
-        """The worth of one node with a pod on each of its devices; float64 of shape (devices,)."""
+        """Return the worth of one node with a pod on each of its devices; float64 of shape (devices,)."""
         many = node.at(np.zeros(len(used), dtype=np.int64))
         many.cpu, many.memory = many.cpu - kind.cpu, many.memory - kind.memory
-        free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
+        free = _free_parts(used)
         many.partly = np.repeat(free[None, :], len(used), axis=0)
         fresh = used == 0
         many.unused = many.unused - fresh

@@ -1,6 +1,6 @@
 """Shortage of room for pods of one shape: causes, the nearest miss, and both in one sentence.
 
-`planner.framework.shortage` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
+`planner.framework.demand` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
 """
 
 from typing import Literal

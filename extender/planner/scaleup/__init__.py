@@ -1,8 +1,7 @@
-"""Which waiting gangs ask an autoscaler for nodes, how, and what the pods of waiting gangs say about it.
+"""Requests of waiting gangs to autoscalers, and the conditions and annotations of pods for them.
 
-The modules promise no I/O and no clock, as the actions do: what is decided here is data, and `extender.scaling` writes
-it. They import the framework, the state and the actions' search, and must not import what serves and writes. Start at
-`action`, which runs at the end of every cycle; `wishes` is what queues and workloads want, `simulation` and `limits`
-what speaks against it, `requests` the life of a ProvisioningRequest, `voices` what pods say and how often,
-`evictions` what those on nodes tell about scaling down.
+The modules promise no I/O and no clock, as the actions do: decisions are data that `extender.scaling` writes. They
+import the framework and the state, and must not import anything that serves and writes. Start at `action`, which runs
+at the end of every cycle; `wishes` reads the annotations of queues and workloads, `limits` has the reasons not to ask,
+`requests` the life of a ProvisioningRequest, `voices` the writes to pods and their rates.
 """

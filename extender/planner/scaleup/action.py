@@ -1,8 +1,7 @@
-"""The last step of every cycle: the gang at the head of each queue that lacks nodes asks an autoscaler for them.
+"""The last step of every cycle: the first gang of each queue that lacks nodes asks an autoscaler for them.
 
-Whoever waits for anything else than nodes (its queue, its pods, somebody's gate) is passed over: nodes would not help,
-and those behind need not wait for it. So is a gang that an autoscaler cannot help, and one whose last request came to
-nothing, for a while.
+Gangs that wait for anything else (their queue, their pods, gates of others) are passed over, as nodes would not help.
+So is a gang that an autoscaler cannot help, and for a while one whose last request failed.
 """
 
 from collections.abc import Mapping
@@ -14,39 +13,36 @@ from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.evictions import Evictions
-from extender.planner.scaleup.limits import Capabilities
+from extender.planner.scaleup.limits import Capabilities, ExistingNodes
 from extender.planner.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
-from extender.planner.scaleup.simulation import ExistingNodes
-from extender.planner.scaleup.voices import Speech, Voices
+from extender.planner.scaleup.voices import Evictions, Speech, Voices
 from extender.planner.scaleup.wishes import Wish, Wishes
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 
 MAX_LOOKED_AT = 8
-"""So many gangs of a queue are looked at for one whose turn it can be."""
+"""Gangs of a queue that are checked for one that can ask."""
 KEPT_S = 10.0
-"""A gang whose pods ask goes on doing so for at least this time, whoever comes before it: each change is many
-writes."""
+"""Least time that the pods of a gang ask, even if another gang comes first: each change is many writes."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """What one cycle has found so far."""
+    """The results of one cycle so far."""
 
     wishes: Wishes
     capabilities: Capabilities
     existing: ExistingNodes
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """UID of a gang → pod set → how many of its pods ask."""
+    """UID of a gang → pod set → number of its pods that ask."""
     needed: set[str] = field(default_factory=set)
     """UIDs of gangs whose request stays."""
     notes: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """UID of a gang → reason (empty: as it is) and words for its owner."""
+    """UID of a gang → reason (empty: unchanged) and sentence for its owner."""
 
 
 class AskForNodes:
-    """Remembers only since when gangs ask, and what pods have said lately."""
+    """Remembers only since when gangs ask, and the last writes to pods."""
 
     name = "scale-up"
 
@@ -57,7 +53,7 @@ class AskForNodes:
         self._evictions = Evictions()
 
     def execute(self, session: Session) -> None:
-        """Lets gangs in that ask, decides what is written for autoscalers, and adds to what others read."""
+        """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits = _waiting(session)
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
         self._asking = {uid: since for uid, since in self._asking.items() if uid in waits}
@@ -75,7 +71,7 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
-        """Gives the first gang of a queue its turn that can have it; others keep theirs for a moment."""
+        """Have the first gang of a queue ask that can; others go on for `KEPT_S`."""
         given = False
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
         for gang in queue[:MAX_LOOKED_AT]:
@@ -85,19 +81,9 @@ class AskForNodes:
 
 
 def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
-    """Has one gang ask in the way that it wishes; False if it does not."""
-    wish = turn.wishes.of(gang)
-    if wish.complaint:
-        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=wish.complaint))
-        return False
-    wanted = minimum_wanted(gang)
-    if refusal := turn.capabilities.refusal(gang, wanted):
-        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=refusal))
-        return False
-    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
-        turn.notes[gang.uid] = ("", reasons.scaleup.NODES_EXIST)
-        return False
-    if wish.mode == "provisioning-request" and (note := _hindered(session, wanted)):
+    """Have one gang ask in the way that it wishes; False if it does not."""
+    wish, wanted = turn.wishes.of(gang), minimum_wanted(gang)
+    if note := _hindrance(session, gang, wanted, wish, turn):
         turn.notes[gang.uid] = note
         return False
     if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
@@ -110,8 +96,16 @@ def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     return _request(session, gang, wanted, wish, turn)
 
 
-def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | None:
-    """Why no ProvisioningRequest can be made for a gang, as a note; None if one can."""
+def _hindrance(
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn
+) -> tuple[str, str] | None:
+    """Return a note why the gang cannot ask; None if it can."""
+    if why := wish.complaint or turn.capabilities.refusal(gang, wanted):
+        return "", reasons.scaleup.not_asked(why=why)
+    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
+        return "", reasons.scaleup.NODES_EXIST
+    if wish.mode != "provisioning-request":
+        return None
     session.provisioning_wanted = True
     if session.inputs.provisioning_served is False:
         return reasons.scaleup.NOT_SERVED, reasons.scaleup.KIND_MISSING
@@ -122,7 +116,7 @@ def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | 
 
 
 def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> bool:
-    """Makes or follows its ProvisioningRequest; False while it waits to make another one."""
+    """Make or follow a gang's ProvisioningRequest; False while it waits to make another one."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
         answer = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
@@ -143,7 +137,7 @@ def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: 
 
 
 def _known(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish) -> ProvisioningRequest | None:
-    """Its request, if that is for what it wants now."""
+    """Return the gang's request, if it is for the current demand."""
     known = session.inputs.provisioning.get(gang.uid)
     if known is None or wish.mode != "provisioning-request":
         return None
@@ -151,7 +145,7 @@ def _known(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wi
 
 
 def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
-    """UID of each gang that waits → the gang, and what stands in its way, as it was said last."""
+    """Return by UID the gangs that wait, each with its last reason."""
     placed = {place.gang.uid for place in session.decided(Place)}
     return {
         decision.gang.uid: (decision.gang, decision)
@@ -161,10 +155,7 @@ def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
 
 
 def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes) -> dict[str, list[list[GangView]]]:
-    """By queue, and in it by kind, the gangs that lack nodes and want to ask, as far as they can be the first of it.
-
-    An action decides in the order of the gangs, so that those with the same kind of shortage need no sorting.
-    """
+    """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask, in their order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for gang, decision in waits.values():
         if decision.shortage is None or not lacks_nodes(gang, decision.shortage):
@@ -181,7 +172,7 @@ def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wis
 
 
 def lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
-    """Whether nodes are what the gang lacks to start, or to have again what it started with."""
+    """Return True if the gang lacks nodes for its minimum."""
     if lacks.miss is None:
         return False
     return gang.taken < gang.floor.min_member if gang.started else lacks.kind != "extra"
@@ -195,7 +186,7 @@ def _with(decision: Unschedulable, note: tuple[str, str] | None) -> Unschedulabl
 
 
 def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
-    """Adds to the sentences that are written into PodGroups."""
+    """Add notes to the sentences that are written into PodGroups."""
     if notes:
         session.decisions = [
             _with(each, notes.get(each.gang.uid)) if isinstance(each, Unschedulable) else each
@@ -204,7 +195,7 @@ def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> None:
-    """Requests of gangs that have started, or whose turn is over; of one that is provisioned the nodes are awaited."""
+    """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay."""
     if not session.inputs.provisioning:
         return
     for gang in session.snapshot.gangs:

@@ -1,17 +1,23 @@
-"""Capabilities of queues, for the nodes that a gang asks for: none is asked for that its queue could not use."""
+"""Reasons not to ask for nodes: queues that could not use them, and existing nodes that an autoscaler would find.
 
-from collections.abc import Mapping
+cluster-autoscaler first packs pending pods onto the free room, by kube-scheduler's own rules and one by one, without
+gangs, topology or avoided nodes. Pods that fit so add no node, so their gang does not ask.
+"""
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
 
 from extender.planner import reasons
 from extender.planner.framework.demand import amounts_of
+from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
-from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.resources.vector import Vector, add, scale, vector
 
 
 class Capabilities:
-    """What queues use in one cycle, each with those below it."""
+    """Capabilities of queues, compared with their usage in one cycle, queues below included."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -21,10 +27,9 @@ class Capabilities:
                 self._used[above] = add(add(self._used.get(above, {}), use.staying), use.leaving)
 
     def refusal(self, gang: GangView, wanted: Mapping[str, int]) -> str:
-        """Why its queue may not use so many more pods of each set, in words; empty if it may.
+        """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
 
-        Plugins are asked first. The queues' capabilities are compared besides, since a resource that no node has yet
-        is on no plugin's axis.
+        Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
         """
         snapshot = self._session.snapshot
         refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts_of(snapshot, gang, wanted))
@@ -47,3 +52,39 @@ class Capabilities:
             if wanted and there + wanted > limit:
                 return reasons.queues.no_nodes_for(name, resource, limit=limit, used=there, asked=wanted)
         return ""
+
+
+class ExistingNodes:
+    """The room of existing nodes, computed once in a cycle for gangs of the same shape."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[Hashable, bool] = {}
+
+    def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+        """Return True if so many pods of each set of this gang fit, one by one."""
+        shape = tuple((each.cls.key if each.cls else b"", wanted[each.name]) for each in gang.pod_sets)
+        if shape not in self._known:
+            self._known[shape] = self._hold(gang, wanted)
+        return self._known[shape]
+
+    def _hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+        """Return True if they fit into the free room; False for pods that depend on others: better ask in vain."""
+        session, free = self._session, self._session.snapshot.free.copy()
+        for pod_set in gang.pod_sets:
+            count, cls = wanted[pod_set.name], pod_set.cls
+            if not count:
+                continue
+            if cls is None or session.snapshot.one_by_one(cls):
+                return False
+            codes = session.node_codes(cls)
+            neighbours = session.hooks.neighbour_predicate.call(cls)
+            room = np.where(codes == 0, np.minimum(session.room(cls, free), count), 0)
+            if neighbours is not None:
+                room = np.where(neighbours == 0, room, 0)
+            if room.sum() < count:
+                return False
+            before = np.cumsum(room) - room
+            taken = np.clip(count - before, 0, room)
+            free -= session.snapshot.row_of(cls)[:, None] * taken[None, :]
+        return True

@@ -1,7 +1,7 @@
-"""The life of a gang's ProvisioningRequest: made when it is the gang's turn, read, tried again, withdrawn.
+"""The life of a gang's ProvisioningRequest: made, read, tried again, withdrawn.
 
-All that is remembered stands in the request itself: which attempt it is, and in its name what it was made for. So
-another process goes on where this one ended.
+The request itself has all state, its attempt and, in its name, a digest of the demand, so that another process can go
+on.
 """
 
 import hashlib
@@ -22,73 +22,69 @@ from muster.api.volcano.scheduling import POD_GROUPS
 
 Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
-"""How long after a request that came to nothing the next one is made; each time twice as long, as Kueue does."""
+"""Time from a failed request to the next one; doubled each time, as Kueue does."""
 MAX_BACK_OFF_S = 1800.0
 MAX_POD_SETS = 32
-"""The kind takes no more."""
+"""Limit of the API."""
 _DOUBLINGS = 10
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
-"""Conditions that end a request, and the reason that its gang is given."""
+"""Conditions that end a request → reason for its gang."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the autoscaler has made of a request so far."""
+    """The autoscaler's answer to a request so far."""
 
     stage: Stage
     reason: str
-    """One word for the gang's condition; empty if there is nothing to say."""
+    """One word for the gang's condition; empty if unchanged."""
     words: str
     again_at: float = 0.0
-    """When the next request may be made, in seconds since the epoch, if this one is over."""
+    """Earliest time of the next request, in seconds since the epoch, if this one is over."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> Answer:
-    """Reads a request's conditions; what has neither been provisioned nor failed in time has timed out."""
+    """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out."""
     name = request.metadata.name
     said = {condition.type: condition for condition in request.status.conditions}
+    status = {kind: condition.status for kind, condition in said.items()}
     for kind, reason in _ENDS.items():
-        if kind in said and said[kind].status == "True":
+        if status.get(kind) == "True":
             ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
-    provisioned = said.get("Provisioned")
-    if provisioned is not None and provisioned.status == "True":
+    if status.get("Provisioned") == "True":
         return Answer("provisioned", "", reasons.scaleup.provisioned(name=name))
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, said)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
-    if provisioned is not None and provisioned.status == "False":
-        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, provisioned))
-    accepted = said.get("Accepted")
-    if accepted is not None and accepted.status == "True":
+    if status.get("Provisioned") == "False":
+        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
+    if status.get("Accepted") == "True":
         return Answer("asked", "", reasons.scaleup.accepted(name=name))
     return Answer("asked", "", reasons.scaleup.unanswered(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
-    """Which of its gang's requests it is, from 1 on."""
+    """Return the number of the request among those of its gang, from 1 on."""
     return whole_number(request.metadata.annotations.get(names.SCALE_UP_ATTEMPT)) or 1
 
 
 def provisioned(request: ProvisioningRequest) -> bool:
-    """Whether the autoscaler says that its room is there, or will be."""
+    """Return True if the autoscaler has provisioned the request's nodes, or will."""
     return any(each.type == "Provisioned" and each.status == "True" for each in request.status.conditions)
 
 
 def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
-    """The annotations of pods that use what a request has provisioned; none while it has not."""
+    """Return the annotations of pods that use a provisioned request; none for any other."""
     if request is None or not provisioned(request):
         return {}
-    return {
-        names.CONSUMED_REQUEST: request.metadata.name,
-        names.CONSUMED_CLASS: request.spec.provisioning_class_name,
-    }
+    return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
 
 
 def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> RequestNodes | None:
-    """What to ask for; None while some pod set has no pod that shows what its pods are."""
+    """Return the request to make; None while some pod set has no pod as a sample."""
     samples = {pod.slot.pod_set: pod for pod in reversed(speakers(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
     if not asked or not asked.keys() <= samples.keys():
@@ -100,7 +96,7 @@ def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: 
 
 
 def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> str:
-    """The name of a gang's request; another one if it were to be for something else."""
+    """Return the name of a gang's request, which differs for another demand."""
     shapes = [
         [each.name, wanted[each.name], each.cls.shape.hex() if each.cls else ""]
         for each in gang.pod_sets
@@ -117,7 +113,7 @@ def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
-    """Of these requests the last attempt for each gang, by the gang's UID."""
+    """Return the last attempt for each gang, by the gang's UID."""
     result: dict[str, ProvisioningRequest] = {}
     for request in sorted(found, key=attempt_of):
         for owner in request.metadata.owner_references:

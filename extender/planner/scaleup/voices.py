@@ -1,41 +1,48 @@
-"""What the pods of waiting gangs say in their condition PodScheduled, and how often that is written.
+"""Writes to pods for autoscalers and people, and their rates: the condition PodScheduled, and annotations of evictions.
 
-Each word is a write of a pod, so that few are spoken: only by gangs that have waited for a moment, only what is new,
-of one gang's sentences one every few seconds, and of all gangs together so many in a second. What a pod said last
-stands in the pod, hence nothing is lost or said twice when this process is another one.
+Each condition is a write of a pod. So only gangs that have waited for a moment write, only changes, each gang's
+sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod.
+
+Pods get cluster-autoscaler's annotation about evictions as they are bound; `Evictions` follows later changes of the
+queue. An annotation that is not Muster's own stays as it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.framework.decisions import Say
+from extender.planner.framework.decisions import Say, TellEviction
+from extender.planner.framework.session import Session
+from extender.planner.scaleup.wishes import annotated, evictable_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from muster.api.names import SAFE_TO_EVICT
 
 SETTLE_S = 2.0
-"""A gang that has waited for less says nothing: mostly it starts."""
+"""Least waiting time of a gang that writes: mostly it starts before."""
 SENTENCE_EVERY_S = 5.0
-"""The sentence of one gang changes with every node, and is written at most so often."""
+"""Least time between two sentences of one gang, which change with every node."""
 ASKS_PER_S = 100.0
-"""Pods that begin or end to ask for nodes. All of a gang should do so within autoscalers' window of some seconds."""
+"""Pods that begin or end to ask for nodes; all of a gang should do so within autoscalers' window of some seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
+ANNOTATIONS_PER_S = 20.0
+ANNOTATIONS_AT_ONCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What one gang has to say in this cycle."""
+    """The sentence of one gang in this cycle."""
 
     gang: GangView
     sentence: str
     asks: Mapping[str, int] | None = None
-    """Pod set → how many of its pods ask for nodes; None if none does."""
+    """Pod set → number of its pods that ask for nodes; None if none does."""
 
 
 class Bucket:
-    """So many a second, and no more than `most` at once."""
+    """A token bucket: `rate` tokens a second, and no more than `most` at once."""
 
     def __init__(self, rate: float, most: float) -> None:
         self._rate, self._most = rate, most
@@ -43,12 +50,12 @@ class Bucket:
         self._at: float | None = None
 
     def fill(self, now: float) -> None:
-        """Time has passed."""
+        """Add the tokens of the time that has passed; `now` is in seconds."""
         passed = max(0.0, now - self._at) if self._at is not None else 0.0
         self.left, self._at = min(self._most, self.left + passed * self._rate), now
 
     def take(self) -> bool:
-        """One, if there is one left."""
+        """Take a token; False if there is none left."""
         if self.left < 1:
             return False
         self.left -= 1
@@ -57,20 +64,20 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Heard:
-    """What is known of one gang."""
+    """The last writes of one gang."""
 
     since: float
     spoke_at: float = 0.0
     view: GangView | None = None
-    """As it was when it had nothing new to say."""
+    """The gang when all its pods were up to date."""
     words: tuple[str, Mapping[str, int] | None] = ("", None)
-    """What it had said by then."""
+    """Sentence and asks at that time."""
     may_ask: bool = True
     """Some of its pods may ask for nodes."""
 
 
 class Voices:
-    """Decides which pods say what now."""
+    """Decides the conditions of pods."""
 
     def __init__(self) -> None:
         self._heard: dict[str, _Heard] = {}
@@ -78,7 +85,7 @@ class Voices:
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
     def speak(self, now: float, speeches: Iterable[Speech]) -> list[Say]:
-        """What is to be written; `now` is seconds since the epoch. Those that ask for nodes come first."""
+        """Return the writes, those that ask for nodes first; `now` is in seconds since the epoch."""
         self._asks.fill(now)
         self._sentences.fill(now)
         heard, self._heard = self._heard, {}
@@ -113,7 +120,7 @@ class Voices:
 
 
 def differences(speech: Speech) -> list[Say]:
-    """What the pods of a gang should say and do not: the first one why it waits, those that ask who says more."""
+    """Return the conditions to write: the gang's sentence in its first pod, a reference to it in those that ask."""
     members = speakers(speech.gang)
     if not members:
         return []
@@ -132,10 +139,41 @@ def differences(speech: Speech) -> list[Say]:
 
 
 def speakers(gang: GangView) -> list[PodRecord]:
-    """Its pods that wait behind Muster's gate, and nobody else's, in the order of pod sets and ranks."""
+    """Return the gang's pods behind Muster's gate and no other, in the order of pod sets and ranks."""
     return [
         pod
         for pod_set in gang.pod_sets
         for _, pod in sorted(pod_set.waiting.items())
         if pod.gated and not pod.other_gates
     ]
+
+
+class Evictions:
+    """Decides the annotations of evictions; remembers the gangs whose pods are up to date."""
+
+    def __init__(self) -> None:
+        self._settled: dict[str, tuple[GangView, str]] = {}
+        self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
+
+    def decide(self, session: Session) -> None:
+        """Decide TellEviction for pods of gangs that have started, at a limited rate."""
+        self._bucket.fill(session.now)
+        values: dict[str, str] = {}
+        settled, self._settled = self._settled, {}
+        for gang in session.snapshot.gangs:
+            if not gang.started:
+                continue
+            if gang.queue not in values:
+                said = annotated(session.snapshot.queues, gang.queue, (SAFE_TO_EVICT,))
+                values[gang.queue] = evictable_of(said)
+            value, known = values[gang.queue], settled.get(gang.uid)
+            if known is not None and known[0] is gang and known[1] == value:
+                self._settled[gang.uid] = known
+            elif self._bucket.left >= 1:
+                alive = (pod for pod in gang.pods if pod.alive and pod.evictable != value)
+                wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
+                for pod in wrong:
+                    if self._bucket.take():
+                        session.decide(TellEviction(gang, pod, value))
+                if not wrong:
+                    self._settled[gang.uid] = (gang, value)

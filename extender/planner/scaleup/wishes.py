@@ -1,6 +1,6 @@
-"""What a queue or a workload wants of autoscalers: the annotations `muster.dev/scale-up` and those beside it.
+"""Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and those beside it.
 
-A workload wins over its queue, a queue over those above it; what the queue `root` says holds for the whole cluster.
+A workload wins over its queue, a queue over those above it; the queue `root` holds for the whole cluster.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from extender.planner import reasons
-from extender.planner.framework.turns import upwards
+from extender.planner.framework.ordering import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.volcano.scheduling import PodGroup, Queue
@@ -24,15 +24,15 @@ EVICTABLE = ("true", "false", "on-completion")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a gang asks for nodes, once it is its turn."""
+    """The way in which a gang asks for nodes."""
 
     mode: Mode = "none"
     provisioning_class: str = DEFAULT_CLASS
     parameters: tuple[tuple[str, str], ...] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """How long an autoscaler has, from the creation of a request, to provision it."""
+    """Time from the creation of a request until it must be provisioned."""
     complaint: str = ""
-    """What is wrong with the annotations, in a sentence; the mode is then `none`."""
+    """Sentence about a wrong annotation; the mode is then `none`."""
 
 
 class Wishes:
@@ -41,22 +41,13 @@ class Wishes:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
         self._said: dict[str, dict[str, str]] = {}
-        self._of_queues: dict[str, Wish] = {}
 
     def of(self, gang: GangView) -> Wish:
-        """What this gang wants."""
-        if own := _of_workload(gang):
-            return _read({**self._of_queue(gang.queue), **own})
-        wish = self._of_queues.get(gang.queue)
-        if wish is None:
-            wish = self._of_queues[gang.queue] = _read(self._of_queue(gang.queue))
-        return wish
-
-    def _of_queue(self, queue: str) -> dict[str, str]:
-        said = self._said.get(queue)
-        if said is None:
-            said = self._said[queue] = annotated(self._queues, queue, names.SCALE_UP_KEYS)
-        return said
+        """Return the wish of a gang."""
+        of_queue = self._said.get(gang.queue)
+        if of_queue is None:
+            of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
+        return _read(of_queue | _of_workload(gang))
 
 
 _NOTHING = Wish()
@@ -64,7 +55,7 @@ _KEYS = frozenset(names.SCALE_UP_KEYS)
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """What a queue says under these keys, or else the nearest queue above it."""
+    """Return the annotations of a queue with these keys, or else of the nearest queue above it."""
     found: dict[str, str] = {}
     for queue in filter(None, map(queues.get, upwards(queues, name))):
         annotations = queue.metadata.annotations
@@ -75,7 +66,7 @@ def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> 
 
 
 def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None) -> str:
-    """What cluster-autoscaler is to be told about the eviction of this gang's pods; empty if nothing."""
+    """Return cluster-autoscaler's annotation about the eviction of this gang's pods; empty if none."""
     if group is None:
         return ""
     said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, (names.SAFE_TO_EVICT,))
@@ -83,7 +74,7 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None) -> str:
 
 
 def evictable_of(said: Mapping[str, str]) -> str:
-    """The value among these annotations; empty if there is none, or one that cluster-autoscaler does not know."""
+    """Return the value among these annotations; empty if there is none, or one unknown to cluster-autoscaler."""
     value = said.get(names.SAFE_TO_EVICT, "")
     return value if value in EVICTABLE else ""
 

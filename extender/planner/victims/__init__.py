@@ -1,8 +1,7 @@
-"""Who would have to go so that a gang fits: which pods may be victims, in which order, and the search for the fewest.
+"""The search for victims: the pods whose eviction lets a gang start, as few and as cheap as possible.
 
-Pure, and no action by itself: `planner.actions` has preempt, reclaim and consolidate, which differ in whom they ask
-for room. They promise that nobody is chosen of whom the gang has no use, that a gang is never cut below its minimum,
-and that nothing in the session has changed after a search that failed. Start at `pieces`, what of a gang can go;
-`order` and `budgets` make candidates of them; `domains` says where to look for gangs that must sit together; `room`
-narrows them down by amounts alone and `solver` proves the rest.
+Pure; `planner.actions` has preempt, reclaim and consolidate, which differ in the gangs that may be victims. The search
+promises that each victim is needed, that a gang is never cut below its minimum, and that a failed search leaves the
+session unchanged. Start at `pieces`, the parts of a gang that can be evicted; `order` sorts them, `room` narrows them
+down by domains and amounts, and `solver` proves the rest on a statement.
 """

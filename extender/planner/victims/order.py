@@ -1,8 +1,7 @@
-"""In which order victims are taken: the cheapest disruption first.
+"""The order of victims: the cheapest disruption first.
 
-Within a queue the lowest priority goes first. Of one priority, pods above a minimum go before whole gangs, as nothing
-ends with them; then gangs whose owner called them revocable, then who started last, as least work is lost with it, then
-the smallest. Among queues the one that has most of its fair share gives first, and again after each piece.
+Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the latest start, which loses
+least work, and the smallest. Among queues the one furthest above its fair share gives the next piece.
 """
 
 import heapq
@@ -23,14 +22,14 @@ Key = tuple[int, bool, bool, float, int, int]
 
 
 def revocable(gang: GangView) -> bool:
-    """Whether the owner said that the gang may be taken away: `preemptable: "true"`, or the revocable zone `*`."""
+    """Return True for a gang marked `preemptable: "true"`, or with the revocable zone `*`."""
     meta = gang.group.metadata
     said = {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
     return "true" in said or meta.annotations.get(REVOCABLE_ZONE) == "*"
 
 
 def by_cost(pieces: list[Piece]) -> list[Piece]:
-    """Pieces of one queue, the cheapest disruption first; of one gang they stay in their order."""
+    """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order."""
     of_gang: dict[str, tuple[bool, float]] = {}
 
     def key(numbered: tuple[int, Piece]) -> Key:
@@ -45,17 +44,12 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 
 
-def by_size(pieces: list[Piece]) -> list[Piece]:
-    """Pieces of all queues for moves: the fewest pods first, then as above."""
-    return sorted(by_cost(pieces), key=lambda piece: len(piece.pods))
-
-
 def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
-    """Pieces of several queues: each time from the one that has most of its fair share then."""
+    """Return pieces of several queues, each time from the one furthest above its fair share then."""
     queues: dict[str, list[Piece]] = {}
     for piece in by_cost(pieces):
         queues.setdefault(piece.gang.queue, []).append(piece)
-    if len(queues) < 2:  # noqa: PLR2004 - one queue has nobody to be compared with
+    if len(queues) < 2:  # noqa: PLR2004 - one queue is not compared
         return next(iter(queues.values()), [])
     saturation = _saturations(session, queues)
     if saturation is None:
@@ -78,7 +72,7 @@ def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
 
 
 def _saturations(session: Session, queues: Mapping[str, list[Piece]]) -> Callable[[str, Piece | None], float] | None:
-    """How much of its fair share a queue has, without the pieces told so far; None if no plugin knows shares."""
+    """Return a queue's allocated part of its fair share, less the pieces so far; None if no plugin knows shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:

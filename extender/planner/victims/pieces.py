@@ -1,46 +1,93 @@
-"""What of a gang can go: pods above its minimum one by one (whole sub-groups where there are some), and all the rest.
+"""Pieces of gangs that can be evicted: pods above the minimum one by one (or by sub-group), and the whole rest.
 
-A gang below its minimum is of no use to anybody, so nothing between its minimum and nothing is ever left of it.
+PodDisruptionBudgets count as in the Eviction API: pods of several budgets are refused.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.podset import PodSetView
+from extender.planner.state.queries import Requirements, requirements
+from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 
 
+class Budgets:
+    """The evictions that the PodDisruptionBudgets of one session still allow."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._by_namespace: dict[str, list[tuple[Requirements, PodDisruptionBudget]]] = {}
+        self._left: Counter[str] = Counter()
+        for budget in snapshot.budgets:
+            if budget.spec.selector is not None:
+                wanted = requirements(budget.spec.selector)
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append((wanted, budget))
+                self._left[budget.metadata.key] = budget.allowed
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
+    def counted(self, pod: PodRecord) -> bool:
+        """Return True if a budget counts this pod."""
+        return bool(self._of(pod))
+
+    def take(self, pods: Iterable[PodRecord]) -> bool:
+        """Count these evictions; False, and nothing is counted, if one of them is not allowed."""
+        wanted: Counter[str] = Counter()
+        for pod in pods:
+            keys = self._of(pod)
+            if len(keys) > 1:
+                return False
+            wanted.update(keys)
+        if any(count > self._left[key] for key, count in wanted.items()):
+            return False
+        self._left.subtract(wanted)
+        return True
+
+    def count(self, pods: Iterable[PodRecord]) -> None:
+        """Count evictions that have been decided, allowed or not."""
+        for pod in pods:
+            self._left.subtract(self._of(pod))
+
+    def _of(self, pod: PodRecord) -> list[str]:
+        of_namespace = self._by_namespace.get(pod.namespace, ())
+        return [
+            budget.metadata.key
+            for wanted, budget in of_namespace
+            if all(requirement.holds(pod.labels) for requirement in wanted)
+        ]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Pods of one gang that go together or not at all."""
+    """Pods of one gang that are evicted together or not at all."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """It is what is left of the gang without all its pods above the minimum, which therefore must go as well."""
+    """It is the gang without its pods above the minimum, which must be evicted as well."""
     columns: Amounts
-    """Nodes that it frees something on, int64 of shape (pods that are on known nodes,)."""
+    """Node of each pod that is on a known one, int64."""
     rows: Amounts
-    """What it frees there, int64 of the same length by resources."""
+    """Amounts of each of these pods, int64 of the same length by resources."""
 
     @property
     def amounts(self) -> Amounts:
-        """What it frees in all, int64 of shape (resources,)."""
+        """Sum of the amounts, int64 of shape (resources,)."""
         total: Amounts = self.rows.sum(axis=0)
         return total
 
 
 def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
-    """What of the gang can go, pods above the minimum first and the rest last; empty if nothing can.
-
-    A gang of which a placement is being carried out is left alone: who is where will be known in a moment.
-    """
+    """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     alive = [pod for pod in gang.pods if pod.alive and pod.slot is not None]
@@ -54,14 +101,14 @@ def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
 
 
 def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
-    """Units that can go so that the gang keeps its minimum, the last ranks of the last pod set first."""
+    """Return the units above the gang's minimum, the last ranks of the last pod set first."""
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     if not gang.started or sum(counts.values()) <= gang.floor.min_member:
         return []
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[list[PodRecord]] = []
     for pod_set in reversed(gang.pod_sets):
-        for ranks in _units(pod_set):
+        for ranks in reversed(list(pod_set.units(sorted(pod_set.taken)))):
             pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
             counts[pod_set.name] -= len(pods)
             if not pods or not gang.viable(counts):
@@ -71,14 +118,10 @@ def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
     return units
 
 
-def _units(pod_set: PodSetView) -> list[list[int]]:
-    return list(pod_set.units(sorted(pod_set.taken)))[::-1]
-
-
 def _within_budget(
     gang: GangView, alive: int, units: list[tuple[list[PodRecord], bool]]
 ) -> list[tuple[list[PodRecord], bool]]:
-    """As many of the units, from the first on, as the gang's own budget (annotations jdb-*) lets go."""
+    """Return as many of the units, from the first on, as the gang's own budget (annotations jdb-*) allows."""
     annotations = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in annotations:
         most = alive - _number(annotations[JDB_MIN_AVAILABLE], gang, up=True)
@@ -97,7 +140,7 @@ def _within_budget(
 
 
 def _number(text: str, gang: GangView, *, up: bool) -> int:
-    """A number of pods, or a percentage of the gang's; what nobody can read protects every pod."""
+    """Return a number of pods, or a percentage of the gang's; an unreadable one protects every pod."""
     size = sum(pod_set.replicas for pod_set in gang.pod_sets)
     number = whole_number(text.removesuffix("%"))
     if number is None:
@@ -113,3 +156,37 @@ def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: b
     columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
     rows = np.array([row for _, row in known], dtype=np.int64).reshape(len(known), snapshot.free.shape[0])
     return Piece(gang, tuple(pods), rest, columns, rows)
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made anew."""
+
+    _known: dict[str, tuple[GangView, object, object, list[Piece]]] = field(default_factory=dict)
+
+    def of(self, session: Session, gang: GangView) -> list[Piece]:
+        """Return the pieces of a gang."""
+        axis, index = session.snapshot.axis, session.snapshot.index
+        known = self._known.get(gang.key)
+        if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
+            known = self._known[gang.key] = gang, axis, index, pieces_of(session.snapshot, gang)
+        return known[3]
+
+    def forget_others(self, gangs: Iterable[GangView]) -> None:
+        """Forget gangs that are gone."""
+        keys = {gang.key for gang in gangs}
+        if len(self._known) > 2 * len(keys):
+            self._known = {key: known for key, known in self._known.items() if key in keys}
+
+
+def permitted(pieces: list[Piece], budgets: Budgets) -> list[Piece]:
+    """Return the pieces, in order, that budgets allow one after the other; a gang's rest only with all its others."""
+    if not budgets:
+        return pieces
+    kept, held = [], set()
+    for piece in pieces:
+        if not (piece.rest and piece.gang.key in held) and budgets.take(piece.pods):
+            kept.append(piece)
+        else:
+            held.add(piece.gang.key)
+    return kept

@@ -1,39 +1,48 @@
-"""Which victims are enough by amounts alone: a quick answer that a statement then proves.
+"""Victims that are enough by amounts alone, a necessary condition that a statement then proves; by domain if required.
 
-A gang's open slots are counted per pod class against the room that there would be. What pods mind of each other is
-left out, so that the answer errs on the side of "enough": what is not enough here is not enough at all.
+A gang's open slots are counted per pod class against the room without the victims; rules between pods are left out. The
+shortest sufficient prefix of pieces is found by doubling and halving, on arrays with a row per pod; needless pieces are
+left out by halves, the dearest first.
 
-A search over some thousand pieces must take milliseconds, so that it works on arrays: amounts that pieces free, one
-row per pod, in the order of the pieces. The shortest beginning that is enough is found by doubling and halving; what
-it has too much is left out by halves, from the dearest on.
+For gangs that must be in one domain, one domain at a time is searched, the least shortage first (as in Volcano's
+gangpreempt): the cheapest victims of all nodes would rarely be neighbours.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.answers import EVERYWHERE
+from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from extender.planner.topology.requests import part_of, request_of
 from extender.planner.victims.pieces import Piece
 
 Mask = NDArray[np.bool_]
+DOMAINS = 8
+"""Domains that are searched for one gang."""
+LOOKED_AT = 256
+"""Domains whose amounts are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """So many pods of one class need a place."""
+    """A number of pods of one class that need room."""
 
     cls: PodClass
     pods: int
     usable: Mask
-    """Nodes that take such pods, room and neighbours aside; bool of shape (nodes,)."""
+    """Nodes that take such pods, room and other pods aside; bool of shape (nodes,)."""
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """What these ranks of each pod set need; None if pods of one are not known yet."""
+    """Return the needs of these ranks of each pod set; None if pods of one are not known yet."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -53,6 +62,14 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
     return needs
 
 
+def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
+    """Return the pieces of one gang that free usable nodes; with a helpful rest, all of them."""
+    useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
+    if pieces and pieces[-1].rest and useful[-1]:
+        return pieces
+    return [piece for piece, helps in zip(pieces, useful, strict=True) if helps and not piece.rest]
+
+
 class Room:
     """The room of one session with and without pieces, in their order."""
 
@@ -60,10 +77,7 @@ class Room:
         self._session = session
         self._needs = needs
         self.pieces = pieces
-        self._free = session.snapshot.free
-        if session.reserved is not None:
-            self._free = self._free.copy()
-            self._free[:, session.reserved.columns] -= session.reserved.amounts
+        self._free = session.usable()
         ends = np.cumsum([len(piece.columns) for piece in pieces], dtype=np.int64)
         self._bounds = np.concatenate([np.zeros(1, dtype=np.int64), ends])
         resources = self._free.shape[0]
@@ -71,12 +85,12 @@ class Room:
         self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(piece.rows for piece in pieces)])
 
     def enough(self, number: int) -> bool:
-        """Whether there is room once the first so many pieces are gone."""
+        """Return True if there is room without the first `number` pieces."""
         free = self._freed(number)
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self, at_least: int = 0) -> int | None:
-        """The least number of pieces, from the first on, that is enough; None if all of them are not."""
+        """Return the least number of pieces, from the first on, that is enough; None if all of them are not."""
         if not self.enough(len(self.pieces)):
             return None
         low, high, step = at_least - 1, at_least, 1
@@ -88,9 +102,9 @@ class Room:
         return high
 
     def needed(self, number: int) -> list[int]:
-        """Of the first so many pieces those that are enough without the others; the dearest are left out first.
+        """Return those of the first `number` pieces that are enough; the dearest are left out first.
 
-        What is above a gang's minimum must go if the rest of the gang goes.
+        Pods above a gang's minimum must be evicted with its rest.
         """
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
@@ -115,7 +129,7 @@ class Room:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], low: int, high: int) -> bool:
-        """Lets these pieces stay, if there is room all the same; changes `free` and `totals` then."""
+        """Keep these pieces on their nodes if there is room all the same; changes `free` and `totals` then."""
         first, last = self._bounds[low], self._bounds[high]
         columns, positions = np.unique(self._columns[first:last], return_inverse=True)
         less = np.zeros((len(columns), free.shape[0]), dtype=np.int64)
@@ -134,7 +148,7 @@ class Room:
         return True
 
     def _freed(self, number: int) -> Amounts:
-        """What is free once the first so many pieces are gone, int64 of shape (resources, nodes); a copy."""
+        """Return a copy of the free room without the first `number` pieces, int64 of shape (resources, nodes)."""
         free = self._free.copy()
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
@@ -143,3 +157,42 @@ class Room:
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
         usable = need.usable if columns is None else need.usable[columns]
         return np.where(usable, self._session.room(need.cls, free), 0)
+
+
+def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
+    """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
+    request = request_of(gang)
+    if request is None or not request.required:
+        yield None
+        return
+    room = [np.where(need.usable, session.room(need.cls), 0) for need in needs]
+    found: list[tuple[int, Mask]] = []
+    for inside in _emptied(session, gang, pieces):
+        if inside is None:
+            yield None
+            return
+        short = sum(max(0, need.pods - int(own[inside].sum())) for need, own in zip(needs, room, strict=True))
+        found.append((short, inside))
+    for _, inside in sorted(found, key=lambda each: each[0])[:DOMAINS]:
+        yield inside
+
+
+def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
+    """Return the domains that plugins would propose without all pieces; None for all nodes."""
+    snapshot = session.snapshot
+    wanted, open_slots = minimum_wanted(gang), gang.open_slots()
+    part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})
+    before, snapshot.free = snapshot.free, snapshot.free.copy()
+    for piece in pieces:
+        np.add.at(snapshot.free.T, piece.columns, piece.rows)
+    try:
+        found: list[Mask | None] = []
+        for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), LOOKED_AT):
+            if nodes.columns is None:
+                return [None]
+            inside = np.zeros(snapshot.free.shape[1], dtype=np.bool_)
+            inside[nodes.columns] = True
+            found.append(inside)
+        return found
+    finally:
+        snapshot.free = before

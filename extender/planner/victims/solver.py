@@ -1,11 +1,11 @@
-"""Finds the victims for one gang: amounts first, then the proof on a statement with everything that is asked of nodes.
+"""Finds the victims for one gang: by amounts, then with a proof on a statement with all predicates.
 
-1. The shortest beginning of the candidates that is enough by amounts, and what is needed of it (`room`).
-2. A trial: the pieces leave, the queues are asked, the gang is placed with all predicates. Mostly that is all.
-3. Else pods mind each other, or a queue is full: longer beginnings are tried, then what is not needed is left out.
-4. Plugins judge the scenario. One that they refuse is searched again without the piece that they minded.
+1. The shortest prefix of the pieces that is enough by amounts, and the needed pieces of it (`room`).
+2. A trial: the pieces are evicted, the queues asked, the gang placed with all predicates. Mostly that is all.
+3. Else rules between pods or a full queue are in the way: longer prefixes are tried, then needless pieces left out.
+4. Plugins judge the scenario. A refused one is searched again without the piece that they refused.
 
-Whatever fails is undone, so that the session is as before.
+Failed trials are undone.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,32 +20,32 @@ from extender.planner.victims.pieces import Piece
 from extender.planner.victims.room import Need, Room
 
 ROUNDS = 8
-"""How often a search begins anew without what plugins minded."""
+"""Searches that begin again without pieces that plugins refused."""
 TRIALS = 32
 """Trials that a search may spend on leaving pieces out, where amounts alone do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for."""
+    """The inputs of a search."""
 
     session: Session
     statement: Statement
-    """Empty; what was found stands in it afterwards."""
+    """Empty at first; the solution stands in it afterwards."""
     gang: GangView
     requested: Amounts
-    """What the gang's open slots ask for, int64 of shape (resources,)."""
+    """Sum of the gang's open slots, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[Piece]], bool]
-    """Places the gang (and whatever else must have a place) on the statement, from which those pieces have left."""
+    """Places the gang, and moved pieces, on the statement without these pieces."""
     agreed: Callable[[Scenario], bool]
-    """What plugins say of a scenario."""
+    """The judgement of plugins on a scenario."""
     moved: bool = False
-    """The pieces have a new place within the scenario."""
+    """The pieces get new slots within the scenario."""
 
 
 def solve(search: Search, pieces: list[Piece]) -> list[Piece] | None:
-    """The pieces that must go, in their order; empty if none has to, None if nothing helps."""
+    """Return the needed pieces, in their order; empty if none is needed, None if nothing helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, pieces)
         if not kept:
@@ -56,12 +56,6 @@ def solve(search: Search, pieces: list[Piece]) -> list[Piece] | None:
         search.statement.discard()
         pieces = _without(pieces, kept, minded)
     return None
-
-
-def scenario_of(search: Search, pieces: Sequence[Piece]) -> Scenario:
-    """The scenario in which these pieces go."""
-    chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in pieces)
-    return Scenario(search.gang, search.requested, chunks)
 
 
 def _fitting(search: Search, pieces: list[Piece]) -> list[Piece] | None:
@@ -86,7 +80,7 @@ def _fitting(search: Search, pieces: list[Piece]) -> list[Piece] | None:
 
 
 def _fewer(search: Search, pieces: list[Piece]) -> list[Piece] | None:
-    """Leaves out what turns out not to be needed, by trials: the dearest first, and by halves."""
+    """Leave out needless pieces by trials: the dearest first, and by halves."""
     kept, blocks, left = list(pieces), [(0, len(pieces))], TRIALS
     while blocks and left:
         low, high = blocks.pop()
@@ -104,7 +98,7 @@ def _fewer(search: Search, pieces: list[Piece]) -> list[Piece] | None:
 
 
 def _trial(search: Search, pieces: Sequence[Piece]) -> bool:
-    """Whether the gang fits without these pieces; if so, that stands in the statement."""
+    """Return True if the gang fits without these pieces; the solution stands in the statement then."""
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
@@ -115,21 +109,20 @@ def _trial(search: Search, pieces: Sequence[Piece]) -> bool:
 
 
 def _minded(search: Search, kept: list[Piece]) -> Piece | None:
-    """The first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
-    if search.agreed(scenario_of(search, kept)):
+    """Return the first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
+    chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in kept)
+
+    def agreed(number: int) -> bool:
+        return search.agreed(Scenario(search.gang, search.requested, chunks[:number]))
+
+    if agreed(len(kept)):
         return None
-    for number in range(1, len(kept)):
-        if not search.agreed(scenario_of(search, kept[:number])):
-            return kept[number - 1]
-    return kept[-1]
+    refused = next((number for number in range(1, len(kept)) if not agreed(number)), len(kept))
+    return kept[refused - 1]
 
 
 def _without(pieces: list[Piece], kept: list[Piece], minded: Piece) -> list[Piece]:
-    """The candidates without the piece that was minded and what may not go without it.
-
-    If it is of another queue than the pieces before it, that queue has given what it may; else it is its gang that is
-    protected.
-    """
+    """Return the candidates without the refused piece and the others of its queue, or, in one queue, of its gang."""
     before = {id(piece) for piece in kept[: kept.index(minded)]}
     queues = {piece.gang.queue for piece in pieces}
     if len(queues) > 1:

@@ -23,13 +23,12 @@ from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
-from extender.planner.actions import consolidate, makeroom, progress, slotlimit
+from extender.planner.actions import consolidate, makeroom, obstacles, progress
 from extender.planner.actions.reserve import book, ends
 from extender.planner.dynamic import cel
-from extender.planner.framework.reserved import ReservationRules
+from extender.planner.framework.answers import ReservationRules
 from extender.planner.scaleup import action, requests, voices, wishes
-from extender.planner.scaleup import evictions as safe_to_evict
-from extender.planner.victims.domains import DOMAINS
+from extender.planner.victims.room import DOMAINS
 from extender.settings import ExtenderSettings
 from muster.api.kubernetes.devices import MOST_PODS
 from muster.process import bounds, prefork, serve
@@ -75,10 +74,10 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(placementstatus.back_off_s(2))} s, … at most {n(placementstatus.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
-            f"beyond {slotlimit.LIMIT} the next gangs wait (InFlightLimit); a gang counts for {slotlimit.GANG_SHARE} "
-            f"at most, its queue for {slotlimit.QUEUE_SHARE}, its namespace in that queue for "
-            f"{slotlimit.NAMESPACE_SHARE}. "
-            f"{slotlimit.RESERVE} more are left to gangs of {slotlimit.SMALL} slots or fewer"
+            f"beyond {obstacles.LIMIT} the next gangs wait (InFlightLimit); a gang counts for {obstacles.GANG_SHARE} "
+            f"at most, its queue for {obstacles.QUEUE_SHARE}, its namespace in that queue for "
+            f"{obstacles.NAMESPACE_SHARE}. "
+            f"{obstacles.RESERVE} more are left to gangs of {obstacles.SMALL} slots or fewer"
         ),
         f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s more per member of its minimum",
         f"is not completed in {DURATIONS[EXTENDER.staleness_grace_s]} |",
@@ -116,7 +115,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(voices.SENTENCE_EVERY_S)} s at most"
         ),
         f"{n(voices.SENTENCES_PER_S)} sentences a second ({n(voices.ASKS_PER_S)} conditions a second",
-        f"({n(safe_to_evict.PER_S)} pods a second)",
+        f"({n(voices.ANNOTATIONS_PER_S)} pods a second)",
     ),
     "queues.md": (
         f"written once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",

@@ -8,7 +8,7 @@ from extender_world import World, of, slots
 from gpus_world import CPU1, shares
 from victims_world import Cluster, victims
 
-from extender.planner.actions.preempt import Preempt
+from extender.planner.actions.displace import Preempt
 from extender.planner.framework.decisions import Place, Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion

@@ -16,11 +16,10 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
-from extender.planner.framework.causes import Causes
-from extender.planner.framework.inputs import CycleInputs
+from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action, Plugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView

@@ -19,9 +19,8 @@ from extender.clusterstatus import QueueStatusWriter
 from extender.explain.queues import queue_reports
 from extender.explain.topology import topology_reports
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.preempt import Preempt
-from extender.planner.actions.reclaim import Reclaim
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session

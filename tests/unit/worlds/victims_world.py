@@ -6,8 +6,8 @@ from extender_world import World, of
 from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.preempt import Preempt
 from extender.planner.framework.decisions import MakeRoom, Place
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session

@@ -1,7 +1,7 @@
-"""When the pods that run now are expected to end, and what they give back then. Pure.
+"""Expected ends of running pods, and the amounts that they free. Pure.
 
-An end is known of a pod with an expected runtime or a deadline; of all others it is not expected at all. Who runs
-longer than it said may end any moment; who has run twice as long is not believed any more.
+Only pods with an expected runtime or a deadline are expected to end. A pod that runs longer may end any moment; after
+twice the time it is not expected to end any more.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,14 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 
 LEAST_PATIENCE_S = 60.0
-"""Who runs longer than it said is believed for as long again, and for this time at least."""
+"""Least time after its expected end during which a pod may still end."""
 
 End = tuple[float, int, Amounts, str]
-"""When, in which column, how much, and whose (the key of a gang, or what stands for a pod of none)."""
+"""Time, column, amounts and owner (the key of a gang, or of a pod without one)."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
-    """When a pod that started then is expected to end, seconds since the epoch; infinite if it is not expected to.
-
-    May be over already. A pod that has not started yet (None) is taken to start now.
-    """
+    """Return the expected end of a pod that started at `since` (None: now), in seconds since the epoch or infinite."""
     if runtime_s is None:
         return inf
     end = (now if since is None else since) + runtime_s
@@ -36,7 +33,7 @@ def expected_end(since: float | None, runtime_s: float | None, now: float) -> fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Releases:
-    """What will be given back, earliest first."""
+    """Amounts that will be freed, earliest first."""
 
     times: NDArray[np.float64]
     columns: NDArray[np.int64]
@@ -45,28 +42,24 @@ class Releases:
     owners: tuple[str, ...]
 
     def until(self, moment: float) -> int:
-        """How many of them have happened by then."""
+        """Return the number of releases by then."""
         return int(np.searchsorted(self.times, moment, side="right"))
 
     def freed(self, free: Amounts, count: int) -> Amounts:
-        """A copy of what is free, with the first so many given back."""
+        """Return a copy of the free room with the first `count` releases added."""
         result = free.copy()
         np.add.at(result.T, self.columns[:count], self.rows[:count])
         return result
 
     def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
-        """What the first so many give back in these columns, int64 of shape (resources, columns)."""
-        place = {int(column): position for position, column in enumerate(columns)}
+        """Return the amounts of the first `count` in these columns, int64 of shape (resources, columns)."""
         result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
         for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
-            result[:, place[int(self.columns[index])]] += self.rows[index]
+            result[:, columns == self.columns[index]] += self.rows[index][:, None]
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """When so much has been given back in these columns; None if that is not expected.
-
-        `lacking` is int64 of shape (resources, columns); what is 0 or less is there already.
-        """
+        """Return the time when the `lacking` amounts, int64 of shape (resources, columns), are free; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -80,17 +73,14 @@ class Releases:
                 return float(self.times[index])
         return None
 
-    def who(self, columns: NDArray[np.int64], count: int) -> list[str]:
-        """Who gives something back in these columns, of the first so many; each once, earliest first."""
+    def owners_in(self, columns: NDArray[np.int64], count: int) -> list[str]:
+        """Return the owners of the first `count` releases in these columns; each once, earliest first."""
         places = np.flatnonzero(np.isin(self.columns[:count], columns))
         return list(dict.fromkeys(self.owners[int(place)] for place in places))
 
 
 def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
-    """What the pods that are on nodes, and those that active placements send there, will give back.
-
-    `more` are those that this cycle has placed.
-    """
+    """Return the releases of bound pods, of placed slots, and of `more`, which this cycle has placed."""
     ends = [end for gang in snapshot.gangs if gang.ends for end in _ends(snapshot, gang, now)]
     for pod in snapshot.ending:
         column = snapshot.index.get(pod.node)
@@ -120,7 +110,7 @@ def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
 
 
 def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
-    """Placed slots: column, class, and how long the pod will run."""
+    """Yield column, class and runtime in seconds of placed slots."""
     for slot, node, pod_set in gang.placed_slots():
         cls, column = pod_set.class_of(slot.rank) if pod_set else None, snapshot.index.get(node)
         if pod_set and cls and column is not None:
@@ -129,10 +119,7 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
 
 
 def used_by_gangs(snapshot: Snapshot) -> Amounts:
-    """What gangs use of each node, placed slots included, int64 of shape (resources, nodes): it may come free one day.
-
-    What other pods use may stay for ever, as agents that run on every node do.
-    """
+    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay for ever."""
     used = np.zeros_like(snapshot.free)
     for gang in snapshot.gangs:
         for pod in gang.pods:

@@ -1,15 +1,25 @@
-"""Nodes that are reserved for one gang: as its placement tells of them, and what they leave to others. Pure."""
+"""Reservations of nodes for one gang: as its placement has them, newly found, and the room that they leave. Pure.
 
-from collections.abc import Sequence
+A reservation is found by trials of the gang's whole minimum on the room that will be free, as `allocate` would place
+it. The more is freed the more fits, so the earliest time is found by halving: a dozen trials. Affinity between pods is
+tried as pods are now.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.actions.reserve.ends import Releases
-from extender.planner.framework.reserved import LeftFree
+from extender.planner.actions.reserve.ends import Releases, used_by_gangs
+from extender.planner.actions.search import place_minimum, runs_of_operations
+from extender.planner.framework.answers import LeftFree
+from extender.planner.framework.demand import minimum_wanted
+from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.reserved import ReservedRoom, left_free
@@ -17,25 +27,22 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import PodSetPlacement, ranks_of
 
 LATER_S = 10.0
-"""A time that becomes later by no more than this is not written anew."""
+"""Delay of an expected start up to which the placement is not written again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved room with the slots that the gang would have there; `at` is in whole seconds."""
+    """Reserved room with the gang's slots there; `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     message: str = ""
     written: bool = False
-    """The gang's placement says so already."""
+    """The gang's placement has it already."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """The reservation that the gang's placement tells of, as it is now; None if it must be given up.
-
-    It stands as long as its nodes take the gang when they are empty enough. When that is, is reckoned anew.
-    """
+    """Return the reservation of the gang's placement, with its time computed anew; None if a node refuses the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -63,19 +70,19 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:
-    """When a reservation is expected to begin, and whether the placement says so well enough."""
+    """Return the expected beginning, and True if the placement has it precisely enough."""
     before = readable_time(told)
     if reckoned is None:
         return None, not told
     at = float(ceil(max(reckoned, session.now)))
     if before is None:
         return at, False
-    over = before <= session.now and reckoned <= session.now  # it may begin any moment, and that is said
+    over = before <= session.now and reckoned <= session.now  # it may begin any moment, and is written so
     return at, over or -1.0 <= at - before <= LATER_S or (reckoned <= session.now < before)
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
-    """What must be left free for these."""
+    """Return the room that must be left free for these."""
     if not reservations:
         return None
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
@@ -83,3 +90,96 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
     for each in reservations:
         codes[np.searchsorted(columns, each.columns)] = session.causes.code(reasons.cause.reserved(gang=each.gang.key))
     return LeftFree(columns, amounts, codes, columns.tobytes() + amounts.tobytes())
+
+
+def earliest(
+    session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
+) -> Reservation | None:
+    """Return the earliest reservation, `before` that time if given, without room `taken` by others; None if unknown."""
+    free = session.snapshot.free - taken
+    most = len(releases.times) if before is None else releases.until(before)
+    steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
+
+    def tried(step: int) -> list[Operation] | None:
+        return _trial(session, gang, releases.freed(free, int(steps[step])))
+
+    found = _first(len(steps), tried)
+    if found is None:
+        return None
+    count = int(steps[found[0]])
+    at = float(ceil(max(float(releases.times[count - 1]), session.now)))
+    columns, need = _need(session, found[1])
+    gained = releases.gained(columns, releases.until(at))
+    return Reservation(at, columns, need, gained, gang, runs_of_operations(session, gang, found[1]))
+
+
+def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
+    """Return a reservation at no known time, first of nodes of which gangs use least; None if the gang fits nowhere."""
+    snapshot = session.snapshot
+    used = used_by_gangs(snapshot)
+    wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.classes if cls is not None))
+    share = (used[wanted] / np.maximum(snapshot.allocatable[wanted], 1)).max(axis=0, initial=0.0)
+    order = snapshot.order[np.argsort(share[snapshot.order], kind="stable")]
+    order = order[share[order] > 0]
+
+    def tried(step: int) -> list[Operation] | None:
+        free = snapshot.free - taken
+        free[:, order[: step + 1]] += used[:, order[: step + 1]]
+        return _trial(session, gang, free)
+
+    found = _first(len(order), tried)
+    if found is None:
+        return None
+    columns, need = _need(session, found[1])
+    return Reservation(None, columns, need, np.zeros_like(need), gang, runs_of_operations(session, gang, found[1]))
+
+
+def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
+    """Return the lowest of 0 … count-1 that succeeds, with its result; all above it must succeed too."""
+    result = tried(count - 1) if count else None
+    if result is None:
+        return None
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) // 2
+        operations = tried(middle)
+        if operations is None:
+            low = middle + 1
+        else:
+            high, result = middle, operations
+    return high, result
+
+
+def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
+    """Return the allocations of the gang's minimum if so much were free; the session is restored."""
+    snapshot, reserved = session.snapshot, session.reserved
+    before, statement = snapshot.free, Statement(session)
+    snapshot.free, session.reserved = free, None
+    try:
+        fits = not _too_little(session, gang) and place_minimum(session, statement, gang) is None
+        operations = list(statement.operations) if fits else []
+    finally:
+        statement.discard()
+        snapshot.free, session.reserved = before, reserved
+    return operations or None
+
+
+def _too_little(session: Session, gang: GangView) -> bool:
+    """Return True if some pod set has too little room even alone: a cheap end of most trials that fail."""
+    wanted = minimum_wanted(gang)
+    for pod_set in gang.pod_sets:
+        need = wanted[pod_set.name]
+        if need and pod_set.cls is not None and not pod_set.mixed:
+            room = np.where(session.node_codes(pod_set.cls) == 0, session.room(pod_set.cls), 0)
+            if int(np.minimum(room, need).sum()) < need:
+                return True
+    return False
+
+
+def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
+    """Return the columns of these, and the amounts that they take there."""
+    columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
+    need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
+    for operation in operations:
+        need[:, columns == operation.column] += operation.amount[:, None]
+    return columns, need

@@ -5,7 +5,7 @@ from extender_world import NOW, World, of
 from extender.placementstatus import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.slotlimit import LATE_S
+from extender.planner.actions.obstacles import LATE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 

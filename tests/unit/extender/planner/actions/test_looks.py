@@ -6,6 +6,7 @@ from extender_world import World, of
 from extender.planner.actions import progress
 from extender.planner.actions.progress import LOOK_S
 from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 
 CPU = {"cpu": 1}
@@ -13,7 +14,7 @@ CPU = {"cpu": 1}
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Two gangs that start; `looked` counts how often a cycle asks who of a gang is missing."""
+    """Two gangs that start; `looked` counts how often a cycle follows a gang's placement."""
     world = World()
     world.nodes(4)
     for name in ("a", "b"):
@@ -23,13 +24,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
             world.pod(key, "worker", rank, CPU, pin="node-0", epoch=1)
     looked: list[str] = []
     monkeypatch.setattr(world, "looked", looked, raising=False)
-    missing = progress._missing
+    follow = progress._follow
 
-    def count(gang: GangView) -> list[progress._Missing]:
+    def count(session: Session, gang: GangView) -> None:
         looked.append(gang.key)
-        return missing(gang)
+        follow(session, gang)
 
-    monkeypatch.setattr(progress, "_missing", count)
+    monkeypatch.setattr(progress, "_follow", count)
     world.plan()
     return world
 

@@ -6,8 +6,8 @@ import pytest
 from extender_world import of
 from victims_world import Cluster, victims
 
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.evicting import Asker
-from extender.planner.actions.preempt import Preempt
 from extender.planner.framework.decisions import (
     ClosePlacement,
     Evict,
@@ -18,8 +18,8 @@ from extender.planner.framework.decisions import (
     Unschedulable,
 )
 from extender.planner.framework.session import Session
-from extender.planner.plugins.minruntime import MinRuntime
 from extender.planner.plugins.proportion import Proportion
+from extender.planner.plugins.protection import MinRuntime
 from extender.planner.victims.pieces import Piece
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 

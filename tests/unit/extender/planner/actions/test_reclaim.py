@@ -7,7 +7,7 @@ from extender_world import of
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
-from extender.planner.actions.reclaim import Reclaim
+from extender.planner.actions.displace import Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, Unschedulable
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.registry import PlainPlugin

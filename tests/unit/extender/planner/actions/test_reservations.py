@@ -11,7 +11,7 @@ from state_oracle import recomputed_use
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.backfill import Backfill
 from extender.planner.framework import decisions
-from extender.planner.plugins.reservations import Reservations
+from extender.planner.plugins.order import Reservations
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import parse_time
 

@@ -5,8 +5,8 @@ from extender_world import of, slots
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.evicting import Evicting
-from extender.planner.actions.preempt import Preempt
 from extender.planner.framework.decisions import MakeRoom, Place, Reserve
 from extender.planner.plugins.topology import Topology
 

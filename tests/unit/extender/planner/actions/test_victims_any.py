@@ -11,8 +11,8 @@ from victims_world import Cluster
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.preempt import Preempt
 from extender.planner.framework.decisions import MakeRoom, Place
 from extender.planner.framework.session import Session
 from extender.planner.plugins.topology import Topology

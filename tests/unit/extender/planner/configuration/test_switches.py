@@ -8,7 +8,7 @@ from extender_world import World
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.configuration.build import Assembly
-from extender.planner.configuration.known.file import SWITCHES
+from extender.planner.configuration.known import SWITCHES
 from extender.planner.cycle import parts_of, registry
 from extender.planner.framework import config
 from extender.planner.framework.hooks import HOOKS
@@ -88,7 +88,7 @@ def test_what_did_not_change_is_the_same_object() -> None:
             pass
 
     own = registry()
-    made = Registry({**own._plugins, "counting": Counting}, own._actions)
+    made = Registry({**own.plugins, "counting": Counting}, own.actions)
     assembly = Assembly(made)
     first = assembly.build(config.parse(text("{name: gang}", "{name: counting}")))
     first[1][1].count = 7  # type: ignore[attr-defined]

@@ -4,8 +4,8 @@ import pytest
 import yaml
 from their_files import VOLCANO_CHART
 
-from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SWITCHES
-from extender.planner.configuration.known.plugins import PLUGINS
+from extender.planner.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, SWITCHES
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.configuration.resolve import resolve
 from extender.planner.cycle import parts_of, registry, report_of
 from extender.planner.framework import config

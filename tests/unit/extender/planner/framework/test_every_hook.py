@@ -8,9 +8,8 @@ import hooks_world as w
 import numpy as np
 import pytest
 
-from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding
+from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding, ReservationRules
 from extender.planner.framework.hooks import HOOKS
-from extender.planner.framework.reserved import ReservationRules
 from extender.planner.framework.session import Session
 from extender.planner.reasons.topology import Closest
 from extender.planner.topology.tree import Tree

@@ -9,9 +9,8 @@ from msgspec import structs
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import Plugin
-from extender.planner.plugins.admission import Drf, Overcommit, Sla
-from extender.planner.plugins.conformance import Conformance, needed_by_the_cluster
-from extender.planner.plugins.resourcequota import QuotaRoom
+from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
+from extender.planner.plugins.protection import Conformance, needed_by_the_cluster
 from muster.api.kubernetes.quota import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 
 GPU1, GPU8 = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8}

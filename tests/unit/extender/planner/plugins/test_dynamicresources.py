@@ -8,8 +8,8 @@ from extender_world import cluster_of, of, slots
 from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.preempt import Preempt
 from extender.planner.framework import decisions
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.state.state import State

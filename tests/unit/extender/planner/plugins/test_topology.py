@@ -15,7 +15,7 @@ from topology_world import Racks, racks_of
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
-from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.plugins.topology import PROFILES, Topology

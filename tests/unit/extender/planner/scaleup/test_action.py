@@ -12,9 +12,8 @@ from extender.planner.cycle import run_cycle
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.decisions import Enqueue as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
-from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.reasons.scaleup import KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.voices import SETTLE_S

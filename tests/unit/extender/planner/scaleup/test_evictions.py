@@ -5,10 +5,9 @@ from extender_world import World, of
 
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.decisions import TellEviction
-from extender.planner.framework.inputs import CycleInputs
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.scaleup.action import AskForNodes
-from extender.planner.scaleup.evictions import AT_ONCE
+from extender.planner.scaleup.voices import ANNOTATIONS_AT_ONCE
 from muster.api.names import PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.volcano.scheduling import Queue
 
@@ -53,4 +52,4 @@ def test_pods_follow_their_queue_unless_they_say_so_themselves(
 
 def test_a_large_gang_is_told_bit_by_bit() -> None:
     """A queue that changes its mind must not flood the API server."""
-    assert len(told({SAFE_TO_EVICT: "false"}, {}, pods=50)) == AT_ONCE
+    assert len(told({SAFE_TO_EVICT: "false"}, {}, pods=50)) == ANNOTATIONS_AT_ONCE

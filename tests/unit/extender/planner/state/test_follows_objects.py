@@ -8,9 +8,8 @@ from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.predicates import Predicates
 from muster.api.kubernetes.core import Namespace, Node, Pod

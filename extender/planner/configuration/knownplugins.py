@@ -1,8 +1,11 @@
 """The plugins of Volcano and KAI-Scheduler, and their arguments."""
 
-from extender.planner.configuration.known.entry import KAI, Argument, Plugin, Switch
+from extender.planner.configuration.known import KAI, Argument, Plugin, Switch
 
 _CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
+_CHECKS = (
+    "NodeAffinity NodePorts TaintToleration PodAffinity NodeVolumeLimits VolumeZone PodTopologySpread VolumeBinding"
+)
 _NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
 _BINDS = Argument(without="volumes are bound by kube-scheduler, as its own configuration says")
 _CLAIMS = Argument(without="devices that are claimed are counted by the plugin dynamicresources")
@@ -11,9 +14,9 @@ _DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other device
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
 
-def _plain(*names: str) -> dict[str, Argument]:
-    """Arguments about which there is nothing to say: their plugin says it."""
-    return {name: Argument() for name in names}
+def _plain(names: str) -> dict[str, Argument]:
+    """Return entries of arguments whose plugin has no effect."""
+    return dict.fromkeys(names.split(), Argument())
 
 
 def _weight(default: int) -> Argument:
@@ -26,9 +29,7 @@ _VOLCANO: dict[str, Plugin] = {
         differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
-    "conformance": Plugin(
-        differs="pods of the system are never victims, with or without this plugin",
-    ),
+    "conformance": Plugin(differs="pods of the system are never victims, with or without this plugin"),
     "sla": Plugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
         arguments={"sla-waiting-time": Argument(default="5m")},
@@ -38,7 +39,7 @@ _VOLCANO: dict[str, Plugin] = {
         arguments={"overcommit-factor": Argument(default=1.2)},
     ),
     "drf": Plugin(
-        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's",
+        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's"
     ),
     "proportion": Plugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": Plugin(
@@ -54,19 +55,7 @@ _VOLCANO: dict[str, Plugin] = {
     ),
     "predicates": Plugin(
         arguments={
-            **{
-                f"predicate.{name}Enable": _CHECKED
-                for name in (
-                    "NodeAffinity",
-                    "NodePorts",
-                    "TaintToleration",
-                    "PodAffinity",
-                    "NodeVolumeLimits",
-                    "VolumeZone",
-                    "PodTopologySpread",
-                    "VolumeBinding",
-                )
-            },
+            **{f"predicate.{name}Enable": _CHECKED for name in _CHECKS.split()},
             "predicate.CacheEnable": _NO_CACHE,
             "predicate.DynamicResourceAllocationEnable": _CLAIMS,
             "dynamicresources.filterTimeoutSeconds": _CLAIMS,
@@ -98,19 +87,14 @@ _VOLCANO: dict[str, Plugin] = {
     ),
     "resource-strategy-fit": Plugin(
         without="nodeorder, binpack and nodeplacement say which nodes are filled",
-        arguments=_plain("resourceStrategyFitWeight", "resources", "sra", "proportional"),
+        arguments=_plain("resourceStrategyFitWeight resources sra proportional"),
     ),
     "network-topology-aware": Plugin(
         without="gangs that say how near to each other they must be are plugin topology's",
         arguments=_plain(
-            "weight",
-            "hypernode.binpack.cpu",
-            "hypernode.binpack.memory",
-            "hypernode.binpack.resources",
-            "hypernode.binpack.resources.*",
-            "hypernode.binpack.normal-pod.enable",
-            "hypernode.binpack.normal-pod.fading",
-            "hypernode.gradient.evict.max-hypernodes",
+            "weight hypernode.binpack.cpu hypernode.binpack.memory hypernode.binpack.resources"
+            " hypernode.binpack.resources.* hypernode.binpack.normal-pod.enable hypernode.binpack.normal-pod.fading"
+            " hypernode.gradient.evict.max-hypernodes"
         ),
     ),
     "task-topology": Plugin(
@@ -120,16 +104,16 @@ _VOLCANO: dict[str, Plugin] = {
     "deviceshare": Plugin(without=_DEVICES, arguments=_plain("deviceshare.*")),
     "nodegroup": Plugin(
         without="queues are not tied to node groups; node selectors of pods are",
-        arguments=_plain("strict", "enablePreferredOrder"),
+        arguments=_plain("strict enablePreferredOrder"),
     ),
     "usage": Plugin(
         without=_NO_METRICS,
-        arguments=_plain("thresholds", "usage.weight", "cpu.weight", "memory.weight", "estimator", "usage.*"),
+        arguments=_plain("thresholds usage.weight cpu.weight memory.weight estimator usage.*"),
     ),
-    "rescheduling": Plugin(without=_NO_METRICS, arguments=_plain("interval", "metricsPeriod", "strategies")),
+    "rescheduling": Plugin(without=_NO_METRICS, arguments=_plain("interval metricsPeriod strategies")),
     "tdm": Plugin(
         without="nodes that are lent by the hour are not known; victims are the victim actions' to say",
-        arguments=_plain("tdm.revocable-zone.*", "tdm.evict.period"),
+        arguments=_plain("tdm.revocable-zone.* tdm.evict.period"),
     ),
     "cdp": Plugin(without="how long a pod is no victim is plugin minruntime's to say"),
     "pdb": Plugin(without="PodDisruptionBudgets always hold: pods are evicted through the Eviction API"),
@@ -146,11 +130,7 @@ _SEARCH = "how victims are searched for is not a matter of plugins"
 _KAI: dict[str, Plugin] = {
     "predicates": Plugin(of=KAI),
     "proportion": Plugin(
-        of=KAI,
-        arguments={
-            "kValue": Argument(default="1.0"),
-            "relcaimerSaturationMultiplier": Argument(default="1"),
-        },
+        of=KAI, arguments={"kValue": Argument(default="1.0"), "relcaimerSaturationMultiplier": Argument(default="1")}
     ),
     "priority": Plugin(of=KAI),
     "elastic": Plugin(of=KAI),
@@ -169,10 +149,7 @@ _KAI: dict[str, Plugin] = {
         differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
         arguments={"maxCelCacheEntries": Argument(without="answers are kept for the devices that there are")},
     ),
-    "nodeplacement": Plugin(
-        of=KAI,
-        arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")},
-    ),
+    "nodeplacement": Plugin(of=KAI, arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")}),
     "minruntime": Plugin(
         of=KAI,
         arguments={

@@ -1,31 +1,30 @@
-"""Gangs that have just started are left alone for a while, so that what they did is not lost before it is of use.
-
-After KAI-Scheduler's plugin of that name. How long is said by the victim's queue, or else the nearest queue above it:
-one time against preemption within the queue, and one against reclaim by other queues. Pods above a gang's minimum may
-go at any time. The gang's time counts from the start of its life (`status.startedAt` of its Placement).
-"""
+"""Gangs that are no victims: those that have just started (`minruntime`), the cluster's own pods (`conformance`)."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from extender.planner.framework.operations import Scenario
+from extender.planner.framework.ordering import upwards
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import of_the_system
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
 from muster.resources.runtime import parse_duration_s
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
+SYSTEM_CRITICAL = 2_000_000_000
+"""The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
 
 
 class MinRuntime(PlainPlugin):
-    """Registers a filter and a validator for both kinds of displacement.
+    """Protects gangs for some time after their start (`status.startedAt` of the Placement), but for their extra pods.
 
-    `reclaimResolveMethod` says whose time counts against reclaim: `lca` (as in KAI the default) begins at the victim's
-    ancestor just below the queue that it shares with the reclaimer, `queue` at the victim's own queue.
+    After KAI-Scheduler's plugin. The victim's queue, or the nearest one above it, sets a time against preemption within
+    the queue and one against reclaim. With `reclaimResolveMethod: lca` (default) the latter begins at the victim's
+    ancestor just below the queue that it shares with the reclaimer, with `queue` at the victim's own queue.
     """
 
     name = "minruntime"
@@ -39,16 +38,13 @@ class MinRuntime(PlainPlugin):
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the filters, which spare a rigid gang the search, and the validators, which have the last word."""
-
-        def preempt_filter(_: GangView, victim: GangView) -> bool:
-            return _has_extras(victim) or not self._protected(session, victim, None)
-
-        def reclaim_filter(gang: GangView, victim: GangView) -> bool:
-            return _has_extras(victim) or not self._protected(session, victim, gang)
-
-        session.hooks.preempt_victim_filter.add(preempt_filter)
-        session.hooks.reclaim_victim_filter.add(reclaim_filter)
+        """Register the filters, which save the search, and the validators, which have the last word."""
+        session.hooks.preempt_victim_filter.add(
+            lambda _, victim: _has_extras(victim) or not self._protected(session, victim, None)
+        )
+        session.hooks.reclaim_victim_filter.add(
+            lambda gang, victim: _has_extras(victim) or not self._protected(session, victim, gang)
+        )
         session.hooks.preempt_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=False))
         session.hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=True))
 
@@ -63,7 +59,7 @@ class MinRuntime(PlainPlugin):
         return True
 
     def _protected(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """True if the victim has not run for its time yet; `reclaimer` is None for preemption."""
+        """Return True if the victim has not run for its time yet; `reclaimer` is None for preemption."""
         text = victim.placement.status.started_at if victim.placement else ""
         since = parse_time(text) if text else None
         if since is None:
@@ -80,7 +76,7 @@ class MinRuntime(PlainPlugin):
 
 
 def _from(session: Session, chain: list[str], annotation: str, default_s: float) -> float:
-    """The time of the first queue that has a readable one."""
+    """Return the time of the first queue that has a readable one, in seconds."""
     for name in chain:
         queue = session.snapshot.queues.get(name)
         text = queue.metadata.annotations.get(annotation) if queue else None
@@ -109,3 +105,24 @@ def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
         if pod.uid in gone and pod.slot is not None and pod.taken:
             counts[pod.slot.pod_set] -= 1
     return gang.started and gang.viable(counts)
+
+
+class Conformance(PlainPlugin):
+    """Protects kube-system and Kubernetes' own two priority classes, as Volcano's plugin does."""
+
+    name = "conformance"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the filter of victims."""
+        session.hooks.reclaim_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
+        session.hooks.preempt_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
+
+
+def needed_by_the_cluster(gang: GangView) -> bool:
+    """Return True if the cluster itself may need the pods of this gang."""
+    group = gang.group
+    return (
+        gang.priority >= SYSTEM_CRITICAL
+        or of_the_system(group.metadata.namespace, group.spec.priority_class_name)
+        or any(pod.system for pod in gang.pods)
+    )

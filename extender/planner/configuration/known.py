@@ -4,7 +4,71 @@ Volcano spells switches in two ways, `enable…` and `enabled…`; each name has
 from kube-batch and never reads them.
 """
 
-from extender.planner.configuration.known.entry import KAI, VOLCANO, Name, Switch
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+VOLCANO = "Volcano"
+KAI = "KAI"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """An action, or something else that has a name and no parts."""
+
+    of: str = VOLCANO
+    """The project that has it."""
+    ours: str = ""
+    """Name in Muster; empty: the same."""
+    differs: str = ""
+    """Difference in Muster, a sentence without its full stop; empty if it does the same."""
+    without: str = ""
+    """Reason why it has no effect, in the same form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An argument of a plugin; its name may have a `*` for any text."""
+
+    default: Any = None
+    """Default value; None if it cannot be written down."""
+    without: str = ""
+    """Reason why it has no effect, a sentence without its full stop; empty if it does the same as in its project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Name):
+    """A switch of a plugin, which is true or false."""
+
+    default: bool = True
+    hooks: tuple[str, ...] = ()
+    """Hooks that the plugin does not get if the switch is off; none: the switch has no effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin(Name):
+    """A plugin with its arguments."""
+
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    switches: Mapping[str, Switch] = field(default_factory=dict)
+    """Switches that mean something else for this plugin."""
+
+    def argument(self, name: str) -> Argument | None:
+        """Return the entry of an argument; None if it is not known."""
+        exact = self.arguments.get(name)
+        return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
+
+    def joined(self, other: "Plugin") -> "Plugin":
+        """Return this plugin with the arguments of another project's plugin of the same name."""
+        return replace(
+            self,
+            of=f"{other.of}, {self.of}",
+            differs=self.differs or other.differs,
+            arguments={**other.arguments, **self.arguments},
+            switches={**other.switches, **self.switches},
+        )
+
 
 _BOTH = f"{VOLCANO}, {KAI}"
 _CACHE = Name(without="refusals are always kept as long as they hold")
@@ -19,12 +83,10 @@ ACTIONS: dict[str, Name] = {
         differs="allocate places pods without requests too; this places those that wait because of strict order"
     ),
     "preempt": Name(
-        of=_BOTH,
-        differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room",
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room"
     ),
     "reclaim": Name(
-        of=_BOTH,
-        differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules",
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules"
     ),
     "gangpreempt": Name(ours="preempt", differs="it is preempt, which takes whole gangs in any case"),
     "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which takes whole gangs in any case"),
@@ -55,6 +117,11 @@ _NEVER_READ = Switch(of=KAI, default=False, without="KAI-Scheduler does nothing 
 _NOT_ASKED = "no action of Muster asks such a question"
 _SUB_GROUPS = "sub-groups are always placed whole, as many as the gang needs"
 
+
+def _all(names: str, switch: Switch) -> dict[str, Switch]:
+    return dict.fromkeys(names.split(), switch)
+
+
 SWITCHES: dict[str, Switch] = {
     "enableJobOrder": Switch(hooks=("job_order",)),
     "enableTaskOrder": Switch(hooks=("task_order",)),
@@ -76,25 +143,13 @@ SWITCHES: dict[str, Switch] = {
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
     "enableHierarchy": Switch(default=False, without="queues with a parent always count in it, and need no switch"),
     "enabledOverused": Switch(without="whether a queue may have more is asked for each gang with its amounts"),
-    "enableJobPipelined": Switch(without=_NOT_ASKED),
-    "enableJobStarving": Switch(without=_NOT_ASKED),
-    "enableBestNode": Switch(without=_NOT_ASKED),
-    "enableTargetJob": Switch(without=_NOT_ASKED),
-    "enableReservedNodes": Switch(without=_NOT_ASKED),
-    "enabledVictim": Switch(without=_NOT_ASKED),
+    **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
+    **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),
     "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),
-    "enabledHyperNodeOrder": Switch(without=_NOT_ASKED),
-    "enabledHyperNodeGradient": Switch(without=_NOT_ASKED),
-    "enabledSubJobReady": Switch(without=_SUB_GROUPS),
-    "enabledSubJobPipelined": Switch(without=_SUB_GROUPS),
-    "disableJobOrder": _NEVER_READ,
-    "disableJobReady": _NEVER_READ,
-    "disableTaskOrder": _NEVER_READ,
-    "disableQueueOrder": _NEVER_READ,
-    "disablePreemptable": _NEVER_READ,
-    "disableReclaimable": _NEVER_READ,
-    "disablePredicate": _NEVER_READ,
-    "disableNodeOrder": _NEVER_READ,
+    **_all("enabledHyperNodeOrder enabledHyperNodeGradient", Switch(without=_NOT_ASKED)),
+    **_all("enabledSubJobReady enabledSubJobPipelined", Switch(without=_SUB_GROUPS)),
+    **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
+    **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
 """A switch that is not at its default takes its hooks from the plugin, or is in the report."""
 
@@ -109,29 +164,16 @@ SECTIONS: dict[str, Name] = {
     ),
 }
 
+_ELASTICSEARCH = ("index", "username", "password", "hostnameFieldName")
 METRICS = (
     "type",
     "address",
     "interval",
     "tls.insecureSkipVerify",
-    "elasticsearch.index",
-    "elasticsearch.username",
-    "elasticsearch.password",
-    "elasticsearch.hostnameFieldName",
+    *(f"elasticsearch.{each}" for each in _ELASTICSEARCH),
 )
 """The fields of `metrics`; a dot stands for a field in a field, too."""
-
-USAGE_DB = (
-    "clientType",
-    "connectionString",
-    "connectionStringEnvVar",
-    "usageParams.halfLifePeriod",
-    "usageParams.windowSize",
-    "usageParams.windowType",
-    "usageParams.tumblingWindowCronString",
-    "usageParams.fetchInterval",
-    "usageParams.stalenessPeriod",
-    "usageParams.waitTimeout",
-    "usageParams.extraParams*",
-)
+_USAGE = "halfLifePeriod windowSize windowType tumblingWindowCronString fetchInterval stalenessPeriod waitTimeout"
+_USAGE_PARAMS = tuple(f"usageParams.{each}" for each in (*_USAGE.split(), "extraParams*"))
+USAGE_DB = ("clientType", "connectionString", "connectionStringEnvVar", *_USAGE_PARAMS)
 """The fields of `usageDBConfig`."""
