@@ -31,15 +31,15 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     lease_name: str = names.CONTROLLER_LEASE
     """The Lease of its leader."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
-    """Where that Lease is, and the Secret with certificates."""
+    """Namespace of that Lease, and of the Secret with certificates."""
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
     """Seconds until a dead leader is replaced. The leader gives up after two thirds of it without a renewal."""
     shipped: str | None = None
-    """Folder with queues and runtimes (YAML files), which are applied unless somebody has changed them. None: none."""
+    """Folder with queues and runtimes (YAML files), which are applied unless the cluster's have been changed. None: none."""
     report_port: Port = 0
     """HTTPS port where trainers report their progress; 0: they cannot. It needs the four fields that follow."""
     report_url: str = ""
-    """How pods reach that port, e.g. https://muster-reports.muster-system.svc."""
+    """URL of that port for pods, e.g. https://muster-reports.muster-system.svc."""
     report_cert_file: str = ""
     """Its certificate (PEM); a new file is taken up with the next connection."""
     report_key_file: str = ""
@@ -59,14 +59,14 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     cert_authority_lifetime: str = "8760h"
     """Life of an authority; the next one comes after two thirds of it."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
-    """What makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
+    """Kind that makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
     webhook must have the same."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
     each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is logged, as JSON on standard error."""
+    """Lowest level that is logged, as JSON on standard error."""
 
     def problems(self) -> Iterator[str]:
         """The report port without its files, and lives of certificates that leave no time to renew them."""

@@ -60,7 +60,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is logged, as JSON on standard error."""
+    """Lowest level that is logged, as JSON on standard error."""
 
     @property
     def tls(self) -> Files | None:

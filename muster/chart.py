@@ -1,4 +1,4 @@
-"""Where the Helm chart is: in the repository in a folder of its own, in an installed Muster beside this module."""
+"""Location of the Helm chart: a folder of the repository, or of this package in an installed Muster."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""What decides where pods run: pure, without I/O and without a clock.
+"""Decisions on where pods run: pure, without I/O and without a clock.
 
 `state` is the cluster as arrays and gangs, changed by events; `cycle` plans on a snapshot of it: a `framework` session
 in which `plugins` register hooks and `actions` leave decisions. They use `topology` (domains of nodes), `fairshare`

@@ -166,7 +166,7 @@ def _check(options: Options, chosen: Mapping[str, Any]) -> None:
 
 
 def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
-    """Which of the chosen options a plane was made without, as `option value` that it has."""
+    """Return the chosen options that differ from those of an existing plane, as `option value` of the plane."""
     stored = msgspec.structs.asdict(options)
     if options.admission_config:
         stored["admission_config"] = "of other content"  # shown instead of a whole file
