@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup bytecode demo test consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
+.PHONY: setup bytecode demo test test-long consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
 
 setup: $(READY)
 
@@ -25,8 +25,11 @@ bytecode: setup
 demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
-test: bytecode ## every test, on a real control plane
-	$(BIN)/pytest tests -m "not storm and not consumer and not real" -n 2 --dist loadfile
+test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
+	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real" -n 2 --dist loadfile
+
+test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
+	$(BIN)/pytest tests -m "long and not storm and not consumer and not real" -n 2 --dist loadfile
 
 consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py

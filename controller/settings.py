@@ -35,7 +35,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
     """Seconds until a dead leader is replaced. The leader gives up after two thirds of it without a renewal."""
     shipped: str | None = None
-    """Folder with queues and runtimes (YAML files), which are applied unless the cluster's have been changed. None: none."""
+    """Folder with queues and runtimes (YAML files), applied unless the cluster's have been changed. None: none."""
     report_port: Port = 0
     """HTTPS port where trainers report their progress; 0: they cannot. It needs the four fields that follow."""
     report_url: str = ""

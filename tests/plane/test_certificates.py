@@ -35,7 +35,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, Options
 from webhook import registration
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 
 MINE: dict[str, Any] = {"certSecret": names.CERTIFICATES, "certDnsName": ["127.0.0.1"]}

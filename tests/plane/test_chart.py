@@ -21,7 +21,7 @@ from musterctl.plane.rights import CLUSTER_LEASE
 from webhook.config import parse
 from webhook.registration import configurations
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 FOREIGN = (
     ("monitoring.coreos.com", "servicemonitors", "ServiceMonitor"),

@@ -41,6 +41,7 @@ from musterctl.plane.state import CLUSTER
 
 pytestmark = [
     pytest.mark.plane,
+    pytest.mark.long,
     pytest.mark.skipif(bool(containers.possible()), reason=f"no containers here: {containers.possible()}"),
 ]
 WaitFor = Callable[..., Any]

@@ -19,7 +19,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 
 class Storm:

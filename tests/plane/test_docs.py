@@ -27,7 +27,7 @@ from musterctl.plane import binaries
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, ETCD
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 _PATIENCE_S: Final = 60
 _CLEAN: Final = "kubectl delete vcjob,trainjob,jobs.batch,pods --all"
 

@@ -15,7 +15,7 @@ from muster.api.names import EXTENDER_HOST
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.timeout(600)]
 PODS_OF_GANG = 400
 HELD = 200
 WHOLE_S = 120.0

@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 PER_MINUTE = 500
 LEASE_S = 15.0

@@ -107,6 +107,7 @@ def test_a_thousand_at_once(wide: Plane, client: Client, wait_for: WaitFor) -> N
     assert not [each for each in client.list(HYPER_NODES) if each.status.conditions]
 
 
+@pytest.mark.long
 def test_changes_while_nothing_runs(client: Client, wait_for: WaitFor) -> None:
     """Members that change, nodes that come and go: counts follow, and so do gangs that come then."""
     client.create(HYPER_NODES, hyper_node("left", 1, node(0), node(1)))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from dockerfile import replay, stages
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 EPOCH = 1_700_000_000
 
 

@@ -12,7 +12,7 @@ from muster.kube.errors import Unreachable
 from muster.kube.events import Recorder
 from muster.kube.lease import Elector
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 
 def test_a_frozen_api_server_stops_leaders_and_loses_no_events(

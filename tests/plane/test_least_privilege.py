@@ -20,7 +20,7 @@ from musterctl.chart import roles
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER)
 NAMESPACE = "everything"
 

@@ -17,7 +17,7 @@ from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import folder_of
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 MUSTER = Path(sys.executable).with_name("muster")
 CLUSTER = ("etcd", "kube-apiserver")

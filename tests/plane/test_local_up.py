@@ -12,7 +12,7 @@ import pytest
 
 from musterctl.plane.process import PLANE_VARIABLE
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 MUSTER = Path(sys.executable).with_name("muster")
 Muster = Callable[..., subprocess.CompletedProcess[str]]

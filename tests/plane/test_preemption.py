@@ -263,6 +263,7 @@ def to_consolidate(client: Client, namespace: str, wait_for: Callable[..., Any])
     return names, 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ask", [to_preempt, to_reclaim, to_consolidate])
 def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
     plane: Plane,
@@ -290,6 +291,7 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
         assert sum(lost(history, name) for name in others) == pods
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("owner", ["restarts its gang", "makes lost pods anew"])
 def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
     plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any], owner: str
@@ -324,6 +326,7 @@ def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
         assert history.half_placed_s("asker-", 2) < 10
 
 
+@pytest.mark.long
 def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(
     plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:

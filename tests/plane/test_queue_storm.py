@@ -27,7 +27,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 PRIORITIES = {"storm-low": 1, "storm-middle": 100, "storm-high": 1000}
 TEAMS = ("large-one", "large-two", "small")
 HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0 + 16 * (MEMBER_S + BINDING_S)

@@ -18,7 +18,7 @@ from muster.kube.client import Client
 from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 RECOVERY_S = 90.0
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 CSI_NODES: Resource[dict[str, Any]] = Resource(

@@ -24,7 +24,7 @@ from muster.kube.client import Client
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 OTHER_HOST = "other"
 
 

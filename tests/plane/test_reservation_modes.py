@@ -15,7 +15,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 PATIENCE_S = 6
 CONFIG = f"""
 actions: enqueue, allocate

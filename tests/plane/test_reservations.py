@@ -16,7 +16,7 @@ from muster.kube.client import Client
 from musterctl import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 OLD_S = 45
 """The first gang runs for so long, and says so."""
 

@@ -17,7 +17,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 JSON = dict[str, Any]
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", Object)

@@ -16,7 +16,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "runtime-plugin-example"

@@ -25,7 +25,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 Wait = Callable[..., Any]
 JSON = dict[str, Any]
 GPUS = 8

@@ -12,7 +12,7 @@ from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS, MUSTER_SCHEDULER
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 JSON = dict[str, Any]
 

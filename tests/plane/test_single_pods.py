@@ -52,6 +52,7 @@ def planned(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> 
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["extender", "controller"])
 def test_whoever_is_killed_before_the_pod_is_bound_takes_it_up_again(
     killed: str, plane: Plane, client: Client, namespace: str, wait_for: WaitFor

@@ -22,7 +22,7 @@ from muster.kube.reflector import Reflector
 from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 GPUS = 8
 SIZES = [1, 2, 3, 5, 8, 13, 21, 34, 64]
 HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0 + max(SIZES) * (MEMBER_S + BINDING_S)

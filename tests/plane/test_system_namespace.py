@@ -14,7 +14,7 @@ from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 
 def test_installing_again_brings_everything_back(

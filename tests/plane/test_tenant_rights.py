@@ -22,7 +22,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 Deed = Callable[[World], object]
 HOOKS: Resource[JSON] = Resource(
     "admissionregistration.k8s.io",

@@ -109,6 +109,7 @@ def test_gangs_of_three_levels_come_and_go(client: Client, namespace: str, wait_
                 assert together or (moved and not one.met(other)), f"{name} ended on {found}"
 
 
+@pytest.mark.long
 def test_who_lost_a_node_comes_back_to_the_rack(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """Two of three nodes of a rack are in use; one of them goes, and its member moves to the third."""
     restart = [{"event": "PodEvicted", "action": "RestartPod"}, {"event": "PodFailed", "action": "RestartPod"}]
@@ -202,6 +203,7 @@ class NearStorm(Storm):
             assert len({number(node) for node in found}) == 1, f"{name} was on {sorted(found)}"
 
 
+@pytest.mark.long
 def test_a_short_storm_of_gangs_that_sit_together(racks: Plane, namespace: str, seed: int) -> None:
     """Twenty gangs, two kills: the same invariants, and each in its rack."""
     try:

@@ -18,7 +18,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 RIGHTS = Path(__file__).resolve().parents[2] / "examples" / "trainjobs-as-jobsets.yaml"

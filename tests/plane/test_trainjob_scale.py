@@ -19,7 +19,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 RUNS = {"active": 1, "ready": 1}
 WRITES = frozenset({"create", "apply", "patch", "delete", "evict", "bind"})

@@ -17,7 +17,7 @@ from charts import text
 from muster.chart import CHART
 from musterctl.commands.demo import EXAMPLES
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("muster", "musterctl", "webhook", "extender", "controller", "certs", "charts")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")

@@ -170,6 +170,7 @@ class _WhatIf:
 
     def __init__(self, session: Session) -> None:
         self.cycle = self.session = lambda: session
+        self.waiting = lambda _: []
 
 
 def deserved(third: Third) -> int:
