@@ -87,10 +87,9 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
-    """Reads the arguments, by default those of this process; what is wrong with them ends it with code 2."""
+    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("extender", "Muster's scheduler extender and planner.")
     add = parser.add_argument
-    add("--kubeconfig", default="", help="empty: the pod's own credentials")
     add("--host", default="127.0.0.1", help="address of the verbs; without TLS a loopback one [default: %(default)s]")
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
     add("--identity-prefix", default="", help="how the Lease's holder begins; empty: <hostname>_")

@@ -17,7 +17,7 @@ from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.config import ResourceGroup, load
 from webhook.lookup import Cached, ClusterLookups
-from webhook.options import Options, parse
+from webhook.settings import Options, parse
 
 log = structlog.get_logger(__name__)
 

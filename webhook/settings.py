@@ -1,9 +1,12 @@
-"""Settings of the webhook, from a file."""
+"""Settings of the webhook, from a file, and its command line: what differs from pod to pod."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from muster.process import settings
 from muster.process.settings import Settings
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -38,3 +41,19 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     OTEL_EXPORTER_OTLP_ENDPOINT, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error. `debug` has a line for each review."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The values of the command line."""
+
+    kubeconfig: str
+    host: str
+    settings: WebhookSettings
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
+    parser = settings.parser_of("webhook", "Muster's admission webhook.")
+    parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
+    return Options(**settings.parse(parser, argv, WebhookSettings))

@@ -70,13 +70,15 @@ def read(text: str, wanted: type[S]) -> S:
 
 
 def parser_of(process: str, description: str) -> argparse.ArgumentParser:
-    """Return the parser of a process's command line, to which it adds its flags."""
-    return argparse.ArgumentParser(
+    """Return the parser of a process's command line, with the flag of all; the process adds its own."""
+    parser = argparse.ArgumentParser(
         prog=process,
         description=description,
         epilog=f"All else stands in the file of --settings: `muster config print-defaults {process}` prints one.",
         allow_abbrev=False,
     )
+    parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    return parser
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:

@@ -9,14 +9,14 @@ from click.testing import CliRunner
 
 import controller.settings
 import extender.settings
-import webhook.options
+import webhook.settings
 from muster.crds.schema import field_descriptions
 from musterctl.app import main
 from musterctl.settings import PROCESSES, defaults
 
 PAGE = Path(__file__).parents[3] / "docs/configuration.md"
 PARSERS = {
-    "webhook": webhook.options.parse,
+    "webhook": webhook.settings.parse,
     "extender": extender.settings.parse,
     "controller": controller.settings.parse,
 }

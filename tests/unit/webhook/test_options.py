@@ -1,7 +1,6 @@
 """The command line of the webhook: what differs from pod to pod."""
 
-from webhook.options import Options, parse
-from webhook.settings import WebhookSettings
+from webhook.settings import Options, WebhookSettings, parse
 
 
 def test_every_default() -> None:

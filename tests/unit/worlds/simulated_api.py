@@ -1,4 +1,4 @@
-"""An API server in memory, with the part of `muster.kube.Client` that the controller uses.
+"""An API server in memory, with the part of `muster.kube.client.Client` that the controller uses.
 
 It keeps what the real one promises: resource versions that grow, preconditions, generations, subresources, owners, and
 pods that take their time to go. A `Faults` decides which calls fail, and whether they had their effect before.

@@ -20,8 +20,8 @@ from musterctl.plane import install, machine, state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
-from webhook.options import parse as parse_webhook
 from webhook.settings import WebhookSettings
+from webhook.settings import parse as parse_webhook
 
 
 def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
