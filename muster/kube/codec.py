@@ -22,8 +22,9 @@ UNDECODABLE = Counter(
 UNREADABLE = (msgspec.DecodeError, RecursionError)
 """The errors of msgspec for a text that does not fit its type, or that is nested some thousand levels deep."""
 _MOST_TOLD = 10_000
-_TOKENS = re.compile(rb'("(?:[^"\\]++|\\.)*+")(\s*+:)?|[{\[]|[}\]]', re.DOTALL)
-"""A string, which a colon makes a key, and brackets; everything else is between them."""
+_TOKENS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?+)(\s*+:)?|[{\[]|[}\]]', re.DOTALL)
+"""A string, which a colon makes a key, and brackets; everything else is between them. A string may be cut off, or
+each quote in it would be tried as the beginning of another one, in quadratic time."""
 _MOST_TOKENS = 10_000
 """A name is looked for no farther, which takes some two milliseconds; strings count as one, whatever their length."""
 

@@ -335,3 +335,10 @@ def test_anything_else_is_cut_into_something(text: bytes) -> None:
     """Without an error; what cannot be decoded then is left out."""
     list(codec.parts(text))
     codec.identity(text)
+
+
+def test_a_string_that_is_cut_off_is_looked_at_once() -> None:
+    """Were each of its quotes tried as the beginning of a string, this would take longer than a test may."""
+    cut = thing("deep", b'"data":{"a":"' + rb"\"" * MEGABYTE)[:-1]
+    assert codec.identity(cut) == codec.Identity("ns", "deep", "1")
+    assert codec.part(cut, b"data") == b'{"a":"' + rb"\"" * MEGABYTE
