@@ -19,8 +19,7 @@ import structlog
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -34,6 +33,7 @@ from muster.process.health import host_of, is_loopback
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
+CONTENT_TYPE = "application/json"
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """More than kube-scheduler can send: the names of all nodes of the largest cluster are 2 MB."""
 
@@ -47,41 +47,78 @@ class Verbs(NamedTuple):
     preempt: Callable[[api.ExtenderPreemptionArgs], api.ExtenderPreemptionResult]
 
 
-def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> Starlette:
+def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
     """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
 
     A verb's answer is always 200 with any error in its body, as kube-scheduler reads no other one.
     """
-    return Starlette(
-        routes=[
-            _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
-            _verb("prioritize", DECODE_ARGS, verbs.prioritize, lambda _: []),
-            _verb("bind", DECODE_BINDING, verbs.bind, lambda why: api.ExtenderBindingResult(error=why)),
-            _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: api.ExtenderPreemptionResult()),
-            Route("/plugins/{name}", _page(pages)),
-        ],
-        middleware=[Middleware(OnlyScheduler, authenticated=authenticated)],
-        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone},
-        max_body_size=MAX_BODY_BYTES,
+    answers = {
+        "/filter": _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
+        "/prioritize": _verb("prioritize", DECODE_ARGS, verbs.prioritize, lambda _: []),
+        "/bind": _verb("bind", DECODE_BINDING, verbs.bind, lambda why: api.ExtenderBindingResult(error=why)),
+        "/preempt": _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: api.ExtenderPreemptionResult()),
+    }
+    others = Starlette(
+        routes=[Route("/plugins/{name}", _page(pages))],
+        exception_handlers={HTTPException: _refused},
     )
+    return OnlyScheduler(_Calls(answers, others), authenticated=authenticated)
+
+
+Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 def _verb(
     name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[Reason], object]
-) -> Route:
-    async def answer(request: Request) -> Response:
-        body = await request.body()
+) -> Answer:
+    async def answer(body: bytes) -> bytes:
         try:
             answer = decide(decoder.decode(body))
-            return _json(await answer if isawaitable(answer) else answer)
+            return msgspec.json.encode(await answer if isawaitable(answer) else answer)
         except msgspec.DecodeError as error:
             log.warning("malformed request", verb=name, error=str(error))
-            return _json(failure(Reason.MALFORMED))
+            return msgspec.json.encode(failure(Reason.MALFORMED))
         except Exception:
             log.exception("verb failed", verb=name)
-            return _json(failure(Reason.INTERNAL))
+            return msgspec.json.encode(failure(Reason.INTERNAL))
 
-    return Route(f"/{name}", answer, methods=["POST"])
+    return answer
+
+
+class _Calls:
+    """Answers the verbs, and leaves requests for other paths to `others`.
+
+    kube-scheduler asks twice for each pod, and Starlette's layers would cost a tenth of all that a pod costs here.
+    """
+
+    def __init__(self, answers: Mapping[str, Answer], others: ASGIApp) -> None:
+        self._answers = answers
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; one whose client has gone before all of it came gets no answer."""
+        answer = self._answers.get(scope["path"])
+        if answer is None:
+            await self._others(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            await _refusal(scope, HTTPStatus.METHOD_NOT_ALLOWED)(scope, receive, send)
+            return
+        pieces, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            pieces.append(message["body"])
+            size += len(pieces[-1])
+            if size > MAX_BODY_BYTES:
+                await _refusal(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)(scope, receive, send)
+                return
+            more = message.get("more_body", False)
+        body = await answer(b"".join(pieces))
+        headers = [(b"content-type", CONTENT_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": HTTPStatus.OK.value, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _page(pages: Pages) -> Callable[[Request], Response]:
@@ -100,20 +137,18 @@ def _page(pages: Pages) -> Callable[[Request], Response]:
 
 async def _refused(request: Request, error: Exception) -> Response:
     """Answer a request that is none of these."""
-    status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST)
-    return _json({"error": f"{request.method} {request.scope['path']}: {status.phrase}"}, status)
+    status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST
+    return _refusal(request.scope, status)
 
 
-async def _gone(_request: Request, _error: Exception) -> Response:
-    """End a request whose client has gone before all of it came; the answer reaches no client."""
-    return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
+def _refusal(scope: Scope, status: HTTPStatus) -> Response:
+    return _json({"error": f"{scope['method']} {scope['path']}: {status.phrase}"}, status)
 
 
 def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
     return Response(msgspec.json.encode(answer), status, media_type="application/json")
 
 
-CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]
 
 

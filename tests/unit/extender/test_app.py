@@ -1,5 +1,6 @@
 """What kube-scheduler gets when a request, a verb or a page is not as it should be."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 import pytest
 from app_world import ask
 
+from extender import app
 from extender.app import Verbs, create_app
 from extender.planner.reasons.verbs import Reason
 
@@ -54,3 +56,29 @@ def test_other_paths_and_methods_are_refused() -> None:
     """Nothing is done by accident."""
     assert ask(APP, "GET", "/bind").status == HTTPStatus.METHOD_NOT_ALLOWED
     assert ask(APP, "POST", "/").status == HTTPStatus.NOT_FOUND
+
+
+def test_a_call_that_is_too_large_is_refused_and_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than any cluster's names take."""
+    monkeypatch.setattr(app, "MAX_BODY_BYTES", 10)
+    answer = ask(APP, "POST", "/filter", b"{" + b" " * 10)
+    assert answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert msgspec.json.decode(answer.body)["error"] == "POST /filter: Request Entity Too Large"
+
+
+def test_a_client_that_leaves_before_its_call_is_whole_gets_no_answer() -> None:
+    """The verb is not asked either: half a call says nothing."""
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/bind", "headers": headers}
+    asyncio.run(APP(scope, receive, send))  # type: ignore[arg-type] # it is a coroutine
+    assert not messages
+    assert not sent
