@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup bytecode demo test test-long consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
 
 setup: $(READY)
 
@@ -22,8 +22,12 @@ $(READY): requirements-dev.lock pyproject.toml
 bytecode: setup
 	$(BIN)/python -m compileall -q certs controller extender muster musterctl webhook
 
-demo: setup ## sets everything up and shows a gang from submission to completion
+demo: ## sets everything up and shows a gang from submission to completion
+	$(MAKE) --no-print-directory -j2 setup binaries
 	$(BIN)/muster demo
+
+binaries: ## the programs of the control plane, built once into the user's cache
+	$(PY) -m musterctl.plane.binaries
 
 test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
 	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real" -n 2 --dist loadfile

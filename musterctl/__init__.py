@@ -7,7 +7,3 @@ writes objects in it. `generate` is `make generate`, with the `facts` of the doc
 
 Promises one readable message for each failure. It is the only package that imports all others; none may import it.
 """
-
-from musterctl.app import main
-
-__all__ = ["main"]

@@ -13,7 +13,8 @@ from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from muster.chart import CHART
-from musterctl import main, settings
+from musterctl import settings
+from musterctl.app import main
 from musterctl.chart import roles
 from musterctl.chart.files import RESTRICTED, helm, objects, policies
 from musterctl.plane.plane import Plane

@@ -18,7 +18,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl import main
+from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

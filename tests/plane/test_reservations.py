@@ -13,7 +13,7 @@ from muster.api.kubernetes.meta import ReportedCondition, parse_time
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
-from musterctl import main
+from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]

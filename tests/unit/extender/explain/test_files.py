@@ -20,7 +20,7 @@ from muster.api.kubernetes.storage import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
 )
-from musterctl import main
+from musterctl.app import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 SECRET = "hunter2"  # noqa: S105 - it stands for one

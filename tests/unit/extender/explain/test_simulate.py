@@ -13,7 +13,7 @@ from explain_world import ExplainWorld
 from extender.explain.clusterdump import save
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
-from musterctl import main
+from musterctl.app import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 Simulate = Callable[..., Any]
