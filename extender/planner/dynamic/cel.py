@@ -4,13 +4,15 @@ The interpreter is the language's own C++ one (cel-expr-python), which takes som
 Kubernetes' libraries for sets, lists, addresses, … do not compile: they are unsupported, and so are expensive ones.
 
 An expression depends only on the attributes and capacities that it names. So answers are kept per expression and values
-of those, and not per device: a thousand devices that differ in their serial number cost one evaluation.
+of those, and not per device: a thousand devices that differ in their serial number cost one evaluation. Tenants write
+the expressions: they are searched by re2, in time that follows their length, and one that is refused is refused once.
 """
 
-import re
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any
+
+import re2
 
 from extender.planner import reasons
 from extender.planner.dynamic.functions import environment, quantity_value, semver_value
@@ -22,16 +24,16 @@ MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
 """Length of an expression with loops, whose cost does not follow its length, and the number of its loops."""
 MOST_ANSWERS = 8192
 """Evaluations of an expression; one that tells more devices apart is left to kube-scheduler."""
-_AMPLIFIERS = re.compile(
+_AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
 _TEXT = r"\"[^\"\\]*\"|'[^'\\]*'"
-_ACCESS = re.compile(
+_ACCESS = re2.compile(
     rf"\bdevice\s*\.\s*(?P<what>attributes|capacity)\b(?:\s*\[\s*(?P<domain>{_TEXT})\s*\]"
-    rf"(?:\s*(?:\.\s*\??\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\()|\[\s*\??\s*(?P<key>{_TEXT})\s*\]))?)?"
+    rf"(?:\s*(?:\.\s*\??\s*(?P<name>[A-Za-z_]\w*)(?P<call>\s*\()?|\[\s*\??\s*(?P<key>{_TEXT})\s*\]))?)?"
 )
-_PLAIN = re.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
-_DEVICE = re.compile(r"\bdevice\b")
+_PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
+_DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
 """`attributes` or `capacity`; the domain, or None for all of them; the name, or None for all of the domain."""
 
@@ -44,8 +46,10 @@ class Selector:
     """One expression, compiled; it keeps its answers."""
 
     def __init__(self, expression: str) -> None:
+        if len(expression) > MOST_CHARS:
+            raise UnsupportedError(reasons.devices.TOO_LONG)
         amplifiers = len(_AMPLIFIERS.findall(expression))
-        if len(expression) > (MOST_AMPLIFIED_CHARS if amplifiers else MOST_CHARS) or amplifiers > MOST_AMPLIFIERS:
+        if amplifiers > MOST_AMPLIFIERS or (amplifiers and len(expression) > MOST_AMPLIFIED_CHARS):
             raise UnsupportedError(reasons.devices.TOO_LONG)
         self.mentions = mentions(expression)
         self._answers: dict[Hashable, bool] = {}
@@ -83,10 +87,21 @@ class Selector:
         return answer is True
 
 
-@lru_cache(maxsize=1024)
 def selector(expression: str) -> Selector:
     """Return the selector of an expression, one for equal expressions. Raises UnsupportedError."""
-    return Selector(expression)
+    found = _compiled(expression)
+    if isinstance(found, str):
+        raise UnsupportedError(found)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Selector | str:
+    """The selector, or why there is none: a refusal must not cost another compilation in each cycle."""
+    try:
+        return Selector(expression)
+    except UnsupportedError as error:
+        return str(error)
 
 
 def mentions(expression: str) -> tuple[Mention, ...]:
@@ -95,7 +110,8 @@ def mentions(expression: str) -> tuple[Mention, ...]:
     read = 0
     for match in _ACCESS.finditer(expression):
         read += 1
-        domain, name = _unquoted(match["domain"]), match["name"] or _unquoted(match["key"])
+        domain = _unquoted(match["domain"])
+        name = None if match["call"] else match["name"] or _unquoted(match["key"])  # a function is no attribute
         found.add((match["what"], domain, name if domain is not None else None))
     if len(_DEVICE.findall(expression)) != read + len(_PLAIN.findall(expression)):
         return ("attributes", None, None), ("capacity", None, None)

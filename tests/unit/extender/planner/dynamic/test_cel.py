@@ -183,3 +183,26 @@ def test_deep_expressions_do_not_break_the_interpreter(deep: str) -> None:
     """Within the length that the API allows."""
     with suppress(UnsupportedError):
         assert Selector(deep).matches(DRIVER, device()) in {True, False}
+
+
+def test_a_refused_expression_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that asks for it costs its cycle nothing after the first one."""
+    tried: list[str] = []
+
+    class Counted(Selector):
+        def __init__(self, expression: str) -> None:
+            tried.append(expression)
+            super().__init__(expression)
+
+    monkeypatch.setattr(cel, "Selector", Counted)
+    expression = "device.attributes['refused once'"
+    for _ in range(3):
+        with pytest.raises(UnsupportedError, match="understood"):
+            cel.selector(expression)
+    assert tried == [expression]
+
+
+@pytest.mark.parametrize("pattern", ["_AMPLIFIERS", "_ACCESS", "_PLAIN", "_DEVICE"])
+def test_expressions_are_searched_in_time_that_follows_their_length(pattern: str) -> None:
+    """By re2: with unclosed texts Python's engine takes the square of the length, six seconds for a claim of 60 KB."""
+    assert type(getattr(cel, pattern)).__module__.startswith("re2")
