@@ -109,7 +109,9 @@ class Controller:
         self.train_jobs.watched.start()
 
     def not_ready(self) -> str | None:
-        """The caches that are not in sync yet, as a sentence; None when all are."""
+        """A sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        if troubles := [trouble for each in self.reflectors.values() if (trouble := each.trouble)]:
+            return "; ".join(troubles)
         waiting = [name for name, reflector in self.reflectors.items() if not reflector.synced]
         if not self.train_jobs.watched.synced:
             waiting.append("kinds that plugins watch")

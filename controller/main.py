@@ -21,8 +21,10 @@ from controller.trainjob.report import Authorities, Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
+from muster.kube.loop import background_loop
 from muster.process import tracing
 from muster.process.health import Debug, Health, StatusServer
+from muster.process.lag import LoopLag
 from muster.process.logs import configure
 from muster.process.tls import Files, ServerTLS
 from muster.runtime import registry
@@ -93,6 +95,8 @@ class Process:
         health = Health()
         health.add_check("caches", self._controller.not_ready)
         health.add_check("queues", self._controller.queue_controller.not_ready)
+        self._lag = LoopLag()
+        health.add_life_check("loop", self._lag.standing)
         debug = Debug("controller", options, self._controller.sizes)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
@@ -100,6 +104,7 @@ class Process:
         """Until told to end, or the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(News.END))
+        background_loop().call_soon_threadsafe(self._lag.follow)
         self._status.start()
         if self._keeper:
             self._keeper.start()

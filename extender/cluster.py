@@ -120,6 +120,15 @@ class Cluster(Live):
         self._synced = self._synced or all(reflector.synced for reflector in self._reflectors)
         return self._synced
 
+    def not_ready(self) -> str | None:
+        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        if troubles := [trouble for each in self._reflectors if (trouble := each.trouble)]:
+            return "; ".join(troubles)
+        if self.synced:
+            return None
+        kinds = [fed.resource.plural for fed, each in zip(FEED, self._reflectors, strict=True) if not each.synced]
+        return f"the caches are not filled yet: {', '.join(kinds)}"
+
     def sizes(self) -> dict[str, int]:
         """Return the number of objects in each cache, by kind."""
         return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}

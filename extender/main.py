@@ -35,6 +35,7 @@ from muster.kube.lease import LeaseFollower
 from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
 from muster.process.health import Debug, Health, StatusServer
+from muster.process.lag import LoopLag
 from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()
@@ -99,12 +100,15 @@ class Extender:
         self._settling: asyncio.Task[None] | None = None
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
-        health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
+        health.add_check("caches", self._cluster.not_ready)
+        self._lag = LoopLag()
+        health.add_life_check("loop", self._lag.standing)
         debug = Debug("extender", options, self._sizes, lambda: loop)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
         """Start all threads and watches. Runs on the loop."""
+        self._lag.follow()
         self._status.start()
         self._follower.start()
         self._recorder.start()

@@ -9,8 +9,10 @@ import structlog
 
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
+from muster.kube.loop import background_loop
 from muster.process import logs, tracing
 from muster.process.health import Check, Debug, Health, StatusServer
+from muster.process.lag import LoopLag
 from muster.process.prefork import serve
 from muster.process.tls import FileError, Files
 from muster.runtime import registry
@@ -48,12 +50,15 @@ def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLo
     health = Health()
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
+    lag = LoopLag()
+    health.add_life_check("loop", lag.standing)
     debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
     status = StatusServer(settings.status_port, health, host=options.host, debug=debug)
 
     def start() -> None:
         for cached in cluster.caches:
             cached.reflector.start()
+        background_loop().call_soon_threadsafe(lag.follow)
         status.start()
         tracing.configure("webhook", settings.traces_endpoint)
 

@@ -54,6 +54,11 @@ class OptionalReflector:
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S
 
     @property
+    def trouble(self) -> str | None:
+        """A sentence while no CRD can be read; objects of another project's kind may be unreadable without harm."""
+        return self._definition.trouble
+
+    @property
     def size(self) -> int:
         """Number of known objects."""
         return len(self._objects.store) if self._objects else 0

@@ -16,10 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import structlog
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
@@ -35,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
 RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
+UNREAD = Gauge("muster_kube_unread", "1 while a kind cannot be listed or watched.", ["resource"])
+PATIENCE_S = 30.0
+"""Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
@@ -42,6 +45,16 @@ _WATCH_S = 300.0
 _JOIN_S = 5.0
 _NOT_SERVED_S = 300.0
 """Until a kind that the API server does not know is looked for again: an upgrade may have brought it."""
+
+
+class Failing(NamedTuple):
+    """Why a kind cannot be read, and since when."""
+
+    since_s: float
+    """Monotonic time of the first failure."""
+    clock: str
+    """Its time of day."""
+    why: str
 
 
 class Reflector(Generic[T]):
@@ -87,6 +100,15 @@ class Reflector(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._ended = threading.Event()
+        self._failing: Failing | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """A sentence once the kind has not been read for 30 seconds: since when, in UTC, and why; None otherwise."""
+        failing = self._failing
+        if failing is None or time.monotonic() < failing.since_s + PATIENCE_S:
+            return None
+        return f"{self._resource.plural} cannot be read since {failing.clock}: {failing.why}"
 
     @property
     def synced(self) -> bool:
@@ -148,19 +170,22 @@ class Reflector(Generic[T]):
             except NotFound as error:
                 await self._not_served(error)
             except APIError as error:
+                self._failed(error)
                 log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
-            except Exception:  # a defect must not silence the cache for good
+            except Exception as error:  # a defect must not silence the cache for good
+                self._failed(error)
                 log.exception("reflector failed", resource=self._resource.plural)
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
         """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
         if not self._may_be_absent:
+            self._failed(error)
             log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             return
         log.info("not served by this cluster", resource=self._resource.plural)
         await self._in_steps(self.mirror.keep_only(()))
-        self._synced.set()
+        self._filled()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
@@ -176,10 +201,12 @@ class Reflector(Generic[T]):
             try:
                 await self._consume()
             except (Unreachable, TooManyRequests) as error:
+                self._failed(error)
                 log.info("watching again", resource=self._resource.plural, why=str(error))
             healthy = time.monotonic() - started >= _HEALTHY_S
             if healthy or self._version != version:
                 self._backoff.reset()
+                self._recovered()
             if not healthy:
                 await asyncio.sleep(self._backoff.next())
 
@@ -203,7 +230,24 @@ class Reflector(Generic[T]):
                 version = page.metadata.resource_version
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
+        self._filled()
+
+    def _filled(self) -> None:
+        """Note that the store is equal to a list."""
+        self._recovered()
         self._synced.set()
+
+    def _failed(self, error: Exception) -> None:
+        """Note why the kind cannot be read now; the first failure says since when."""
+        why = str(error) or type(error).__name__
+        clock = time.strftime("%H:%M:%S UTC", time.gmtime())
+        self._failing = self._failing._replace(why=why) if self._failing else Failing(time.monotonic(), clock, why)
+        UNREAD.labels(self._resource.plural).set(1)
+
+    def _recovered(self) -> None:
+        if self._failing is not None:
+            self._failing = None
+            UNREAD.labels(self._resource.plural).set(0)
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""
@@ -239,6 +283,7 @@ class Reflector(Generic[T]):
                 elif kind != "BOOKMARK":
                     self.mirror.put(obj)
                 self._version = obj.metadata.resource_version
+                self._recovered()
                 if watch.behind:
                     await slice_of_time.share()
         finally:

@@ -127,23 +127,36 @@ Check = Callable[[], str | None]
 
 
 class Health:
-    """The readiness checks of a process; it is ready when none of them objects."""
+    """The checks of a process; it is ready when none of them objects, and alive when none of those of its life does."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
+        self._of_life: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
         """Add a check; it is called on each probe, so it must be quick and must not raise."""
         self._checks[name] = check
 
+    def add_life_check(self, name: str, check: Check) -> None:
+        """Add a check of what only a new process can mend; it must be quick and not raise, as any check."""
+        self._of_life[name] = check
+
     def ready(self) -> dict[str, str]:
         """Return name → reason of each check that objects; empty when the process is ready."""
-        reasons = {name: check() for name, check in self._checks.items()}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        return _objections(self._of_life | self._checks)
+
+    def alive(self) -> dict[str, str]:
+        """Return name → reason of each check of the process's life that objects; empty while it lives."""
+        return _objections(self._of_life)
+
+
+def _objections(checks: Mapping[str, Check]) -> dict[str, str]:
+    reasons = {name: check() for name, check in checks.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 class StatusServer:
-    """Serves /metrics, /healthz (the process answers) and /readyz (it can do its work) from a daemon thread.
+    """Serves /metrics, /healthz (the process lives) and /readyz (it can do its work) from a daemon thread.
 
     /debug is served on loopback only: where `host` is another address, of one interface, the loopback's port of the
     same number is listened on, too (`kubectl port-forward` arrives there). Start it after a fork, never before: threads
@@ -190,12 +203,10 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
         return Response(encode(registry), headers={"content-type": content_type})
 
     async def healthz(_: Request) -> Response:
-        return PlainTextResponse("ok\n")
+        return _said(health.alive())
 
     async def readyz(_: Request) -> Response:
-        reasons = health.ready()
-        text = "".join(f"{name}: {reason}\n" for name, reason in reasons.items()) or "ok\n"
-        return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK)
+        return _said(health.ready())
 
     def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it tells about
         found = debug.page(request.scope["path"]) if debug and _is_local(request) else None
@@ -209,6 +220,11 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
     routes = [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
     routes += [Route(path, page) for path in PAGES]
     return Starlette(routes=routes, exception_handlers={HTTPStatus.NOT_FOUND: not_found})
+
+
+def _said(reasons: Mapping[str, str]) -> Response:
+    text = "".join(f"{name}: {reason}\n" for name, reason in reasons.items()) or "ok\n"
+    return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK)
 
 
 def _is_local(request: Request) -> bool:

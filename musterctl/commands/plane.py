@@ -210,7 +210,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
     raise KeyboardInterrupt
 
 
-_STYLES = {"running": "green", "dead": "bold red", "stopped": "yellow"}
+_STYLES = {"running": "green", "not ready": "bold yellow", "dead": "bold red", "stopped": "yellow"}
 _TIMEOUT_S = 3.0
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
 
@@ -218,7 +218,7 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 @click.command()
 @name_option
 def status(name: str) -> None:
-    """Shows the parts of a plane.
+    """Shows the parts of a plane, and why one of Muster's processes is not ready.
 
     If one has died, the exit code is 1, and the tail of its log is shown.
     """
@@ -239,10 +239,15 @@ def status(name: str) -> None:
 def show(plane: Plane, console: Console) -> None:
     """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
+    troubles = {name: trouble for name in plane.parts if (trouble := plane.trouble(name))}
     for part in plane.parts.values():
-        row = (f"[{_STYLES[part.word]}]{part.word}[/]", str(part.pid or ""), plane.commandlines.listens(part.name))
-        table.add_row(part.name, *row)
+        word = "not ready" if part.name in troubles else part.word
+        table.add_row(
+            part.name, f"[{_STYLES[word]}]{word}[/]", str(part.pid or ""), plane.commandlines.listens(part.name)
+        )
     console.print(table)
+    for name, trouble in troubles.items():
+        console.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
     if plane.attached or plane.part(state.API_SERVER).alive:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)

@@ -173,6 +173,13 @@ class Plane:
         url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
+    def trouble(self, name: str) -> str:
+        """Why one of Muster's own processes is not ready; empty if it is, or is no such process."""
+        if name not in state.OWN_PROCESSES or not self.part(name).alive:
+            return ""
+        scheme, port, _ = state.READY[name]
+        return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
+
     def _start(self, names: Collection[str], report: Report) -> None:
         """Starts those of the parts and waits for all of them."""
         for name in self._launch(names):

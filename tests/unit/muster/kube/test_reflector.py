@@ -1,6 +1,7 @@
 """A reflector as a task: where its handlers run, how it ends, and that others have their turn on the loop."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from scripted_server import head_and_body, scripted_server
 
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
+from muster.kube import reflector
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.reflector import Reflector
@@ -195,3 +197,35 @@ def test_others_have_their_turn_while_much_is_told(monkeypatch: pytest.MonkeyPat
     with_api(lambda: Api(*(objects if burst == "list" else ())), story)
     assert max(gaps) <= 2
     assert turns >= len(objects) / 2
+
+
+def test_a_kind_that_cannot_be_read_says_so_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since when and why, once that is longer than an API server needs to restart; also after it was read before."""
+    monkeypatch.setattr(reflector, "PATIENCE_S", 0.0)
+
+    class Refusing(Api):
+        refuses = True
+
+        async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if not self.refuses:
+                await super().__call__(reader, writer)
+                return
+            await head_and_body(reader)
+            writer.write(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno")
+            writer.close()
+
+    async def story(api: Refusing, client: Client) -> None:
+        configs = Reflector(client, CONFIG_MAPS, longest_delay_s=0.01)
+        assert configs.trouble is None
+        configs.start()
+        while configs.trouble is None:  # noqa: ASYNC110 - nothing else says it; there is a deadline
+            await asyncio.sleep(0.01)
+        assert re.match(r"configmaps cannot be read since \d\d:\d\d:\d\d UTC: .*500", configs.trouble)
+        assert not configs.synced
+        api.refuses = False
+        while configs.trouble is not None:  # noqa: ASYNC110 - nothing else says it; there is a deadline
+            await asyncio.sleep(0.01)
+        assert configs.synced
+        configs.stop()
+
+    with_api(Refusing, story)

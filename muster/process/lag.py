@@ -1,0 +1,41 @@
+"""The lag of an event loop: a metric, and a check that tells from another thread when the loop stands."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import Histogram
+
+TICK_S: Final = 0.1
+"""Between two looks of the loop at the clock."""
+STANDS_S: Final = 5.0
+"""A loop that is later than that stands: its process is neither ready nor alive."""
+LAG = Histogram(
+    "muster_loop_lag_seconds",
+    "Seconds by which the event loop came late to a timer",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0),
+)
+
+
+class LoopLag:
+    """Measures one loop from `follow` on; `standing` may be asked from any thread."""
+
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic_s = monotonic_s
+        self._due_s: float | None = None
+
+    def follow(self) -> None:
+        """Start to measure. Runs on the loop."""
+        self._due_s = self._monotonic_s() + TICK_S
+        asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def standing(self) -> str | None:
+        """Return a sentence when the loop has not come to its timer for five seconds; None otherwise."""
+        late_s = 0.0 if self._due_s is None else self._monotonic_s() - self._due_s
+        return f"the event loop has stood for {late_s:.0f} s" if late_s > STANDS_S else None
+
+    def _tick(self) -> None:
+        if self._due_s is not None:
+            LAG.observe(max(0.0, self._monotonic_s() - self._due_s))
+        self.follow()
