@@ -152,18 +152,19 @@ class OwnerLookup:
         kinds = CONTROLLERS.values()
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
         self._lock = threading.Lock()
-        self._recent = TTLCache[str, Object, float](_MAX_RECENT, _RECENT_S, monotonic_s)
+        self._recent = TTLCache[tuple[str, str], Object, float](_MAX_RECENT, _RECENT_S, monotonic_s)
+        """By namespace and UID: a tenant can write any UID into an owner reference, and must see no foreign owner."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name."""
         with self._lock:
-            recent = self._recent.get(owner.uid)
+            recent = self._recent.get((namespace, owner.uid))
         if recent:
             return recent
         found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
         if found and source is INDEXED_JOBS and names.FRAMEWORK not in found.metadata.labels:
             with self._lock:
-                self._recent[owner.uid] = found
+                self._recent[namespace, owner.uid] = found
         return found
 
 

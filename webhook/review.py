@@ -34,7 +34,9 @@ from webhook.patch import Operation, Patch, Why
 
 T = TypeVar("T")
 
-MAX_BODY_BYTES = 3 * 1024 * 1024
+MAX_BODY_BYTES = 5 * 1024 * 1024
+"""The API server takes an object of 3 MiB and stores one of 1.5, and the review of an update has both. Below that the
+largest objects could be neither changed nor deleted."""
 CONTENT_TYPE = "application/json"
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0

@@ -34,7 +34,7 @@ from muster.process import serve as servers
 from muster.process.tls import Files, ServerTLS, tell_end
 
 LARGE_BYTES = 64 * 1024
-LARGE_AT_ONCE = 16
+LARGE_AT_ONCE = 8
 """Bodies of more than that which are read at once, so that clients cannot fill the memory with halves of requests."""
 
 

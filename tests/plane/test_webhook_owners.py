@@ -66,3 +66,11 @@ def test_a_job_with_the_label_is_cached(client: Client, namespace: str, wait_for
         wait_for(changed, what="the change in the cache")
     finally:
         cache.stop()
+
+
+def test_an_owner_of_another_namespace_is_not_found_by_its_uid(client: Client, namespace: str) -> None:
+    """A tenant can write any UID into a pod's owner reference, also that of a Job which was read a moment ago."""
+    owners = OwnerLookup(client, lambda: 100.0)
+    reference = job(client, namespace)
+    assert owners.find(INDEXED_JOBS, namespace, reference)
+    assert owners.find(INDEXED_JOBS, "default", reference) is None
