@@ -218,9 +218,9 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 @click.command()
 @name_option
 def status(name: str) -> None:
-    """Shows the parts of a plane, and why one of Muster's processes is not ready.
+    """Shows the parts of a plane.
 
-    If one has died, the exit code is 1, and the tail of its log is shown.
+    It says why one of Muster's processes is not ready. If one has died, the exit code is 1, and the tail of its log is shown.
     """
     plane = existing(name)
     console = Console()
