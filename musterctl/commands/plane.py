@@ -220,8 +220,8 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 def status(name: str) -> None:
     """Shows the parts of a plane.
 
-    It says why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the tail of its log is
-    shown.
+    It says why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the tail of its log
+    is shown.
     """
     plane = existing(name)
     console = Console()
