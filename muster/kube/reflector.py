@@ -206,7 +206,6 @@ class Reflector(Generic[T]):
             healthy = time.monotonic() - started >= _HEALTHY_S
             if healthy or self._version != version:
                 self._backoff.reset()
-                self._recovered()
             if not healthy:
                 await asyncio.sleep(self._backoff.next())
 
@@ -273,6 +272,7 @@ class Reflector(Generic[T]):
             resource_version=self._version,
             timeout_s=_WATCH_S * (1 + self._random()),
         )
+        self._recovered()
         slice_of_time = TimeSlice()
         try:
             async for kind, obj in watch:
@@ -283,7 +283,6 @@ class Reflector(Generic[T]):
                 elif kind != "BOOKMARK":
                     self.mirror.put(obj)
                 self._version = obj.metadata.resource_version
-                self._recovered()
                 if watch.behind:
                     await slice_of_time.share()
         finally:

@@ -229,3 +229,37 @@ def test_a_kind_that_cannot_be_read_says_so_until_it_can(monkeypatch: pytest.Mon
         configs.stop()
 
     with_api(Refusing, story)
+
+
+def test_a_kind_of_which_nothing_changes_is_read_again_as_soon_as_it_is_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Events and bookmarks may be minutes away when the API server has restarted."""
+    monkeypatch.setattr(reflector, "PATIENCE_S", 0.0)
+
+    class Restarting(Api):
+        refusals = 2
+
+        async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head, _ = await head_and_body(reader)
+            if b"watch=1" not in head:
+                body = b'{"metadata":{"resourceVersion":"9"},"items":[]}'
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body)
+            elif self.refusals:
+                self.refusals -= 1
+                writer.write(b"HTTP/1.1 429 Too Many\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno")
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                self.watching.set()
+                await reader.read()
+            writer.close()
+
+    async def story(api: Restarting, client: Client) -> None:
+        configs = Reflector(client, CONFIG_MAPS, longest_delay_s=0.01)
+        configs.start()
+        await api.watching.wait()
+        while configs.trouble is not None:  # noqa: ASYNC110 - nothing else says it; there is a deadline
+            await asyncio.sleep(0.01)
+        configs.stop()
+
+    with_api(Restarting, story)
