@@ -96,7 +96,7 @@ class Process:
         health.add_check("caches", self._controller.not_ready)
         health.add_check("queues", self._controller.queue_controller.not_ready)
         self._lag = LoopLag()
-        health.add_life_check("loop", self._lag.standing)
+        health.add_liveness_check("loop", self._lag.blocked)
         debug = Debug("controller", options, self._controller.sizes)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 

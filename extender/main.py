@@ -102,7 +102,7 @@ class Extender:
         health = Health()
         health.add_check("caches", self._cluster.not_ready)
         self._lag = LoopLag()
-        health.add_life_check("loop", self._lag.standing)
+        health.add_liveness_check("loop", self._lag.blocked)
         debug = Debug("extender", options, self._sizes, lambda: loop)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 

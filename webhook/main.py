@@ -51,7 +51,7 @@ def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLo
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
     lag = LoopLag()
-    health.add_life_check("loop", lag.standing)
+    health.add_liveness_check("loop", lag.blocked)
     debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
     status = StatusServer(settings.status_port, health, host=options.host, debug=debug)
 

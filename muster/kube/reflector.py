@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
 RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
-UNREAD = Gauge("muster_kube_unread", "1 while a kind cannot be listed or watched.", ["resource"])
+FAILING = Gauge("muster_kube_watch_failing", "1 while a kind cannot be listed or watched.", ["resource"])
 PATIENCE_S = 30.0
 """Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
 _FIRST_DELAY_S = 0.2
@@ -241,12 +241,12 @@ class Reflector(Generic[T]):
         why = str(error) or type(error).__name__
         clock = time.strftime("%H:%M:%S UTC", time.gmtime())
         self._failing = self._failing._replace(why=why) if self._failing else Failing(time.monotonic(), clock, why)
-        UNREAD.labels(self._resource.plural).set(1)
+        FAILING.labels(self._resource.plural).set(1)
 
     def _recovered(self) -> None:
         if self._failing is not None:
             self._failing = None
-            UNREAD.labels(self._resource.plural).set(0)
+            FAILING.labels(self._resource.plural).set(0)
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""

@@ -127,27 +127,27 @@ Check = Callable[[], str | None]
 
 
 class Health:
-    """The checks of a process; it is ready when none of them objects, and alive when none of those of its life does."""
+    """The checks of a process; it is ready when none of them objects, and alive when no liveness check does."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
-        self._of_life: dict[str, Check] = {}
+        self._liveness: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
         """Add a check; it is called on each probe, so it must be quick and must not raise."""
         self._checks[name] = check
 
-    def add_life_check(self, name: str, check: Check) -> None:
+    def add_liveness_check(self, name: str, check: Check) -> None:
         """Add a check of what only a new process can mend; it must be quick and not raise, as any check."""
-        self._of_life[name] = check
+        self._liveness[name] = check
 
     def ready(self) -> dict[str, str]:
         """Return name → reason of each check that objects; empty when the process is ready."""
-        return _objections(self._of_life | self._checks)
+        return _objections(self._liveness | self._checks)
 
     def alive(self) -> dict[str, str]:
-        """Return name → reason of each check of the process's life that objects; empty while it lives."""
-        return _objections(self._of_life)
+        """Return name → reason of each liveness check that objects; empty while the process lives."""
+        return _objections(self._liveness)
 
 
 def _objections(checks: Mapping[str, Check]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The lag of an event loop: a metric, and a check that tells from another thread when the loop stands."""
+"""The lag of an event loop: a metric, and a check that tells from another thread when the loop is blocked."""
 
 import asyncio
 import time
@@ -8,9 +8,9 @@ from typing import Final
 from prometheus_client import Histogram
 
 TICK_S: Final = 0.1
-"""Between two looks of the loop at the clock."""
-STANDS_S: Final = 5.0
-"""A loop that is later than that stands: its process is neither ready nor alive."""
+"""Between two timers of the loop."""
+BLOCKED_S: Final = 5.0
+"""A loop that is later than that is blocked: its process is neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
     "Seconds by which the event loop came late to a timer",
@@ -19,7 +19,7 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Measures one loop from `follow` on; `standing` may be asked from any thread."""
+    """Measures one loop from `follow` on; `blocked` may be asked from any thread."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
@@ -30,10 +30,10 @@ class LoopLag:
         self._due_s = self._monotonic_s() + TICK_S
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
-    def standing(self) -> str | None:
+    def blocked(self) -> str | None:
         """Return a sentence when the loop has not come to its timer for five seconds; None otherwise."""
         late_s = 0.0 if self._due_s is None else self._monotonic_s() - self._due_s
-        return f"the event loop has stood for {late_s:.0f} s" if late_s > STANDS_S else None
+        return f"the event loop has been blocked for {late_s:.0f} s" if late_s > BLOCKED_S else None
 
     def _tick(self) -> None:
         if self._due_s is not None:

@@ -76,7 +76,7 @@ def test_stop_frees_the_port(server: StatusServer, health: Health) -> None:
 
 
 def test_neither_alive_nor_ready_when_only_a_new_process_helps(server: StatusServer, health: Health) -> None:
-    """A check of the process's life speaks at both places."""
-    health.add_life_check("loop", lambda: "it stands")
-    assert get(server, "/healthz") == (503, "loop: it stands\n")
-    assert get(server, "/readyz") == (503, "loop: it stands\n")
+    """A liveness check counts for both."""
+    health.add_liveness_check("loop", lambda: "it is blocked")
+    assert get(server, "/healthz") == (503, "loop: it is blocked\n")
+    assert get(server, "/readyz") == (503, "loop: it is blocked\n")
