@@ -125,6 +125,8 @@ def test_what_kubelet_has_set_aside_for_a_resize_counts(client: Client, namespac
     cpus = max(int(node.status.allocatable["cpu"]) for node in nodes)
     client.create(JOBS, job("small", namespace, replicas=1, gpus=0))
     [pod] = wait_for(lambda: bound(client, namespace, "small"))
+    started = "to start: kwok writes its containers' status then, over any other"
+    wait_for(lambda: client.get(PODS, pod.metadata.name, namespace).status.phase == "Running", what=started)
     has = {"name": "main", "image": "none", "imageID": "", "ready": True, "restartCount": 0}
     has |= {"resources": {"requests": {"cpu": str(cpus)}}, "allocatedResources": {"cpu": str(cpus)}}
     client.merge_patch(
