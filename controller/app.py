@@ -19,15 +19,15 @@ from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.controller import TrainJobs
+from controller.trainjob.finalizers import Finalizers
 from controller.trainjob.report import Authorities
-from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.events import Recorder
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, not_ready
 from muster.kube.store import Store
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
@@ -110,12 +110,8 @@ class Controller:
 
     def not_ready(self) -> str | None:
         """A sentence while a kind was never read, or cannot be read any more; None otherwise."""
-        if troubles := [trouble for each in self.reflectors.values() if (trouble := each.trouble)]:
-            return "; ".join(troubles)
-        waiting = [name for name, reflector in self.reflectors.items() if not reflector.synced]
-        if not self.train_jobs.watched.synced:
-            waiting.append("kinds that plugins watch")
-        return f"not in sync yet: {', '.join(waiting)}" if waiting else None
+        unfilled = [] if self.train_jobs.watched.synced else ["kinds that plugins watch"]
+        return not_ready(self.reflectors, *unfilled)
 
     def sizes(self) -> dict[str, int]:
         """The number of objects in each cache and of keys in each worker's queue."""

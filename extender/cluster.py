@@ -23,7 +23,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, not_ready
 from muster.process import memory
 
 T = TypeVar("T")
@@ -122,12 +122,7 @@ class Cluster(Live):
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
-        if troubles := [trouble for each in self._reflectors if (trouble := each.trouble)]:
-            return "; ".join(troubles)
-        if self.synced:
-            return None
-        kinds = [fed.resource.plural for fed, each in zip(FEED, self._reflectors, strict=True) if not each.synced]
-        return f"the caches are not filled yet: {', '.join(kinds)}"
+        return not_ready({fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)})
 
     def sizes(self) -> dict[str, int]:
         """Return the number of objects in each cache, by kind."""

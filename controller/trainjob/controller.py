@@ -71,7 +71,7 @@ class TrainJobs:
                 framework=framework,
                 target=target,
                 watched=self.watched,
-                runtimes=Runtimes(client, recorder, self._maps.store),
+                runtimes=Runtimes(client, recorder, self._maps.store, target),
                 steps=Steps(client, caches, monotonic_s),
                 writer=StatusWriter(client, self._train_jobs.store),
                 recorder=recorder,

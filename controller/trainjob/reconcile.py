@@ -49,12 +49,15 @@ class StatusWriter:
         """The TrainJob as it is."""
         return self._written.newest(key, self._cached.get(key))
 
-    def write(self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition]) -> TrainJob:
+    def write(
+        self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition], runtime_digest: str = ""
+    ) -> TrainJob:
         """The TrainJob with this status, written if it differs. Conflict if the TrainJob has changed."""
         old = train_job.status
         begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
         counts = jobs if old.jobs_status or begun else []
-        wanted = structs.replace(old, conditions=held, jobs_status=counts)
+        kept = runtime_digest or old.runtime_digest
+        wanted = structs.replace(old, conditions=held, jobs_status=counts, runtime_digest=kept)
         patch: dict[str, Any] = difference(old, wanted)
         if not patch:
             return train_job
@@ -204,7 +207,8 @@ class Reconciler:
             end=end,
         )
         before_ = {each.type: each.status for each in train_job.status.conditions}
-        written = self._context.writer.write(train_job, statuses, held)
+        digest = self._context.runtimes.digest(train_job.metadata.uid)
+        written = self._context.writer.write(train_job, statuses, held, digest)
         for each in held:
             if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
                 self._context.recorder.event(train_job, "Normal", each.reason, each.message)

@@ -1,25 +1,20 @@
-"""The runtime of a TrainJob: the version that admission saw, kept in a ConfigMap from the first pass on.
+"""The runtime of a TrainJob: the version that admission saw, kept in a ConfigMap (a snapshot) from the first pass on.
 
 Admission notes the version (`muster.dev/runtime-version`). If the runtime has changed by the first pass, the API server
 can still list that version, until etcd is compacted after some minutes. Later changes do not affect the TrainJob.
 """
 
-import json
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import msgspec
-import yaml
 
-from controller.live import find
+from controller.live import delete, find
 from controller.trainjob.obstacle import Obstacle, belongs, foreign
-from controller.worker import Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, RuntimeRef, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
     TRAINING_RUNTIMES,
@@ -29,18 +24,36 @@ from muster.api.kubeflow.trainingruntime import (
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError
+from muster.kube.codec import UNREADABLE, Page, decoder
+from muster.kube.errors import AlreadyExists, BadRequest, Gone, ServerError, Undecodable
 from muster.kube.events import Recorder
-from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.runtime.train_job import Target
+from muster.runtime.training_runtime import check
 from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
-FINALIZER = f"{GROUP}/resource-in-use"
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
-_RAW_MAPS: Resource[JSON] = Resource("", "v1", "configmaps", "ConfigMap", JSON)
+
+
+class _Snapshot(Object):
+    """The ConfigMap of a snapshot."""
+
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+_SNAPSHOTS = Resource("", "v1", "configmaps", "ConfigMap", _Snapshot)
+
+
+def digest(text: str) -> str:
+    """The digest of a snapshot, as it stands in the TrainJob's status."""
+    return f"sha256:{sha256(text.encode()).hexdigest()}"
+
+
+def _content(snapshot: _Snapshot) -> str:
+    return snapshot.data.get(KEY, "")
 
 
 def snapshot_name(train_job: str) -> str:
@@ -49,73 +62,116 @@ def snapshot_name(train_job: str) -> str:
 
 
 class Runtimes:
-    """Finds the runtime of each TrainJob, once. `maps` holds the ConfigMaps of TrainJobs."""
+    """Finds the runtime of each TrainJob, once. `maps` holds the ConfigMaps of TrainJobs.
 
-    def __init__(self, client: Client, recorder: Recorder, maps: Store[Object]) -> None:
+    Whoever may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in the
+    TrainJob's status, which the controller alone writes; it then is the controller's own text.
+    """
+
+    def __init__(self, client: Client, recorder: Recorder, maps: Store[Object], target: Target = "Job") -> None:
         self._client = client
         self._recorder = recorder
         self._maps = maps
-        self._known: dict[str, Runtime] = {}
+        self._target: Target = target
+        self._known: dict[str, tuple[Runtime, str]] = {}
+        """The runtime and the digest of its snapshot, by UID of the TrainJob."""
 
     def of(self, train_job: TrainJob) -> Runtime:
-        """The runtime; Obstacle if it cannot be read."""
+        """The runtime; Obstacle if it cannot be read, or asks for what a runtime may not."""
         uid = train_job.metadata.uid
         if uid not in self._known:
-            runtime = self._kept(train_job) or self._keep(train_job)
-            kind: Resource[Runtime] = _KINDS[runtime["kind"]]
-            self._known[uid] = msgspec.convert(runtime, kind.type)
-        return self._known[uid]
+            text = self._kept(train_job) or self._keep(train_job)
+            self._known[uid] = self._decoded(train_job.spec.runtime_ref, text), digest(text)
+        return self._known[uid][0]
+
+    def digest(self, uid: str) -> str:
+        """The digest of the runtime that `of` has found for a TrainJob, for its status; "" before."""
+        return self._known[uid][1] if uid in self._known else ""
 
     def forget(self, uid: str) -> None:
         """Drops the runtime of a TrainJob that has ended or is gone."""
         self._known.pop(uid, None)
 
-    def _kept(self, train_job: TrainJob) -> JSON | None:
-        """The runtime that an earlier pass has kept."""
-        meta = train_job.metadata
-        if self._maps.get(f"{meta.namespace}/{snapshot_name(meta.name)}") is None:
-            return None
-        with suppress(NotFound):
-            return self._read(train_job)
-        return None
-
-    def _read(self, train_job: TrainJob) -> JSON:
-        meta = train_job.metadata
-        found = self._client.get(_RAW_MAPS, snapshot_name(meta.name), meta.namespace)
-        owners = msgspec.convert(found["metadata"], type(meta))
-        if not belongs(owners, train_job):
-            raise foreign(f"ConfigMap {snapshot_name(meta.name)}", owners, train_job)
-        runtime: JSON = yaml.safe_load((found.get("data") or {}).get(KEY) or "") or {}
-        reference = train_job.spec.runtime_ref
-        if (runtime.get("kind"), (runtime.get("metadata") or {}).get("name")) != (reference.kind, reference.name):
+    def _decoded(self, reference: RuntimeRef, text: str) -> Runtime:
+        """The runtime in a text. It is checked as admission does, which a label can switch off."""
+        kind: Resource[Runtime] = _KINDS[reference.kind]
+        what = f"{reference.kind} {reference.name}"
+        try:
+            runtime = decoder(kind.type).decode(text.encode())
+            wrong = list(check(runtime, self._target))
+        except UNREADABLE as error:
+            raise Obstacle(f"{what} cannot be read: {error}; correct it, and create this TrainJob again") from error
+        if wrong:
             raise Obstacle(
-                f"ConfigMap {snapshot_name(meta.name)} does not hold {reference.kind} {reference.name}, which this "
-                "TrainJob refers to; delete the ConfigMap, and the runtime will be read again"
+                f"{what} is not valid: {'; '.join(map(str, wrong))}; correct it, and create this TrainJob again"
             )
         return runtime
 
-    def _keep(self, train_job: TrainJob) -> JSON:
-        """Reads the runtime and keeps it; a version that an earlier pass has kept comes first."""
+    def _kept(self, train_job: TrainJob) -> str | None:
+        """The snapshot that an earlier pass has made."""
         meta = train_job.metadata
-        runtime = self._version(train_job)
+        key = f"{meta.namespace}/{snapshot_name(meta.name)}"
+        if not train_job.status.runtime_digest or self._maps.get(key) is None:
+            return None
+        found = self._snapshot(train_job)
+        return self._believed(train_job, found) if found else None
+
+    def _keep(self, train_job: TrainJob) -> str:
+        """Reads the runtime and keeps it. A snapshot that has the digest of the status comes first."""
+        text = self._text(train_job)
+        for _ in range(2):
+            try:
+                self._client.create(CONFIG_MAPS, self._manifest(train_job, text))
+            except AlreadyExists:
+                found = self._snapshot(train_job)
+                if found and train_job.status.runtime_digest:
+                    return self._believed(train_job, found)
+                if found and _content(found) == text:
+                    return text
+                if found:  # by a pass that has not noted it, or by somebody else
+                    delete(self._client, CONFIG_MAPS, found.metadata)
+            else:
+                return text
+        raise Obstacle(f"ConfigMap {snapshot_name(train_job.metadata.name)} is made by somebody else", passing=True)
+
+    def _text(self, train_job: TrainJob) -> str:
+        try:
+            runtime = self._version(train_job)
+        except Undecodable as error:
+            reference = train_job.spec.runtime_ref
+            raise Obstacle(f"{reference.kind} {reference.name} cannot be read: {error.message}") from error
         runtime["metadata"] = {
             key: value for key, value in runtime["metadata"].items() if key not in {"managedFields", "selfLink"}
         }
-        manifest = {
-            "metadata": {
-                "name": snapshot_name(meta.name),
-                "namespace": meta.namespace,
-                "labels": {names.TRAIN_JOB: meta.name},
-                "ownerReferences": [Owner.of(TRAIN_JOBS, meta).reference()],
-            },
-            "immutable": True,
-            "data": {KEY: yaml.safe_dump(runtime, sort_keys=False)},
+        return msgspec.json.encode(runtime).decode()
+
+    def _manifest(self, train_job: TrainJob, text: str) -> JSON:
+        meta = train_job.metadata
+        metadata = {
+            "name": snapshot_name(meta.name),
+            "namespace": meta.namespace,
+            "labels": {names.TRAIN_JOB: meta.name},
+            "ownerReferences": [Owner.of(TRAIN_JOBS, meta).reference()],
         }
-        try:
-            self._client.create(CONFIG_MAPS, manifest)
-        except AlreadyExists:
-            return self._read(train_job)
-        return runtime
+        return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
+
+    def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
+        """The ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's."""
+        meta = train_job.metadata
+        name = snapshot_name(meta.name)
+        found = find(self._client, _SNAPSHOTS, name, meta.namespace)
+        if found and not belongs(found.metadata, train_job):
+            raise foreign(f"ConfigMap {name}", found.metadata, train_job)
+        return found
+
+    def _believed(self, train_job: TrainJob, found: _Snapshot) -> str:
+        text = _content(found)
+        if digest(text) != train_job.status.runtime_digest:
+            raise Obstacle(
+                f"ConfigMap {found.metadata.name} was changed: it has not the digest that stands in this TrainJob's "
+                "status.runtimeDigest; delete the ConfigMap, and the runtime will be read again"
+            )
+        return text
 
     def _version(self, train_job: TrainJob) -> JSON:
         """The version that admission saw; else, with a warning, the current one."""
@@ -148,36 +204,8 @@ class Runtimes:
         query |= {"resourceVersion": version, "resourceVersionMatch": "Exact"}
         path = kind.path(namespace if kind.namespaced else None)
         try:
-            items = json.loads(self._client.request("GET", path, query=query)).get("items") or []
+            body = self._client.request("GET", path, query=query)
         except (Gone, BadRequest, ServerError):
             return None
-        return {"apiVersion": kind.api_version, "kind": kind.kind, **items[0]} if items else None
-
-
-class Finalizers:
-    """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
-
-    def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self.reflectors: dict[str, Reflector[Any]] = {
-            each.plural: Reflector(client, replace(each, type=Object)) for each in _KINDS.values()
-        }
-        self.handlers: list[tuple[Reflector[Any], Any]] = [(each, self._seen) for each in self.reflectors.values()]
-        self.worker = Worker("runtime", self.process, monotonic_s=monotonic_s)
-
-    def process(self, key: str) -> None:
-        """Takes the finalizer off; others stay."""
-        kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
-        found: Object | None = self.reflectors[kind.plural].store.get(key)
-        if found is None or FINALIZER not in found.metadata.finalizers:
-            return
-        meta = found.metadata
-        others = [each for each in meta.finalizers if each != FINALIZER]
-        patch = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": others}}
-        with suppress(NotFound):
-            self._client.merge_patch(replace(kind, type=Object), meta.name, patch, meta.namespace or None)
-
-    def _seen(self, old: Object | None, new: Object | None) -> None:
-        del old
-        if new and FINALIZER in new.metadata.finalizers:
-            self.worker.queue.add(new.metadata.key)
+        found = next(iter(Page.read(replace(kind, type=JSON), body)), None)
+        return {"apiVersion": kind.api_version, "kind": kind.kind, **found} if found else None

@@ -14,9 +14,9 @@ import asyncio
 import random as _random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
 RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
-FAILING = Gauge("muster_kube_watch_failing", "1 while a kind cannot be listed or watched.", ["resource"])
+FAILING = Gauge("muster_kube_watch_failing", "Watches of a kind that cannot be followed now.", ["resource"])
 PATIENCE_S = 30.0
 """Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
 _FIRST_DELAY_S = 0.2
@@ -154,7 +154,11 @@ class Reflector(Generic[T]):
     def _begin(self) -> None:
         """Start the task, on the loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
-        self._task.add_done_callback(lambda _: self._ended.set())
+        self._task.add_done_callback(self._has_ended)
+
+    def _has_ended(self, _: asyncio.Task[None]) -> None:
+        self._recovered()
+        self._ended.set()
 
     async def _run(self) -> None:
         """Follow again after each failure: a cache that stays silent would show old objects for good.
@@ -239,14 +243,17 @@ class Reflector(Generic[T]):
     def _failed(self, error: Exception) -> None:
         """Note why the kind cannot be read now; the first failure says since when."""
         why = str(error) or type(error).__name__
+        if self._failing is not None:
+            self._failing = self._failing._replace(why=why)
+            return
         clock = time.strftime("%H:%M:%S UTC", time.gmtime())
-        self._failing = self._failing._replace(why=why) if self._failing else Failing(time.monotonic(), clock, why)
-        FAILING.labels(self._resource.plural).set(1)
+        self._failing = Failing(time.monotonic(), clock, why)
+        FAILING.labels(self._resource.plural).inc()
 
     def _recovered(self) -> None:
         if self._failing is not None:
             self._failing = None
-            FAILING.labels(self._resource.plural).set(0)
+            FAILING.labels(self._resource.plural).dec()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""
@@ -287,3 +294,26 @@ class Reflector(Generic[T]):
                     await slice_of_time.share()
         finally:
             watch.close()
+
+
+class Read(Protocol):
+    """A kind that is read, by a reflector or in another way."""
+
+    @property
+    def trouble(self) -> str | None:
+        """A sentence once it has not been read for a while."""
+
+    @property
+    def synced(self) -> bool:
+        """True once it was read."""
+
+
+def not_ready(reflectors: Mapping[str, Read], *unfilled: str) -> str | None:
+    """Return a sentence while a kind was never read, or cannot be read any more; None otherwise.
+
+    `reflectors` have the names that the sentence uses; `unfilled` are other caches that are not filled yet.
+    """
+    if troubles := [trouble for each in reflectors.values() if (trouble := each.trouble)]:
+        return "; ".join(troubles)
+    waiting = [*(name for name, each in reflectors.items() if not each.synced), *unfilled]
+    return f"the caches are not filled yet: {', '.join(waiting)}" if waiting else None

@@ -87,6 +87,8 @@ def test_a_queue_counts_half_of_a_gpu(client: Client, namespace: str, wait_for: 
     assert bound(client, namespace, "two") == []
     for each in ("one", "two", "three"):
         client.delete(JOBS, each, namespace)
+    for pod in client.list(PODS, namespace):  # Kubernetes' garbage collector learns of new kinds only after 30 s
+        client.delete(PODS, pod.metadata.name, namespace, grace_period_s=0)
     wait_for(lambda: client.list(PODS, namespace) == [])
     client.delete(QUEUES, name)
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from rights_scenario import REPLICA_SETS
 from tenants import ROLE_BINDINGS, ROLES, pod, tenant
+from train_jobs import train_job
 
 from muster.api import names
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, PODS, SECRETS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -70,6 +72,18 @@ def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
     assert "only Muster's extender writes" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", note, namespace))
     other = {"metadata": {"annotations": {"mine": "1"}}, "spec": {"minMember": 2}}
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", other, namespace))
+
+
+def test_nobody_else_says_which_runtime_a_train_job_has(owner: tuple[Client, str]) -> None:
+    """The rest of the status is his, as a role for everything says."""
+    client, namespace = owner
+    client.create(TRAIN_JOBS, train_job("mine", suspend=True), namespace)
+    forged: dict[str, Any] = {"status": {"runtimeDigest": "sha256:0"}}
+    told = refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", forged, namespace, subresource="status"))
+    assert "only Muster's controller writes status.runtimeDigest" in told
+    progress = {"progressPercentage": 1, "lastUpdatedTime": "2026-01-01T00:00:00Z"}
+    other: dict[str, Any] = {"status": {"trainerStatus": progress}}
+    assert not refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", other, namespace, subresource="status"))
 
 
 def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> None:

@@ -25,6 +25,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job, pod_template
+from muster.runtime.training_runtime import check as check_runtime
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
@@ -178,6 +179,11 @@ def _check_against(job: TrainJob, runtime: Runtime, framework: Framework, target
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and count > PODS.value:  # a list of so many hosts is not made
         return Findings(PODS.exceeded("spec.trainer.numNodes", count))
+    reference = job.spec.runtime_ref
+    what = f"must refer to a valid runtime, and {reference.kind} {reference.name} is none"
+    wrong = [FieldError(REFERENCE, f"{what}: {each}", reference.name) for each in check_runtime(runtime, target)]
+    if wrong:
+        return Findings(wrong)
     compiled = compile_train_job(job, runtime, framework, target)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:

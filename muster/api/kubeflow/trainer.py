@@ -133,6 +133,8 @@ class TrainJobStatus(Wire):
     """Each replicated job."""
     trainer_status: TrainerStatus | None = None
     """Progress that the training reports."""
+    runtime_digest: Annotated[str, Meta(max_length=128)] = ""
+    """Digest of the runtime that the TrainJob runs with, which its ConfigMap `<name>-runtime-snapshot` holds."""
 
 
 class TrainJob(Object, kw_only=True):
