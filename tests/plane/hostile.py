@@ -9,8 +9,8 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from jobs import job, policy, task
 from tenants import JSON, Tenant, owner, pod
@@ -279,12 +279,25 @@ DEEDS: dict[str, Deed] = {
 """What he may try, by name."""
 
 
+class Worker(Protocol):
+    """Somebody who does harm. `told` counts what came of his deeds: by their name, and the answer's number or 0."""
+
+    told: Counter[tuple[str, int]]
+    chance: random.Random
+
+    def act(self) -> None:
+        """One deed."""
+
+    def end(self) -> None:
+        """What is still under way ends."""
+
+
 @contextlib.contextmanager
-def at_work(hostile: list[Hostile], pause_s: float) -> Iterator[None]:
+def at_work(hostile: Sequence[Worker], pause_s: float) -> Iterator[None]:
     """All of them act at once, each with such a pause between two deeds, until the end of the block."""
     over = threading.Event()
 
-    def work(he: Hostile) -> None:
+    def work(he: Worker) -> None:
         while not over.wait(he.chance.uniform(0, 2 * pause_s)):
             he.act()
 
