@@ -8,6 +8,7 @@ once, since a cost may be a product of two counts. What the API server refuses i
 import copy
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +34,12 @@ SIZES_BYTES = (1_200_000, 300_000, 60_000, 8_000)
 """What the filled places of an object have together; the first that the API server accepts is taken."""
 DEPTHS = (100, 900, 4_000, 9_900)
 _MAX_PATH = 16
-_NOT_FILLED = {"apiVersion", "kind", "status", "generateName", "ownerReferences", "finalizers"}
+_DELETED = 0.5
+_MARK = "nested-{}-deep"
+_NOT_FILLED = {
+    *("apiVersion", "kind", "status", "generateName", "ownerReferences", "finalizers", "name", "namespace", "uid"),
+    *("resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink", "generation"),
+}
 _WORDS: JSON = {
     "operator": "In",
     "topologyKey": "kubernetes.io/hostname",
@@ -124,9 +130,9 @@ class Schemas:
         elif isinstance(schema.get("additionalProperties"), dict):
             yield Place(path, "map", schema)
         elif schema.get("type") == "string":
-            if "enum" not in schema:
+            if not {"enum", "format", "pattern"} & {*schema}:
                 yield Place(path, "text", schema)
-        elif schema.get("type", "object") == "object":
+        elif schema.get("type", "object") == "object" and "oneOf" not in schema:
             yield Place(path, "any", schema)
 
     def least(self, resource: Resource[Any], schema: JSON, name: str, number: int = 0) -> Any:
@@ -142,6 +148,16 @@ class Schemas:
             return [item] if schema.get("minItems") or name == "values" else []
         required = {*schema.get("required", []), *({"values"} & {*schema.get("properties", {})})}
         return {key: self.least(resource, schema["properties"][key], key, number) for key in sorted(required)}
+
+
+def encoded(obj: JSON) -> bytes:
+    """The object as JSON, with nested values in place of marks: no encoder of Python's nests as deep."""
+
+    def nested(mark: re.Match[str]) -> str:
+        depth = int(mark[1])
+        return '[{"x":' * (depth // 2) + "1" + "}]" * (depth // 2)
+
+    return re.sub(_MARK.format("([0-9]+)").join('""'), nested, json.dumps(obj)).encode()
 
 
 def _scalar(schema: JSON, name: str, number: int) -> Any:
@@ -164,11 +180,15 @@ class Maker:
         self._schemas = schemas
         self._chance = chance
         self.kinds = [each for each in KINDS if schemas.of(each)]
+        self.refused: set[tuple[str, str, Path]] = set()
+        """Group, kind and path of places that are refused, however little they hold."""
 
     def places(self, resource: Resource[Any]) -> list[Place]:
         """Two places of this kind; those of a field are as likely as those of another, whatever is below it."""
         by_field: dict[Path, list[Place]] = {}
         for place in self._schemas.places(resource):
+            if (resource.group, resource.kind, place.path) in self.refused:
+                continue
             by_field.setdefault(place.path[:2], []).append(place)
         fields = [self._chance.choice(sorted(by_field)), self._chance.choice(sorted(by_field))]
         return [self._chance.choice(by_field[field]) for field in fields]
@@ -197,12 +217,8 @@ class Maker:
         return [self._schemas.least(resource, schema, name, number) for number in range(max(1, size_bytes // one))]
 
     def _deep(self, size_bytes: int) -> JSON:
-        """A value inside of a value, or many beside each other."""
-        depth = self._chance.choice([each for each in DEPTHS if each * 6 < size_bytes] or [100])
-        inner: Any = {"x": "y" * self._chance.choice([1, max(1, size_bytes - depth * 8)])}
-        for _ in range(depth):
-            inner = self._chance.choice([{"x": inner}, [inner]])
-        return {"x": inner}
+        """A value that is nested as deep as the size allows; `encoded` puts it in place of the mark."""
+        return {"x": _MARK.format(self._chance.choice([each for each in DEPTHS if each * 6 < size_bytes] or [100]))}
 
     def _put(self, resource: Resource[Any], obj: JSON, place: Place, value: Any) -> None:
         """Set the value at the place, and what is missing on the way to it."""
@@ -275,24 +291,28 @@ class HostileObjects:
         self._number = 0
 
     def act(self) -> None:
-        """One object, as large as the API server accepts; sometimes one is deleted."""
+        """One object, as large as the API server accepts; sometimes it is deleted at once."""
         resource = self.chance.choice(self._maker.kinds)
         places = self._maker.places(resource)
-        for size_bytes in SIZES_BYTES:
-            self._number += 1
-            name = f"bad-{self._number}"
-            try:
-                made = self._maker.made(resource, name, places, size_bytes)
-                self.tenant.client.create(as_data(resource), made, self.tenant.namespace)
-            except APIError as error:
-                self.told[resource.plural, error.status] += 1
-                if error.status == 403:  # no smaller one is let in either
-                    return
-            else:
-                self.told[resource.plural, 0] += 1
-                if self.chance.random() < 0.5:
-                    self._delete(resource, name)
-                return
+        accepted = any(self._create(resource, places, size_bytes) for size_bytes in SIZES_BYTES)
+        if accepted and self.chance.random() < _DELETED:
+            self._delete(resource, f"bad-{self._number}")
+        for place in [] if accepted else places:
+            if not self._create(resource, [place], SIZES_BYTES[-1]):
+                self._maker.refused.add((resource.group, resource.kind, place.path))
+
+    def _create(self, resource: Resource[Any], places: list[Place], size_bytes: int) -> bool:
+        """True if the API server accepts an object with these places filled."""
+        self._number += 1
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        made = kind | self._maker.made(resource, f"bad-{self._number}", places, size_bytes)
+        try:
+            self.tenant.client.request("POST", resource.path(self.tenant.namespace), body=encoded(made))
+        except APIError as error:
+            self.told[resource.plural, error.status] += 1
+            return False
+        self.told[resource.plural, 0] += 1
+        return True
 
     def end(self) -> None:
         """Nothing is left to wait for."""
