@@ -67,7 +67,7 @@ class Controller:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
-        self._jobs = Reflector(client, JOBS)
+        self._jobs = Reflector(client, JOBS, store=Store(packed=Job))
         self._pods = Reflector(client, PODS, store=pods, keep=kept)
         self._groups = Reflector(client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}))
         self._commands = Reflector(client, COMMANDS)

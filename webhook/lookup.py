@@ -23,7 +23,7 @@ from muster.api.kubeflow.trainingruntime import (
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
@@ -91,11 +91,15 @@ class Lookups:
 
 
 class Cached(Generic[T]):
-    """One kind: its reflector's store, and a live read of an object that the store does not have."""
+    """One kind: its reflector's store, and a live read of an object that the store does not have.
+
+    Objects are packed, unless there is another store: they have templates, as large as users like.
+    """
 
     def __init__(
         self, client: Client, resource: Resource[T], *, store: Store[T] | None = None, label_selector: str = ""
     ) -> None:
+        store = Store(packed=resource.type) if store is None else store
         self.reflector = Reflector(client, resource, store=store, label_selector=label_selector)
         self.store = self.reflector.store
         self._client = client
@@ -172,7 +176,7 @@ class NamespaceLookup:
     """`Namespaces` from a cache of all of them."""
 
     def __init__(self, client: Client) -> None:
-        self.cached = Cached(client, NAMESPACES)
+        self.cached = Cached(client, NAMESPACES, store=Store[Namespace]())
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return the cached metadata, or that of the API server if the cache lacks a queue that must be there."""

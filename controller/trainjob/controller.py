@@ -48,8 +48,8 @@ class TrainJobs:
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         made = names.TRAIN_JOB
-        self._train_jobs = Reflector(client, TRAIN_JOBS)
-        by_train_job = Store[IndexedJob]({TRAIN_JOB_INDEX: train_job_keys})
+        self._train_jobs = Reflector(client, TRAIN_JOBS, store=Store(packed=TrainJob))
+        by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
         self._initializers = Reflector(client, INDEXED_JOBS, label_selector=made, store=by_train_job)
         self._maps = Reflector(client, CONFIG_MAPS, label_selector=made)
         self.reflectors: dict[str, Reflector[Any]] = {

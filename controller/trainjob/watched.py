@@ -1,7 +1,6 @@
 """Kinds of objects that plugins build, and caches of those that they watch, or that TrainJobs become (JobSets)."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from muster.api.kubernetes.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.optional import OptionalReflector
+from muster.kube.store import Store
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 
@@ -72,8 +72,7 @@ class Watched:
         self.names = [name for name in framework.watched() if name not in own]
         self.names += [_name(JOB_SETS)] if job_sets else []
         self._seen = seen
-        self._lock = threading.Lock()
-        self._objects: dict[str, dict[str, Object]] = {name: {} for name in self.names}
+        self._objects = {name: Store(packed=_resource(name).type) for name in self.names}
         self._reflectors = [
             OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in self.names
         ]
@@ -95,8 +94,8 @@ class Watched:
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
         """The object with this key, of a kind that is watched."""
-        with self._lock:
-            return self._objects.get(_name(resource), {}).get(key)
+        found = self._objects.get(_name(resource))
+        return found.get(key) if found is not None else None
 
     def watches(self, resource: Resource[Any]) -> bool:
         """True if a cache shows the objects of this kind."""
@@ -104,24 +103,19 @@ class Watched:
 
     def of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
         """All objects that a TrainJob controls, as JSON, by kind and name."""
-        with self._lock:
-            found = [
-                each
-                for name in self.names
-                for each in self._objects[name].values()
-                if belongs(each.metadata, train_job)
-            ]
+        found = [
+            each for name in self.names for each in self._objects[name].list() if belongs(each.metadata, train_job)
+        ]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
 
     def _changed(self, name: str, old: Object | None, new: Object | None) -> None:
         one = new or old
         if one is None or train_job_key(one.metadata) is None:
             return
-        with self._lock:
-            if new is None:
-                self._objects[name].pop(one.metadata.key, None)
-            else:
-                self._objects[name][one.metadata.key] = new
+        if new is None:
+            self._objects[name].discard(one.metadata.key)
+        else:
+            self._objects[name].put(new)
         self._seen(old, new)
 
 

@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.extensions import DEFINITIONS, CustomResourceDefinition
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.store import Handler
+from muster.kube.store import Handler, Store
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
@@ -89,7 +89,9 @@ class OptionalReflector:
             self._begin(replace(self._resource, version=version))
 
     def _begin(self, resource: Resource[Any]) -> None:
-        objects: Reflector[Any] = Reflector(self._client, resource, longest_delay_s=self._longest_delay_s)
+        objects: Reflector[Any] = Reflector(
+            self._client, resource, store=Store(packed=resource.type), longest_delay_s=self._longest_delay_s
+        )
 
         def told(old: Any, new: Any) -> None:
             if self._objects is objects:  # a change that is on its way from an earlier one comes too late

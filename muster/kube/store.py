@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import structlog
 from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.codec import UNDECODABLE
+from muster.kube.codec import UNDECODABLE, decoder
 
 T = TypeVar("T", bound=Object)
 
@@ -25,20 +26,29 @@ class Store(Generic[T]):
     """Objects by key (`namespace/name`, or `name`). Thread safe.
 
     Objects are shared, not copied: readers must not change them.
+
+    Those of a kind with templates or other plain data are kept as texts, if `packed` names its type, and each reader
+    gets a copy: a list of short arguments is twelve times as large in Python as it is in JSON, and anybody can write
+    one. That costs some microseconds for each look at a usual Job, so it is not for kinds of which there are thousands
+    in one look, as pods.
     """
 
-    def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
+    def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None, *, packed: type[T] | None = None) -> None:
         self._indexers = dict(indexers or {})
+        self._pack: Callable[[T], Any] = _text_of if packed else _as_it_is
+        self._unpack: Callable[[Any], T] = decoder(packed).decode if packed else _as_it_is
         self._lock = threading.Lock()
-        self._objects: dict[str, T] = {}
-        self._indexes: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._indexers}
+        self._objects: dict[str, Any] = {}
+        """Packed ones; the same in the indexes."""
+        self._indexes: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in self._indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def get(self, key: str) -> T | None:
         """Return the object with this key, if known."""
-        return self._objects.get(key)
+        found = self._objects.get(key)
+        return None if found is None else self._unpack(found)
 
     def keys(self) -> list[str]:
         """Return a copy of all keys."""
@@ -48,7 +58,8 @@ class Store(Generic[T]):
     def by_index(self, index: str, value: str) -> list[T]:
         """Return the objects that have this value in `index`."""
         with self._lock:
-            return [*self._indexes[index].get(value, {}).values()]
+            found = [*self._indexes[index].get(value, {}).values()]
+        return [self._unpack(each) for each in found]
 
     def put(self, obj: T) -> T | None:
         """Add or replace an object and return the one before. For the store's one writer, its reflector.
@@ -57,28 +68,30 @@ class Store(Generic[T]):
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
+        packed, old = self._pack(obj), self.get(key)
         with self._lock:
-            old = self._objects.get(key)
             if old is not None:
                 self._unindex(key, old)
-            self._objects[key] = obj
+            self._objects[key] = packed
             for name, found in values.items():
                 for value in found:
-                    self._indexes[name].setdefault(value, {})[key] = obj
+                    self._indexes[name].setdefault(value, {})[key] = packed
             return old
 
     def discard(self, key: str) -> T | None:
         """Remove an object and return it. For the store's one writer, its reflector."""
-        with self._lock:
-            old = self._objects.pop(key, None)
-            if old is not None:
+        old = self.get(key)
+        if old is not None:
+            with self._lock:
+                del self._objects[key]
                 self._unindex(key, old)
-            return old
+        return old
 
     def list(self) -> list[T]:
         """Return a copy of the list of all objects."""
         with self._lock:
-            return [*self._objects.values()]
+            found = [*self._objects.values()]
+        return [self._unpack(each) for each in found]
 
     def _unindex(self, key: str, obj: T) -> None:
         for name, indexer in self._indexers.items():
@@ -89,6 +102,15 @@ class Store(Generic[T]):
                     found.pop(key, None)
                     if not found:
                         del index[value]
+
+
+def _text_of(obj: Object) -> bytes:
+    """Return an object as JSON; copied, as the encoder's own bytes may have half their length behind them."""
+    return bytes(memoryview(msgspec.json.encode(obj)))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 class Mirror(Generic[T]):
