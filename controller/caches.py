@@ -1,8 +1,8 @@
 """Objects beside the caches, as this process wrote them last, and pods in the cache without unread fields.
 
 A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000:
-the variables, commands, volumes and affinity of a member follow from its Job. Pods of other workloads are kept whole,
-as `controller.gangs.rendezvous` reads their templates.
+of its variables, commands, volumes and affinity nothing is read but the names of the Secret and the ConfigMap that
+`controller.gangs.rendezvous` makes.
 """
 
 import threading
@@ -13,12 +13,14 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 from msgspec import structs
 
-from muster.api.kubernetes.core import Container, Pod
+from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
-from muster.volcano.tasks import job_of_pod
+from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME
 
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
+_MOST_SHARED_BYTES = 4096
+"""The values that are remembered come to 16 MiB at most, as text."""
 
 
 class OwnWrites(Generic[T]):
@@ -75,14 +77,12 @@ def _version(obj: Object) -> int:
 
 
 def kept(pod: Pod) -> Pod:
-    """A member of a Job without the fields that only its node needs; any other pod as it is."""
-    if job_of_pod(pod.metadata) is None:
-        return pod
+    """A pod without the fields that only its node needs."""
     spec = structs.replace(
         pod.spec,
         containers=_shared([_kept(container) for container in pod.spec.containers], list[Container]),
         init_containers=_shared([_kept(container) for container in pod.spec.init_containers], list[Container]),
-        volumes=[],
+        volumes=_shared(_kept_volumes(pod.spec), list[dict[str, Any]]),
         affinity=None,
         tolerations=[],
         topology_spread_constraints=[],
@@ -98,9 +98,21 @@ def _kept(container: Container) -> Container:
     return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)
 
 
+def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
+    """The names of the Secret and the ConfigMap of MPI, if the pod mounts them."""
+    kept_fields = ((SSH_VOLUME, "secret", "secretName"), (HOSTFILE_VOLUME, "configMap", "name"))
+    return [
+        {"name": name, source: {field: volume[source].get(field)}}
+        for volume in spec.volumes
+        for name, source, field in kept_fields
+        if volume.get("name") == name and volume.get(source)
+    ]
+
+
 def _shared(value: V, kind: type[V]) -> V:
-    """An equal value that pods share, so it must not be changed."""
-    return cast("V", _decoded(msgspec.json.encode(value), cast("Hashable", kind)))
+    """An equal value that pods share, so it must not be changed; one of unusual size is not remembered for others."""
+    text = msgspec.json.encode(value)
+    return cast("V", _decoded(text, cast("Hashable", kind))) if len(text) <= _MOST_SHARED_BYTES else value
 
 
 @lru_cache(maxsize=4096)

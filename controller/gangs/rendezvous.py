@@ -13,7 +13,7 @@ from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.fields import InvalidFieldError
-from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
+from muster.api.kubernetes.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
@@ -61,7 +61,10 @@ class Rendezvous:
         if mounted_keys(pod):
             self._make_keys(pod)
         if mounted_hostfile(pod):
-            self._make_hostfile(pod)
+            whole = find(self._client, PODS, pod.metadata.name, pod.metadata.namespace)
+            if whole is None:
+                return  # gone; the next pod of its workload is as good
+            self._make_hostfile(whole)
         if len(self._done) >= _MAX_KNOWN:
             self._done.clear()
         self._done[_claim(pod)] = None

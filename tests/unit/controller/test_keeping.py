@@ -2,7 +2,9 @@
 
 import msgspec
 
+from controller import caches
 from controller.caches import kept
+from controller.gangs.rendezvous import mounted_hostfile, mounted_keys
 from muster.api.kubernetes.core import Pod
 from muster.resources.pods import pod_usage
 
@@ -41,7 +43,27 @@ def test_a_member_of_a_job_keeps_what_the_rules_read() -> None:
     assert one.metadata.owner_references is other.metadata.owner_references
 
 
-def test_any_other_pod_is_kept_whole() -> None:
-    """Its template is understood from it."""
+def test_any_other_pod_keeps_no_more() -> None:
+    """Of its volumes only the names of what the controller makes for MPI."""
     foreign = pod("a", {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True})
-    assert kept(foreign) is foreign
+    foreign.spec.volumes = [
+        {"name": "mpi-ssh-auth", "secret": {"secretName": "keys", "items": [{"key": "a", "path": "b"}]}},
+        {"name": "mpi-hostfile", "configMap": {"name": "hosts"}},
+        {"name": "data", "configMap": {"name": "other", "items": []}},
+    ]
+    one = kept(foreign)
+    assert one.spec.volumes == [
+        {"name": "mpi-ssh-auth", "secret": {"secretName": "keys"}},
+        {"name": "mpi-hostfile", "configMap": {"name": "hosts"}},
+    ]
+    assert (mounted_keys(one), mounted_hostfile(one)) == ("keys", "hosts")
+    assert not one.spec.containers[0].env
+
+
+def test_what_pods_share_has_a_bound() -> None:
+    """A part of unusual size is not remembered after its pod."""
+    one = pod("a", OWNER)
+    one.status.conditions[0].message = "x" * 100_000
+    before = caches._decoded.cache_info().currsize
+    assert kept(one).status.conditions == one.status.conditions
+    assert caches._decoded.cache_info().currsize <= before + 3
