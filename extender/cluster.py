@@ -20,6 +20,7 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
@@ -100,10 +101,21 @@ class Live:
 
 def name_only(pod: Pod) -> Pod:
     """Return the pod without what the state knows; a whole one is some 15 KiB, and there may be 50,000."""
-    meta = pod.metadata
+    return Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
+
+
+def _job_name_only(job: Job) -> Job:
+    """Return the Job without what the state knows, whose templates may be a megabyte."""
+    return Job(metadata=_name_of(job.metadata))
+
+
+def _name_of(meta: ObjectMeta) -> ObjectMeta:
     namespace, version = intern(meta.namespace), meta.resource_version
-    name = replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
-    return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
+    return replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
+
+
+_KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_name_only}
+"""The parts that the caches keep of kinds of which the state has its own copy."""
 
 
 class Cluster(Live):
@@ -148,9 +160,8 @@ class Cluster(Live):
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
             return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
-        keep = name_only if fed.resource is PODS else None
         reflector: Reflector[Any] = Reflector(
-            client, fed.resource, keep=keep, longest_delay_s=MAX_DELAY_S, may_be_absent=fed.newer
+            client, fed.resource, keep=_KEEP.get(fed.resource), longest_delay_s=MAX_DELAY_S, may_be_absent=fed.newer
         )
         reflector.add_handler(self._teller(fed))
         return reflector

@@ -18,10 +18,11 @@ from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import PODS, Container, ContainerStatus, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.resources.planned import planned_spec
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -80,14 +81,13 @@ READ_DOMAINS = (
     "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
 )  # fmt: skip
 """Domains of annotations that the planner reads, with their sub-domains."""
-CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
 
 
 def scrubbed(item: ObjectT) -> ObjectT:
     """Return a copy with the fields that the planner reads."""
     meta = _metadata(item.metadata)
     if isinstance(item, Pod):
-        return replace(item, metadata=meta, spec=_spec(item.spec), status=_status(item.status))
+        return replace(item, metadata=meta, spec=planned_spec(item.spec), status=_status(item.status))
     if isinstance(item, Job):
         tasks = [replace(task, template=_template(task)) for task in item.spec.tasks]
         volumes = [replace(volume, volume_claim=None) for volume in item.spec.volumes]
@@ -110,19 +110,8 @@ def _is_read(key: str) -> bool:
 
 def _template(task: TaskSpec) -> dict[str, Any]:
     meta = _metadata(msgspec.convert(task.template.get("metadata") or {}, ObjectMeta))
-    spec = _spec(msgspec.convert(task.template.get("spec") or {}, PodSpec))
+    spec = planned_spec(msgspec.convert(task.template.get("spec") or {}, PodSpec))
     return {"metadata": msgspec.to_builtins(meta), "spec": msgspec.to_builtins(spec)}
-
-
-def _spec(spec: PodSpec) -> PodSpec:
-    claims = [volume for volume in spec.volumes if "persistentVolumeClaim" in volume or "ephemeral" in volume]
-    volumes = [{key: value for key, value in volume.items() if key in CLAIMS} for volume in claims]
-    return replace(
-        spec,
-        containers=[_container(container) for container in spec.containers],
-        init_containers=[_container(container) for container in spec.init_containers],
-        volumes=volumes,
-    )
 
 
 def _status(status: PodStatus) -> PodStatus:
@@ -139,10 +128,6 @@ def _container_status(status: ContainerStatus) -> ContainerStatus:
     if waiting is None:
         return status
     return replace(status, state=replace(status.state, waiting=replace(waiting, message="")))
-
-
-def _container(container: Container) -> Container:
-    return replace(container, image="", command=[], args=[], env=[])
 
 
 FORMAT = "muster-snapshot/v1"

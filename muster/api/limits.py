@@ -49,6 +49,8 @@ TOPOLOGY_WISHES: Final = Limit("topology wishes per pod set", 64, "different wis
 """Each different wish is tried by itself; the ReplicatedJobs of a JobSet are pods of one pod set."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
 """Each is searched a domain; partitions of a Job's task are not counted, as they are equally large."""
+TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
+"""Labels, annotations, selectors, affinity and requests of usual pods are one or two thousand."""
 POLICIES: Final = Limit("policies", 128, "policies")
 """There are fewer events, and programs have few exit codes with a meaning."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")

@@ -12,6 +12,7 @@ MIN_MEMBER = "its minMember is"
 PODS = "it has"
 JOB_PODS = "its Job asks for"
 JOB_TASKS = "its Job has"
+TEMPLATE = "of a pod template of its Job Muster would have to remember"
 NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
 asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
+from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.pods import PodRecord, PodTable
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.templates import Templates
@@ -125,6 +126,7 @@ class GangTable:
         self._objects: dict[str, Placement] = {}
         self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
+        """Without the parts of their templates that are not read."""
         self.priorities: dict[str, int] = {}
         self.meek: set[str] = set()
         """Priority classes with the preemptionPolicy Never."""
@@ -169,12 +171,11 @@ class GangTable:
         """Take a Job that changed; return the key of its gang, None if nothing follows from it."""
         job = new or old or Job()
         uid = job.metadata.uid
-        if new is None:
-            self.jobs.pop(uid, None)
-        else:
-            self.jobs[uid] = new
-        if old is not None and new is not None and old.spec == new.spec:
-            return None
+        known = self.jobs.pop(uid, None)
+        if new is not None:
+            self.jobs[uid] = planned_job(new)
+            if known is not None and known.spec == self.jobs[uid].spec:
+                return None
         self._templates.forget(uid)
         return self.of_job(job)
 

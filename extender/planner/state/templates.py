@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims, claim_refs
+from extender.planner.state.plannedjob import UNREADABLE
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.kubernetes.core import Container, ContainerPort, PodSpec
+from muster.api.limits import LimitError
 from muster.api.muster.gang import other_gates
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources import topology
@@ -86,6 +88,8 @@ class Templates:
         return self._classes.equipped(cls, self._devices.needs(PodClaims(refs=claims), cls.asked))
 
     def _template(self, job: Job, task: TaskSpec) -> Template:
+        if UNREADABLE in task.template:
+            raise LimitError(task.template[UNREADABLE])
         spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
         meta = task.template.get("metadata") or {}

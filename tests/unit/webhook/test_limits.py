@@ -56,6 +56,17 @@ def test_everything_over_its_limit_is_told_at_once() -> None:
     }
 
 
+def test_a_template_that_planning_would_have_to_remember_is_bounded() -> None:
+    """Arguments do not count: they are not remembered."""
+    container = {"name": "main", "image": "i", "args": [str(number) for number in range(20_000)]}
+    assert refused(job(tasks=[{"name": "w", "replicas": 1, "template": {"spec": {"containers": [container]}}}])) == {}
+    selector = {f"example.com/label-{number}": "x" * 60 for number in range(1000)}
+    template = {"spec": {"containers": [container], "nodeSelector": selector}}
+    [(path, message)] = refused(job(tasks=[{"name": "w", "replicas": 1, "template": template}])).items()
+    assert path == "spec.tasks[0].template"
+    assert message == "must be at most 65536 (bytes; limit 'bytes of a template for planning')"
+
+
 def test_tasks_count_together() -> None:
     """Each may be under the limit."""
     tasks = [{"name": f"t{number}", "replicas": 10_001, "template": TEMPLATE} for number in range(2)]

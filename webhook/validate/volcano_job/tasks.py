@@ -5,8 +5,10 @@ from graphlib import CycleError, TopologicalSorter
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.limits import PODS, RESOURCES, RETRIES
+from muster.api.kubernetes.meta import TemplateMeta
+from muster.api.limits import PODS, RESOURCES, RETRIES, TEMPLATE_BYTES
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
+from muster.resources.planned import PlannedTemplate, planned_spec
 from muster.resources.pods import resource_names
 from muster.resources.quantity import parse
 from muster.runtime.framework import Framework
@@ -91,12 +93,14 @@ def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
     templates = []
     for index, task in enumerate(job.spec.tasks):
         path = f"spec.tasks[{index}]"
-        pod, _, annotations = template_of(task.template)
+        pod, labels, annotations = template_of(task.template)
+        size = PlannedTemplate(TemplateMeta(labels=labels, annotations=annotations), planned_spec(pod)).size_bytes
         where = f"{path}.template.metadata.annotations"
         templates.append((annotations, where, task.replicas))
         yield from RETRIES.exceeded(f"{path}.maxRetry", task.max_retry)
         yield from check_gpus(task.template, f"{path}.template")
         yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
+        yield from TEMPLATE_BYTES.exceeded(f"{path}.template", size)
         yield from check_budgets(annotations, where)
     yield from check_topology(job.metadata.annotations, templates)
 

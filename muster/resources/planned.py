@@ -1,0 +1,50 @@
+"""The parts of pod specs and templates that are planned by; the rest is left out of what is kept or written to a file.
+
+Environment, commands, images and names of secrets say nothing about where a pod fits. A megabyte of short arguments is
+twelve in Python, and anybody can write one.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from muster.api.kubernetes.core import Container, PodSpec
+from muster.api.kubernetes.meta import TemplateMeta
+
+CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
+
+
+class PlannedTemplate(msgspec.Struct, omit_defaults=True, gc=False):
+    """A pod template with the parts that are planned by."""
+
+    metadata: TemplateMeta
+    spec: PodSpec
+
+    @property
+    def size_bytes(self) -> int:
+        """Length in JSON."""
+        return len(msgspec.json.encode(self))
+
+
+def planned_spec(spec: PodSpec) -> PodSpec:
+    """Return a copy of a spec with the parts that are planned by."""
+    claims = [volume for volume in spec.volumes if "persistentVolumeClaim" in volume or "ephemeral" in volume]
+    volumes = [{key: value for key, value in volume.items() if key in CLAIMS} for volume in claims]
+    return replace(
+        spec,
+        containers=[_container(container) for container in spec.containers],
+        init_containers=[_container(container) for container in spec.init_containers],
+        volumes=volumes,
+    )
+
+
+def planned_template(template: dict[str, Any]) -> PlannedTemplate:
+    """Return the parts of a template as a user wrote it; msgspec.ValidationError for one that is none."""
+    meta = msgspec.convert(template.get("metadata") or {}, TemplateMeta)
+    spec = planned_spec(msgspec.convert(template.get("spec") or {}, PodSpec))
+    return PlannedTemplate(TemplateMeta(labels=meta.labels, annotations=meta.annotations), spec)
+
+
+def _container(container: Container) -> Container:
+    return replace(container, image="", command=[], args=[], env=[])
