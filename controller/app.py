@@ -23,8 +23,10 @@ from controller.trainjob.finalizers import Finalizers
 from controller.trainjob.report import Authorities
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
+from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
+from muster.kube.budget import Budget, packed_weight_of
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector, not_ready
@@ -67,9 +69,11 @@ class Controller:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
-        self._jobs = Reflector(client, JOBS, store=Store(packed=Job))
+        self._jobs = Reflector(client, JOBS, store=Store(packed=Job), budget=Budget(JOBS, packed_weight_of))
         self._pods = Reflector(client, PODS, store=pods, keep=kept)
-        self._groups = Reflector(client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}))
+        self._groups = Reflector(
+            client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)
+        )
         self._commands = Reflector(client, COMMANDS)
         self._queues = Reflector(client, QUEUES, store=Store[Queue]({PARENT_INDEX: parent_names}))
         self._priorities = Reflector(client, PRIORITY_CLASSES)
@@ -194,6 +198,9 @@ class Controller:
             *self.train_jobs.handlers,
             *self.finalizers.handlers,
         ]
+        for budgeted in self.reflectors.values():
+            if budgeted.mirror.budget is not None:
+                budgeted.mirror.refused.append(self._left_out)
         self._jobs.add_handler(self._expectations.jobs.seen)
         self._pods.add_handler(self._expectations.pod_seen)
         self._groups.add_handler(self._expectations.groups.seen)
@@ -208,6 +215,11 @@ class Controller:
                 handler(old, new)
 
         return handle
+
+    def _left_out(self, obj: Object, why: str) -> None:
+        """Tells the owner of an object that it is not looked at."""
+        if self._leading.is_set():
+            self._recorder.event(obj, "Warning", "LeftOut", f"Muster does not look at this {obj.kind}: {why}")
 
     def _process(self, key: str) -> None:
         self._reconciler.process(key)

@@ -16,11 +16,14 @@ import structlog
 from msgspec.structs import replace
 
 from extender.planner.state.feed import FEED, Fed
+from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.budget import Budget, weight_of
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
@@ -32,6 +35,7 @@ ANSWER_S = 30.0
 """Limit for an answer of the loop to a thread: only a loop that has ended takes so long."""
 MAX_DELAY_S = 5.0
 """Longest time between two tries while the API server does not answer: gangs wait for it."""
+_USUAL_JOB_BYTES = 16 * 1024
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
 
 log = structlog.get_logger()
@@ -114,6 +118,19 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
     return replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
 
 
+def _planned_weight_of(job: Job) -> int:
+    """Return the weight of the parts that the state keeps; of a usual Job that of all, which is known sooner."""
+    whole = weight_of(job)
+    return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
+
+
+def _budget_of(resource: Resource[Any]) -> Budget[Any] | None:
+    """Return the budget of kinds that tenants fill; pods are small here, and those on nodes always count."""
+    if resource is JOBS:
+        return Budget(JOBS, _planned_weight_of)
+    return Budget(POD_GROUPS) if resource is POD_GROUPS else None
+
+
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_name_only}
 """The parts that the caches keep of kinds of which the state has its own copy."""
 
@@ -161,7 +178,12 @@ class Cluster(Live):
         if fed.optional:
             return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
         reflector: Reflector[Any] = Reflector(
-            client, fed.resource, keep=_KEEP.get(fed.resource), longest_delay_s=MAX_DELAY_S, may_be_absent=fed.newer
+            client,
+            fed.resource,
+            keep=_KEEP.get(fed.resource),
+            budget=_budget_of(fed.resource),
+            longest_delay_s=MAX_DELAY_S,
+            may_be_absent=fed.newer,
         )
         reflector.add_handler(self._teller(fed))
         return reflector

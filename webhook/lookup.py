@@ -26,6 +26,7 @@ from muster.api.kubeflow.trainingruntime import (
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import QUEUES, Queue
+from muster.kube.budget import Budget, packed_weight_of
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
@@ -93,14 +94,16 @@ class Lookups:
 class Cached(Generic[T]):
     """One kind: its reflector's store, and a live read of an object that the store does not have.
 
-    Objects are packed, unless there is another store: they have templates, as large as users like.
+    Objects are packed and have a budget, unless there is another store: they have templates, as large as users like.
+    One over the budget is read when it is asked for.
     """
 
     def __init__(
         self, client: Client, resource: Resource[T], *, store: Store[T] | None = None, label_selector: str = ""
     ) -> None:
+        budget = Budget(resource, packed_weight_of) if store is None else None
         store = Store(packed=resource.type) if store is None else store
-        self.reflector = Reflector(client, resource, store=store, label_selector=label_selector)
+        self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
         self.store = self.reflector.store
         self._client = client
         self._resource = resource

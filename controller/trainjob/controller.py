@@ -17,6 +17,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import Job
+from muster.kube.budget import Budget, packed_weight_of
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
@@ -48,7 +49,9 @@ class TrainJobs:
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         made = names.TRAIN_JOB
-        self._train_jobs = Reflector(client, TRAIN_JOBS, store=Store(packed=TrainJob))
+        self._train_jobs = Reflector(
+            client, TRAIN_JOBS, store=Store(packed=TrainJob), budget=Budget(TRAIN_JOBS, packed_weight_of)
+        )
         by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
         self._initializers = Reflector(client, INDEXED_JOBS, label_selector=made, store=by_train_job)
         self._maps = Reflector(client, CONFIG_MAPS, label_selector=made)

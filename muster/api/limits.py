@@ -79,6 +79,10 @@ PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
 """One per tier makes sense; a pattern that matches too much must not fill the memory."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each is a row of the planner's arrays over all nodes; clusters have some tens."""
+OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
+"""The API server takes objects of 1.5 MiB, which are texts in memory; of others it is a hundred times the usual."""
+NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
+"""Ten thousand usual Jobs, and an eighth of the memory of a process."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
 """The table: all limits of this module, in their order."""
 

@@ -17,7 +17,9 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 UNDECODABLE = Counter(
-    "muster_kube_undecodable_total", "Objects in lists and watches that were left out as unreadable.", ["resource"]
+    "muster_kube_undecodable_total",
+    "Objects in lists and watches that were left out: unreadable, or over a budget.",
+    ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)
 """The errors of msgspec for a text that does not fit its type, or that is nested some thousand levels deep."""
@@ -161,7 +163,7 @@ def text(value: bytes) -> str:
 
 
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
-    """Log and count, once, that a version of an object cannot be read; return the object's key."""
+    """Log and count, once, that a version of an object is left out, and why; return the object's key."""
     if not which.name or (res.plural, which) not in _told:
         if len(_told) >= _MOST_TOLD:
             _told.clear()
@@ -169,7 +171,7 @@ def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> st
         UNDECODABLE.labels(res.plural).inc()
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         name = which.key or f"an object of kind {res.kind}"
-        log.warning("object left out, it is not as we know its kind", resource=res.plural, why=why, name=name)
+        log.warning("object left out", resource=res.plural, why=why, name=name)
     return which.key
 
 

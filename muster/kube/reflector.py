@@ -23,6 +23,7 @@ from prometheus_client import Counter, Gauge
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
@@ -43,6 +44,8 @@ _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
+_AGAIN_S = 5.0
+"""Between two looks at objects that were left out."""
 _NOT_SERVED_S = 300.0
 """Until a kind that the API server does not know is looked for again: an upgrade may have brought it."""
 
@@ -63,6 +66,8 @@ class Reflector(Generic[T]):
     Handlers get changes as `Mirror` tells them. They are called on the loop's thread and must only take notes: while
     they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
+    Objects over the `budget` are left out of the store; they are read again when there is room.
+
     `keep` trims an object to the part that the store keeps (at least its name, UID and resourceVersion); `old` is then
     no more than that. The API server may not know a kind that `may_be_absent`: then there are no objects of it.
     `relists` counts the lists after the first; `longest_delay_s` bounds the pause between two tries while the API
@@ -76,6 +81,7 @@ class Reflector(Generic[T]):
         *,
         store: Store[T] | None = None,
         keep: Callable[[T], T] | None = None,
+        budget: Budget[T] | None = None,
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
@@ -84,7 +90,7 @@ class Reflector(Generic[T]):
         may_be_absent: bool = False,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
-        self.mirror = Mirror(resource.plural, self.store, keep)
+        self.mirror = Mirror(resource.plural, self.store, keep, budget)
         self._may_be_absent = may_be_absent
         self.relists = 0
         self._client = client
@@ -99,6 +105,7 @@ class Reflector(Generic[T]):
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._again: asyncio.Task[None] | None = None
         self._ended = threading.Event()
         self._failing: Failing | None = None
 
@@ -155,9 +162,13 @@ class Reflector(Generic[T]):
         """Start the task, on the loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(self._has_ended)
+        if self.mirror.budget is not None:
+            self._again = asyncio.get_running_loop().create_task(self._read_left_out(self.mirror.budget))
 
     def _has_ended(self, _: asyncio.Task[None]) -> None:
         self._recovered()
+        if self._again is not None:
+            self._again.cancel()
         self._ended.set()
 
     async def _run(self) -> None:
@@ -254,6 +265,30 @@ class Reflector(Generic[T]):
         if self._failing is not None:
             self._failing = None
             FAILING.labels(self._resource.plural).dec()
+
+    async def _read_left_out(self, budget: Budget[T]) -> None:
+        """Read objects again, from time to time, that were left out and for which there is room now."""
+        while not self._stopping:
+            await asyncio.sleep(_AGAIN_S * (1 + self._random()))
+            for key in budget.again():
+                await self._read_again(key, budget)
+
+    async def _read_again(self, key: str, budget: Budget[T]) -> None:
+        """Read one by a list, the only right on some kinds; it is there no more if that does not have it."""
+        namespace, _, name = key.rpartition("/")
+        label, field = self._selectors.get("label_selector", ""), self._selectors.get("field_selector", "")
+        field = f"{field},metadata.name={name}" if field else f"metadata.name={name}"
+        try:
+            found = await self._client.on_loop.list(
+                self._resource, namespace, label_selector=label, field_selector=field, timeout_s=_LIST_TIMEOUT_S
+            )
+        except APIError as error:
+            log.info("cannot read what was left out", resource=self._resource.plural, name=key, why=str(error))
+            return
+        if not found:
+            budget.drop(key)
+        elif budget.left_out(key):  # else the watch has shown another version of it, or its end
+            self.mirror.put(found[0])
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""

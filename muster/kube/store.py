@@ -9,7 +9,8 @@ import structlog
 from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.codec import UNDECODABLE, decoder
+from muster.kube.budget import Budget
+from muster.kube.codec import UNDECODABLE, Identity, decoder, leave_out
 
 T = TypeVar("T", bound=Object)
 
@@ -119,11 +120,23 @@ class Mirror(Generic[T]):
     Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
     went away; `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
     after the store has changed. If one raises, that is logged and counted, and the others are still called.
+
+    Objects over the `budget` are left out, which is told to `refused`; one that was known stays as it was, or has gone
+    if older ones of its namespace need its room.
     """
 
-    def __init__(self, plural: str, store: Store[T], keep: Callable[[T], T] | None = None) -> None:
+    def __init__(
+        self,
+        plural: str,
+        store: Store[T],
+        keep: Callable[[T], T] | None = None,
+        budget: Budget[T] | None = None,
+    ) -> None:
         self.store = store
         self.handlers: list[Handler[T]] = []
+        self.refused: list[Callable[[T, str], None]] = []
+        """Told of each object that is left out, and why."""
+        self.budget = budget
         self._plural = plural
         self._keep = keep
 
@@ -156,6 +169,8 @@ class Mirror(Generic[T]):
             elif old.metadata.resource_version == new.metadata.resource_version:
                 return key
         try:
+            if not self._within_budget(new):
+                return key
             self.store.put(self._keep(new) if self._keep else new)
         except Exception:
             UNDECODABLE.labels(self._plural).inc()
@@ -166,9 +181,32 @@ class Mirror(Generic[T]):
 
     def remove(self, key: str) -> None:
         """Take in that there is no such object any more."""
+        if self.budget is not None:
+            self.budget.drop(key)
         old = self.store.discard(key)
         if old is not None:
             self._tell(old, None)
+
+    def _within_budget(self, new: T) -> bool:
+        """Return False if an object is left out; newer ones that have to go for it are gone then."""
+        if self.budget is None:
+            return True
+        verdict = self.budget.take(new)
+        for key in verdict.gone:
+            gone = self.store.discard(key)
+            if gone is not None:
+                self._tell(gone, None)
+                self._refuse(gone, self.budget.refusal)
+        if verdict.refusal:
+            self._refuse(new, verdict.refusal)
+        return not verdict.refusal
+
+    def _refuse(self, obj: T, why: str) -> None:
+        if self.budget is not None:
+            meta = obj.metadata
+            leave_out(self.budget.resource, Identity(meta.namespace, meta.name, meta.resource_version), why)
+        for tell in self.refused:
+            tell(obj, why)
 
     def _tell(self, old: T | None, new: T | None) -> None:
         for handler in self.handlers:

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from short_args import TEMPLATE, fill, growth, metadata
 
 from controller.app import Controller
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.config import Config
 
@@ -40,3 +43,33 @@ def test_a_cache_keeps_the_text_of_templates(cache: str, make: Callable[[int], J
         size = fill(controller.reflectors[cache], make)
     client.close()
     assert grown.size_bytes < 1.2 * size
+
+
+def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an Event, as nobody else looks at it; a standby says nothing."""
+    told: list[tuple[str, ...]] = []
+
+    def event(about: Object, *words: str) -> None:
+        told.append((about.metadata.name, *words))
+
+    client = Client(Config("http://127.0.0.1:1"))
+    controller = Controller(client, 1)
+    monkeypatch.setattr(controller._recorder, "event", event)
+    jobs = controller.reflectors["jobs"]
+    assert jobs.mirror.budget is not None
+    monkeypatch.setattr(jobs.mirror.budget, "_of_namespace", 1_500_000)
+    leads = [False, True]
+    for leading in leads:
+        if leading:
+            controller._leading.set()
+        for number in range(2):
+            one = job(number) | {"kind": "Job"}
+            one["metadata"] = metadata(number, resourceVersion=str(leading), creationTimestamp=f"{number}")
+            jobs.mirror.put(msgspec.convert(one, Job))
+    client.close()
+    assert [each.metadata.name for each in jobs.store.list()] == ["j0"]
+    [(name, kind, reason, message)] = told
+    assert (name, kind, reason) == ("j1", "Warning", "LeftOut")
+    assert message.startswith(
+        "Muster does not look at this Job: the jobs of its namespace take more than 1500000 bytes"
+    )

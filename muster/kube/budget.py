@@ -1,0 +1,188 @@
+"""The memory that the objects of one namespace may take in one cache; the newest beyond that are left out. No I/O.
+
+Whoever may create objects could otherwise fill the memory of a process that serves all others. Objects are weighed as
+they are kept, not as they came. Those that were there first stay, whatever the order in which a list shows them; one
+that was left out is taken when there is room again.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import nsmallest
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from prometheus_client import Gauge
+
+from muster.api.base import Resource
+from muster.api.kubernetes.meta import Object
+from muster.api.limits import NAMESPACE_BYTES, OBJECT_BYTES
+
+T = TypeVar("T", bound=Object)
+
+KEPT = Gauge("muster_kube_kept_bytes", "Memory that the objects of a kind take in a cache with a budget.", ["resource"])
+LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out as they are over a budget.", ["resource"])
+_BYTES_OF_A_VALUE = 128
+"""At most, of a key and its value in a dictionary, of an item of a list or of an object, beside its text."""
+_MOST_AGAIN = 10
+"""Objects that are read again at a time."""
+
+
+def weight_of(obj: Object) -> int:
+    """Return the bytes that an object takes in memory, roughly, and hardly less."""
+    text = msgspec.json.encode(obj)
+    return len(text) + _BYTES_OF_A_VALUE * (text.count(b",") + text.count(b"{") + text.count(b"["))
+
+
+def packed_weight_of(obj: Object) -> int:
+    """Return the bytes that an object takes in a store of packed ones."""
+    return len(msgspec.json.encode(obj))
+
+
+class _Weighed(NamedTuple):
+    created: str
+    key: str
+    bytes: int
+
+
+class _Namespace:
+    """Objects of one namespace: those that are kept, in the order of their creation, and those that are left out."""
+
+    def __init__(self) -> None:
+        self.order: list[_Weighed] = []
+        self.kept: dict[str, _Weighed] = {}
+        self.left_out: dict[str, _Weighed] = {}
+        self.bytes = 0
+
+    def keep(self, one: _Weighed) -> None:
+        self.left_out.pop(one.key, None)
+        self.drop(one.key)
+        insort(self.order, one)
+        self.kept[one.key] = one
+        self.bytes += one.bytes
+
+    def drop(self, key: str) -> None:
+        known = self.kept.pop(key, None)
+        if known is not None:
+            del self.order[bisect_left(self.order, known)]
+            self.bytes -= known.bytes
+
+
+class Verdict(NamedTuple):
+    """The keys of objects that have to go, and why the object itself is not taken; empty if it is."""
+
+    gone: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+class Budget(Generic[T]):
+    """The budget of one kind, for each namespace and each object; objects of the cluster have none."""
+
+    def __init__(
+        self,
+        resource: Resource[T],
+        weigh: Callable[[T], int] = weight_of,
+        *,
+        of_object: int = OBJECT_BYTES.value,
+        of_namespace: int = NAMESPACE_BYTES.value,
+    ) -> None:
+        self.resource: Resource[Any] = resource
+        self._weigh = weigh
+        self._of_object, self._of_namespace = of_object, of_namespace
+        self._kept, self._left_out = KEPT.labels(resource.plural), LEFT_OUT.labels(resource.plural)
+        self._namespaces: dict[str, _Namespace] = {}
+        self._freed: set[str] = set()
+        """Namespaces with left-out objects in which something was dropped or became smaller."""
+
+    def take(self, obj: T) -> Verdict:
+        """Weigh an object that is new or has changed. A known one that is refused stays as it was."""
+        meta = obj.metadata
+        if not meta.namespace:
+            return Verdict()
+        one = _Weighed(meta.creation_timestamp or "", meta.key, self._weigh(obj))
+        if one.bytes > self._of_object:
+            self._forget_left_out(one.key)
+            return Verdict(refusal=f"it takes {one.bytes} bytes of memory, and an object may take {self._of_object}")
+        space = self._namespaces.setdefault(meta.namespace, _Namespace())
+        with self._measured(space):
+            newer = self._to_go(space, one)
+            if newer is None:
+                space.left_out[one.key] = one
+                return Verdict(refusal=self.refusal)
+            for each in newer:
+                space.drop(each.key)
+                space.left_out[each.key] = each
+            space.keep(one)
+            if space.left_out:
+                self._freed.add(meta.namespace)
+        return Verdict(tuple(each.key for each in newer))
+
+    @property
+    def refusal(self) -> str:
+        """Why objects over the budget of their namespace are left out."""
+        kind, most = self.resource.plural, self._of_namespace
+        return f"the {kind} of its namespace take more than {most} bytes of memory, and older ones come first"
+
+    def drop(self, key: str) -> None:
+        """Take in that an object is gone."""
+        namespace = key.partition("/")[0]
+        space = self._namespaces.get(namespace)
+        if space is None:
+            return
+        with self._measured(space):
+            space.drop(key)
+            space.left_out.pop(key, None)
+        if space.left_out:
+            self._freed.add(namespace)
+        elif not space.kept:
+            del self._namespaces[namespace]
+
+    def left_out(self, key: str) -> bool:
+        """Return True while an object is left out for lack of room."""
+        space = self._namespaces.get(key.partition("/")[0])
+        return space is not None and key in space.left_out
+
+    def again(self) -> list[str]:
+        """Return the keys of some left-out objects of a namespace for which there is room now, the oldest first."""
+        for namespace in [*self._freed]:
+            space = self._namespaces.get(namespace) or _Namespace()
+            room, found = self._of_namespace - space.bytes, []
+            for each in nsmallest(_MOST_AGAIN, space.left_out.values()):
+                if each.bytes > room:
+                    break
+                room -= each.bytes
+                found.append(each.key)
+            if found:
+                return found
+            self._freed.discard(namespace)
+        return []
+
+    def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
+        """Return the newer objects that have to go for this one; None if it is to be left out itself."""
+        known = space.kept.get(one.key)
+        over = space.bytes - (known.bytes if known else 0) + one.bytes - self._of_namespace
+        newer: list[_Weighed] = []
+        place = len(space.order)
+        while over > 0:
+            place -= 1
+            if place < 0 or space.order[place][:2] < one[:2]:
+                return None
+            if space.order[place].key != one.key:
+                newer.append(space.order[place])
+                over -= newer[-1].bytes
+        return newer
+
+    def _forget_left_out(self, key: str) -> None:
+        """Do not look at an object again until it changes: there will never be room for it."""
+        space = self._namespaces.get(key.partition("/")[0])
+        if space is not None:
+            with self._measured(space):
+                space.left_out.pop(key, None)
+
+    @contextmanager
+    def _measured(self, space: _Namespace) -> Iterator[None]:
+        """Add a change of a namespace to the metrics."""
+        kept, left_out = space.bytes, len(space.left_out)
+        yield
+        self._kept.inc(space.bytes - kept)
+        self._left_out.inc(len(space.left_out) - left_out)
