@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -24,11 +25,14 @@ UNDECODABLE = Counter(
 UNREADABLE = (msgspec.DecodeError, RecursionError)
 """The errors of msgspec for a text that does not fit its type, or that is nested some thousand levels deep."""
 _MOST_TOLD = 10_000
-_TOKENS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?+)(\s*+:)?|[{\[]|[}\]]', re.DOTALL)
-"""A string, which a colon makes a key, and brackets; everything else is between them. A string may be cut off, or
-each quote in it would be tried as the beginning of another one, in quadratic time."""
-_MOST_TOKENS = 10_000
-"""A name is looked for no farther, which takes some two milliseconds; strings count as one, whatever their length."""
+_BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?)?+'
+"""Of a string, up to its end with a colon, which makes it a key, or up to a length: the GIL is held meanwhile."""
+_TOKEN = re.compile(rb'"' + _BODY + rb'|[{}\[\]]|[^"{}\[\]]{1,65536}+', re.DOTALL)
+_REST = re.compile(_BODY, re.DOTALL)
+_QUOTE = ord(b'"')
+_MOST_BYTES = 65_536
+_MOST_TOKENS = 2_000
+"""A name is looked for no farther, which takes some two milliseconds at most."""
 
 
 class Identity(NamedTuple):
@@ -49,6 +53,18 @@ _told: set[tuple[str, Identity]] = set()
 """The kinds and versions of objects that were left out, so that each is told once, however often it is listed."""
 
 
+class _Name(msgspec.Struct, rename="camel", gc=False):
+    """The metadata that identify an object; all else is skipped, in some two milliseconds for a megabyte."""
+
+    namespace: str = ""
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct, gc=False):
+    metadata: _Name
+
+
 class _RawList(msgspec.Struct, gc=False):
     """A list whose items are still to be decoded."""
 
@@ -57,6 +73,7 @@ class _RawList(msgspec.Struct, gc=False):
 
 
 _raw_lists = msgspec.json.Decoder(_RawList)
+_named = msgspec.json.Decoder(_Named)
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
@@ -108,7 +125,7 @@ class Page(Generic[T]):
             try:
                 item = decode(raw)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
-                self.left_out.append(leave_out(res, identity(bytes(raw)), error))
+                self.left_out.append(leave_out(res, identity(memoryview(raw), error), error))
                 continue
             if isinstance(item, Object) and not item.kind:  # items of a built-in list do not say what they are
                 item.api_version, item.kind = res.api_version, res.kind
@@ -125,32 +142,58 @@ def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, 
     `most_tokens` were looked at, in the middle of a value, the beginning of that is the last one.
     """
     depth, begin, key = 0, 0, b""
-    for token in islice(_TOKENS.finditer(data), most_tokens):
-        first = data[token.start()]
+    for start, end, is_key in islice(_tokens(data), most_tokens):
+        first = data[start]
         if first in b"{[":
             depth += 1
             if depth == 2:  # noqa: PLR2004 - one level inside of the outermost
-                begin = token.start()
+                begin = start
         elif first in b"}]":
             depth -= 1
             if depth == 1:
-                yield key, data[begin : token.end()]
-        elif depth == 1 and token[2]:
-            key = token[1][1:-1]
+                yield key, data[begin:end]
+        elif depth == 1 and is_key:
+            key = data[start + 1 : end - 1]
         elif depth == 1:
-            yield key, token[1]
+            yield key, data[start:end]
     if depth > 1:
         yield key, data[begin:]
 
 
+def _tokens(data: bytes) -> Iterator[tuple[int, int, bool]]:
+    """Give begin and end of each string and bracket, and True for a key. A long string is looked at in pieces."""
+    position, string = 0, -1
+    while position < len(data):
+        found = (_TOKEN if string < 0 else _REST).match(data, position)
+        if found is None or found.end() == position:
+            break
+        start, position = found.span()
+        if string < 0 and data[start] == _QUOTE:
+            string = start
+        if string >= 0 and found[1]:
+            yield string, found.end(1), found[2] is not None
+            string = -1
+        elif string < 0 and data[start] in b"{}[]":
+            yield start, position, False
+    if string >= 0:
+        yield string, len(data), False
+
+
 def part(data: bytes, key: bytes) -> bytes:
     """Return the value under this key near the beginning of an object, or its beginning; empty if it is not found."""
-    return next((value for found, value in parts(data, _MOST_TOKENS) if found == key), b"")
+    return next((value for found, value in parts(data[:_MOST_BYTES], _MOST_TOKENS) if found == key), b"")
 
 
-def identity(data: bytes) -> Identity:
-    """Identify an object, also one that is nested too deeply or cut off, if its name is near its beginning."""
-    metadata = dict(parts(part(data, b"metadata"), _MOST_TOKENS))
+def identity(data: bytes | memoryview, error: Exception | None = None) -> Identity:
+    """Identify an object that could not be read.
+
+    One that is nested too deeply or cut off only if its name is near its beginning: this is for event loops.
+    """
+    if not isinstance(error, RecursionError):
+        with suppress(*UNREADABLE):
+            name = _named.decode(data).metadata
+            return Identity(name.namespace, name.name, name.resource_version)
+    metadata = dict(parts(part(bytes(data[:_MOST_BYTES]), b"metadata"), _MOST_TOKENS))
     return Identity(*(text(metadata.get(key, b"")) for key in (b"namespace", b"name", b"resourceVersion")))
 
 

@@ -87,7 +87,7 @@ class Watch(Generic[T]):
     def _event(self, line: bytes) -> tuple[str, T] | None:
         """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
         if len(line) > MOST_BYTES:
-            return self._unreadable(line, f"it has more than {MOST_BYTES} bytes")
+            return self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
@@ -99,13 +99,16 @@ class Watch(Generic[T]):
         try:
             return event.type, self._decode(event.object)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
-            return self._unreadable(line, error)
+            return self._unreadable(line, error, event)
 
-    def _unreadable(self, line: bytes, error: Exception | str) -> tuple[str, T] | None:
+    def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
         """Leave an object out, unless it is deleted: that needs no more than its name."""
-        which = identity(part(line, b"object"))
+        if event is None:
+            kind, which = text(part(line, b"type")), identity(part(line, b"object"), error)
+        else:
+            kind, which = event.type, identity(memoryview(event.object), error)
         leave_out(self._resource, which, error)
-        if which.name and text(part(line, b"type")) == "DELETED":
+        if which.name and kind == "DELETED":
             metadata = ObjectMeta(name=which.name, namespace=which.namespace, resource_version=which.resource_version)
             return "DELETED", self._named(metadata)
         return None

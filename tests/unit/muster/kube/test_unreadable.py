@@ -1,8 +1,10 @@
 """Objects that cannot be read, whatever the reason: each is left out alone and named once; lists and watches go on."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -341,4 +343,63 @@ def test_a_string_that_is_cut_off_is_looked_at_once() -> None:
     """Were each of its quotes tried as the beginning of a string, this would take longer than a test may."""
     cut = thing("deep", b'"data":{"a":"' + rb"\"" * MEGABYTE)[:-1]
     assert codec.identity(cut) == codec.Identity("ns", "deep", "1")
-    assert codec.part(cut, b"data") == b'{"a":"' + rb"\"" * MEGABYTE
+    assert dict(codec.parts(cut))[b"data"] == b'{"a":"' + rb"\"" * MEGABYTE
+
+
+MANY = {
+    "strings": b'"data":["' + b'","'.join([b"ab"] * 300_000) + b'"]',
+    "keys": b'"data":{' + b",".join([b'"ab":""'] * 200_000) + b"}",
+    "brackets": b'"data":[' + b",".join([b"{}"] * 500_000) + b"]",
+    "numbers": b'"data":[' + b",".join([b"1"] * 700_000) + b"]",
+    "escapes": b'"data":"' + rb"\"" * 700_000 + b'"',
+    "spaces": b'"data":[' + b" " * MEGABYTE + b"]",
+}
+
+
+class Looks:
+    """Counts what is looked at: the bytes that patterns match, and how often they do."""
+
+    def __init__(self, patterns: list[re.Pattern[bytes]]) -> None:
+        self.matches = self.longest_bytes = self.bytes = 0
+        self._patterns = patterns
+
+    def counted(self, which: int) -> Any:
+        """One of the patterns, which counts."""
+
+        def match(data: bytes, position: int) -> re.Match[bytes] | None:
+            found = self._patterns[which].match(data, position)
+            size = len(found[0]) if found else 0
+            self.matches, self.bytes = self.matches + 1, self.bytes + size
+            self.longest_bytes = max(self.longest_bytes, size)
+            return found
+
+        return SimpleNamespace(match=match)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    """Those of the codec."""
+    found = Looks([codec._TOKEN, codec._REST])
+    monkeypatch.setattr(codec, "_TOKEN", found.counted(0))
+    monkeypatch.setattr(codec, "_REST", found.counted(1))
+    return found
+
+
+@pytest.mark.parametrize("what", MANY)
+@pytest.mark.parametrize("deep", [False, True])
+def test_naming_one_looks_at_little_of_it(what: str, looks: Looks, *, deep: bool) -> None:
+    """A megabyte of anything before the name must not hold up a loop: what is not too deep, the decoder names."""
+    late = b"{" + MANY[what] + b',"x":' + (DEEP if deep else b"[]") + b',"metadata":{"name":"late"}}'
+    error = RecursionError() if deep else ValueError()
+    assert codec.identity(late, error) == codec.Identity(name="" if deep else "late")
+    assert looks.matches <= 2 * codec._MOST_TOKENS + 10 if deep else looks.matches == 0
+    assert looks.bytes <= codec._MOST_BYTES
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_a_page_is_cut_in_pieces(what: str, looks: Looks) -> None:
+    """It is in a thread, but one match of a pattern keeps all others from running."""
+    page = listed(thing("a", MANY[what]), thing("b"))
+    [first, second] = codec.Page.cut(CONFIG_MAPS, page)
+    assert (first.metadata.name, second.metadata.name) == ("a", "b")
+    assert looks.longest_bytes <= 4 * 65_536
