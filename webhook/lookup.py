@@ -9,6 +9,7 @@ its handler has a reason to let it pass: no decision is a guess.
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -23,14 +24,15 @@ from muster.api.kubeflow.trainingruntime import (
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, Namespace
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, IndexedJob, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.budget import Budget, packed_weight_of
 from muster.kube.client import Client
+from muster.kube.codec import decoder
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
-from muster.kube.store import Store
+from muster.kube.store import Store, text_of
 from muster.workloads.table import CONTROLLERS
 from webhook import review
 from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights
@@ -39,7 +41,7 @@ T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 _RECENT_S = 1.0
-_MAX_RECENT = 1000
+_MOST_RECENT_BYTES = 16 * 2**20
 _LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
 
@@ -104,6 +106,8 @@ class Cached(Generic[T]):
         budget = Budget(resource, packed_weight_of) if store is None else None
         store = Store(packed=resource.type) if store is None else store
         self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
+        mirror = self.reflector.mirror
+        mirror.refused.append(lambda refused, _: mirror.remove(refused.metadata.key))  # its last version is no answer
         self.store = self.reflector.store
         self._client = client
         self._resource = resource
@@ -159,7 +163,7 @@ class OwnerLookup:
         kinds = CONTROLLERS.values()
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
         self._lock = threading.Lock()
-        self._recent = TTLCache[tuple[str, str], Object, float](_MAX_RECENT, _RECENT_S, monotonic_s)
+        self._recent = TTLCache[tuple[str, str], bytes, float](_MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len)
         """By namespace and UID: a tenant can write any UID into an owner reference, and must see no foreign owner."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
@@ -167,11 +171,12 @@ class OwnerLookup:
         with self._lock:
             recent = self._recent.get((namespace, owner.uid))
         if recent:
-            return recent
+            return decoder(IndexedJob).decode(recent)
         found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
         if found and source is INDEXED_JOBS and names.FRAMEWORK not in found.metadata.labels:
-            with self._lock:
-                self._recent[namespace, owner.uid] = found
+            text = text_of(found)
+            with self._lock, suppress(ValueError):  # larger than all that may be remembered
+                self._recent[namespace, owner.uid] = text
         return found
 
 

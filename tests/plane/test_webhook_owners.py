@@ -40,7 +40,7 @@ def test_a_job_without_the_label_is_read_once_a_second(client: Client, namespace
     found = owners.find(INDEXED_JOBS, namespace, reference)
     assert isinstance(found, IndexedJob)
     client.delete(INDEXED_JOBS, "train", namespace, propagation="Background")
-    assert owners.find(INDEXED_JOBS, namespace, reference) is found
+    assert owners.find(INDEXED_JOBS, namespace, reference) == found
     now[0] += 1.5
     assert owners.find(INDEXED_JOBS, namespace, reference) is None
     again = job(client, namespace)
