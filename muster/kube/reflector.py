@@ -26,6 +26,7 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
+from muster.kube.leftout import read_left_out
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
 from muster.kube.reads import Selectors
 from muster.kube.store import Handler, Mirror, Store
@@ -44,8 +45,6 @@ _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
-_AGAIN_S = 5.0
-"""Between two looks at objects that were left out."""
 _NOT_SERVED_S = 300.0
 """Until a kind that the API server does not know is looked for again: an upgrade may have brought it."""
 
@@ -163,7 +162,10 @@ class Reflector(Generic[T]):
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(self._has_ended)
         if self.mirror.budget is not None:
-            self._again = asyncio.get_running_loop().create_task(self._read_left_out(self.mirror.budget))
+            again = read_left_out(
+                self._client, self._resource, self.mirror, self.mirror.budget, self._selectors, self._random
+            )
+            self._again = asyncio.get_running_loop().create_task(again, name=f"left-out-{self._resource.plural}")
 
     def _has_ended(self, _: asyncio.Task[None]) -> None:
         self._recovered()
@@ -265,30 +267,6 @@ class Reflector(Generic[T]):
         if self._failing is not None:
             self._failing = None
             FAILING.labels(self._resource.plural).dec()
-
-    async def _read_left_out(self, budget: Budget[T]) -> None:
-        """Read objects again, from time to time, that were left out and for which there is room now."""
-        while not self._stopping:
-            await asyncio.sleep(_AGAIN_S * (1 + self._random()))
-            for key in budget.again():
-                await self._read_again(key, budget)
-
-    async def _read_again(self, key: str, budget: Budget[T]) -> None:
-        """Read one by a list, the only right on some kinds; it is there no more if that does not have it."""
-        namespace, _, name = key.rpartition("/")
-        label, field = self._selectors.get("label_selector", ""), self._selectors.get("field_selector", "")
-        field = f"{field},metadata.name={name}" if field else f"metadata.name={name}"
-        try:
-            found = await self._client.on_loop.list(
-                self._resource, namespace, label_selector=label, field_selector=field, timeout_s=_LIST_TIMEOUT_S
-            )
-        except APIError as error:
-            log.info("cannot read what was left out", resource=self._resource.plural, name=key, why=str(error))
-            return
-        if not found:
-            budget.drop(key)
-        elif budget.left_out(key):  # else the watch has shown another version of it, or its end
-            self.mirror.put(found[0])
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""

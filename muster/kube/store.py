@@ -36,7 +36,7 @@ class Store(Generic[T]):
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None, *, packed: type[T] | None = None) -> None:
         self._indexers = dict(indexers or {})
-        self._pack: Callable[[T], Any] = _text_of if packed else _as_it_is
+        self._pack: Callable[[T], Any] = text_of if packed else _as_it_is
         self._unpack: Callable[[Any], T] = decoder(packed).decode if packed else _as_it_is
         self._lock = threading.Lock()
         self._objects: dict[str, Any] = {}
@@ -105,7 +105,7 @@ class Store(Generic[T]):
                         del index[value]
 
 
-def _text_of(obj: Object) -> bytes:
+def text_of(obj: Object) -> bytes:
     """Return an object as JSON; copied, as the encoder's own bytes may have half their length behind them."""
     return bytes(memoryview(msgspec.json.encode(obj)))
 
