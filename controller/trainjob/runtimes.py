@@ -6,6 +6,7 @@ can still list that version, until etcd is compacted after some minutes. Later c
 
 from dataclasses import replace
 from hashlib import sha256
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from muster.kube.client import Client
 from muster.kube.codec import UNREADABLE, Page, decoder
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, ServerError, Undecodable
 from muster.kube.events import Recorder
-from muster.kube.store import Store
+from muster.kube.store import Store, text_of
 from muster.runtime.train_job import Target
 from muster.runtime.training_runtime import check
 from muster.workloads.adapter import Owner
@@ -73,16 +74,18 @@ class Runtimes:
         self._recorder = recorder
         self._maps = maps
         self._target: Target = target
-        self._known: dict[str, tuple[Runtime, str]] = {}
-        """The runtime and the digest of its snapshot, by UID of the TrainJob."""
+        self._known: dict[str, tuple[str, str]] = {}
+        """The runtime, as one text for all TrainJobs that have it, and the digest of its snapshot, by their UID."""
 
     def of(self, train_job: TrainJob) -> Runtime:
         """The runtime; Obstacle if it cannot be read, or asks for what a runtime may not."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             text = self._kept(train_job) or self._keep(train_job)
-            self._known[uid] = self._decoded(train_job.spec.runtime_ref, text), digest(text)
-        return self._known[uid][0]
+            runtime = self._decoded(train_job.spec.runtime_ref, text)
+            self._known[uid] = intern(text_of(runtime).decode()), digest(text)
+        kind: Resource[Runtime] = _KINDS[train_job.spec.runtime_ref.kind]
+        return decoder(kind.type).decode(self._known[uid][0])
 
     def digest(self, uid: str) -> str:
         """The digest of the runtime that `of` has found for a TrainJob, for its status; "" before."""

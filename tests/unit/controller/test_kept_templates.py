@@ -8,10 +8,14 @@ import pytest
 from short_args import TEMPLATE, fill, growth, metadata
 
 from controller.app import Controller
-from muster.api.kubernetes.meta import Object
+from controller.trainjob.runtimes import Runtimes
+from muster.api.kubeflow.trainer import RuntimeRef, TrainJob, TrainJobSpec
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.config import Config
+from muster.kube.events import Recorder
+from muster.kube.store import Store
 
 JSON = dict[str, Any]
 
@@ -73,3 +77,23 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     assert message.startswith(
         "Muster does not look at this Job: the jobs of its namespace take more than 1500000 bytes"
     )
+
+
+def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would have its own megabyte otherwise, or twelve of them in Python."""
+    step = {"name": "node", "template": {"spec": {"template": TEMPLATE}}}
+    whole = {"kind": "TrainingRuntime", "spec": {"template": {"spec": {"replicatedJobs": [step]}}}}
+    text = msgspec.json.encode(whole | {"metadata": metadata(0)}).decode()
+    client = Client(Config("http://127.0.0.1:1"))
+    runtimes = Runtimes(client, Recorder(client, "tests"), Store[Object]())
+    monkeypatch.setattr(runtimes, "_kept", lambda _: text)
+    monkeypatch.setattr("controller.trainjob.runtimes.check", lambda *_, **__: [])
+    spec = TrainJobSpec(runtime_ref=RuntimeRef(name="j0", kind="TrainingRuntime"))
+    one = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="first"), spec=spec)
+    expected = runtimes.of(one)
+    with growth() as grown:
+        for number in range(4):
+            other = msgspec.structs.replace(one, metadata=ObjectMeta(name="t", namespace="ns", uid=f"{number}"))
+            assert runtimes.of(other) == expected
+    client.close()
+    assert grown.size_bytes < len(text) / 2
