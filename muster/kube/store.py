@@ -62,14 +62,14 @@ class Store(Generic[T]):
             found = [*self._indexes[index].get(value, {}).values()]
         return [self._unpack(each) for each in found]
 
-    def put(self, obj: T) -> T | None:
-        """Add or replace an object and return the one before. For the store's one writer, its reflector.
+    def put(self, obj: T) -> None:
+        """Add or replace an object. For the store's one writer, its reflector.
 
         Nothing has changed where an index raises.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
-        packed, old = self._pack(obj), self.get(key)
+        packed, old = self._pack(obj), self.get(key) if values else None
         with self._lock:
             if old is not None:
                 self._unindex(key, old)
@@ -77,7 +77,6 @@ class Store(Generic[T]):
             for name, found in values.items():
                 for value in found:
                     self._indexes[name].setdefault(value, {})[key] = packed
-            return old
 
     def discard(self, key: str) -> T | None:
         """Remove an object and return it. For the store's one writer, its reflector."""
