@@ -161,3 +161,15 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+# Labels and annotations of a pod that say what it is charged: its queue, gang and slot, whether it may be evicted, its
+# part of GPUs, and which. On a bound pod they stay, as the policy muster-pods has it. Kubernetes' (COMPLETION_INDEX
+# and POD_INDEX) are not among them, as pods of others have them too; the planner keeps the slot of a bound pod.
+CHARGED = frozenset(
+    {
+        *(QUEUE, QUEUE_NAME, VOLCANO_QUEUE),
+        *(GANG, GROUP_NAME, COSCHEDULING_GROUP),
+        *(TASK_SPEC, TASK_INDEX, MEMBER_INDEX, PREEMPTABLE),
+        *(*GPU_SHARE_KEYS, GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX),
+    }
+)

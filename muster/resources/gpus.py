@@ -71,6 +71,19 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
     return GpuShare(memory=memory, by_resource=True) if memory > 0 else None
 
 
+def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
+    """Annotations that ask for exactly this part of GPUs, in place of another; None if they do so as they are."""
+    wanted: dict[str, str] = {}
+    if share is not None and not share.by_resource:
+        wanted = (
+            {GPU_FRACTION: format_portion(share.portion)} if share.portion else {GPU_MEMORY_ASKED: str(share.memory)}
+        )
+        wanted |= {GPU_NUM_DEVICES: str(share.devices)} if share.devices > 1 else {}
+    if not wanted and ASKING.isdisjoint(annotations):
+        return None
+    return {key: text for key, text in annotations.items() if key not in ASKING} | wanted
+
+
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
     """The mistakes in the annotations and requests of a pod or template for parts of GPUs; paths as users see them."""
     yield from _read_errors(annotations, path)
@@ -142,18 +155,24 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """The amounts that a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
 
-    A part that cannot be read counts nothing; ValueError names a quantity that is wrong.
+    What was noted counts, whatever the pod asks for by now. A part that cannot be read counts nothing; ValueError names
+    a quantity that is wrong.
     """
-    requests = requests_on_node(pod)
-    try:
-        share = share_of(pod.metadata.annotations, requests)
-    except ValueError:
+    requests, annotations = requests_on_node(pod), pod.metadata.annotations
+    if requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations):
         return requests
-    if share is None or share.by_resource:
-        return requests
-    text = pod.metadata.annotations.get(GPU_PORTION, "")
+    text = annotations.get(GPU_PORTION, "")
     noted = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
-    return add(requests, {GPU: (share.portion or noted) * share.devices})
+    devices = len(devices_of_text(annotations.get(GPU_DEVICES_CHOSEN, "")))
+    if not (noted and devices):
+        try:
+            share = share_of(annotations, requests)
+        except ValueError:
+            return requests
+        if share is None or share.by_resource:
+            return requests
+        noted, devices = share.portion or noted, share.devices
+    return add(requests, {GPU: noted * devices})
 
 
 def device_memory(node: Node, amounts: Vector) -> int:

@@ -108,6 +108,51 @@ def test_nobody_else_makes_pods_pinned(owner: tuple[Client, str]) -> None:
     assert not refusal(lambda: client.create(PODS, pod("plain"), namespace, dry_run=True))
 
 
+CHARGES: dict[str, dict[str, Any]] = {
+    "another queue": {"labels": {names.QUEUE: "theirs"}},
+    "no queue": {"labels": {names.QUEUE: None}},
+    "a queue by Volcano's label": {"labels": {names.QUEUE_NAME: "theirs"}},
+    "a smaller part": {"annotations": {names.GPU_FRACTION: "0.01"}},
+    "no part": {"annotations": {names.GPU_FRACTION: None}},
+    "a part that cannot be read": {"annotations": {names.GPU_MEMORY_ASKED: ""}},
+    "another device": {"annotations": {names.GPU_DEVICES_CHOSEN: "2"}},
+    "a gang": {"annotations": {names.GROUP_NAME: "other"}},
+    "a slot": {"annotations": {names.TASK_SPEC: "worker", names.TASK_INDEX: "7"}},
+    "protection": {"annotations": {names.PREEMPTABLE: "false"}},
+}
+
+
+@pytest.mark.parametrize("path", ["", "status"])
+def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Plane, path: str) -> None:
+    """Neither by its labels and annotations nor by a write of its status; what is not Muster's is its owner's."""
+    client, namespace = owner
+    metadata = {
+        "labels": {names.QUEUE: "default"},
+        "annotations": {names.GPU_FRACTION: "0.9", names.GPU_DEVICES_CHOSEN: "1"},
+    }
+    name = f"bound-{path or 'whole'}"
+    client.create(PODS, pod(name, scheduler="nobody", metadata=metadata, nodeName="node-0"), namespace)
+
+    def write(change: dict[str, Any], by: Client = client) -> str:
+        return refusal(lambda: by.merge_patch(PODS, name, {"metadata": change}, namespace, subresource=path))
+
+    told = {what: write(change) for what, change in CHARGES.items()}
+    assert {
+        what for what, words in told.items() if "is charged stays as it was when it was bound" not in words
+    } == set()
+    assert not write({"labels": {"mine": "1"}, "annotations": {"mine": "1"}})
+    with closing(plane.client()) as admin:
+        assert not write(CHARGES["another queue"], admin)
+
+
+def test_a_pod_that_waits_may_change_what_it_asks_for(owner: tuple[Client, str]) -> None:
+    """Nothing is charged yet."""
+    client, namespace = owner
+    client.create(PODS, pod("waits", scheduler="nobody"), namespace)
+    for change in CHARGES.values():
+        assert not refusal(lambda change=change: client.merge_patch(PODS, "waits", {"metadata": change}, namespace))
+
+
 def test_the_webhook_creates_no_pods(plane: Plane, namespace: str) -> None:
     """It only tries them."""
     client = Client.load(plane.commandlines.kubeconfig(WEBHOOK))

@@ -79,11 +79,17 @@ def asked_of(
     """Return the amounts of a pod, and its share of GPUs, which needs annotations.
 
     A share counts among the GPUs, so that queues, quotas and victims count it; one by memory depends on the node, so
-    that it is not in these amounts (see `NodeTable.taken`). Nor are markers, which kube-scheduler ignores too.
+    that it is not in these amounts (see `NodeTable.taken`). Nor are markers, which kube-scheduler ignores too. One that
+    cannot be read is none of a pod on a node (`taken`), whose other amounts are used all the same; else a ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
-    gpu = share_of(annotations or {}, requests)
+    try:
+        gpu = share_of(annotations or {}, requests)
+    except ValueError:
+        if taken is None:
+            raise
+        return requests, None
     if gpu is not None and not gpu.by_resource:
         requests = requests | {GPU: gpu.portion * gpu.devices}
     return requests, gpu

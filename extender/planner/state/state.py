@@ -20,6 +20,7 @@ from extender.planner import reasons
 from extender.planner.ledger import Ledger
 from extender.planner.state.answers import Answers
 from extender.planner.state.aside import Aside
+from extender.planner.state.charges import as_charged, charged, unread
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
@@ -118,10 +119,14 @@ class State:
             return False
         self._gang_changed(self.aside.forget_pod(uid))
         try:
-            record = record_of(new, self.classes.of_pod(new), known.node if known else "")
-            record = self.claimants.equipped(record)
+            there = as_charged(known, new)
+            record = record_of(there, self.classes.of_pod(there), known.node if known else "")
+            record = self.claimants.equipped(charged(known, record))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
-            self._forget_pod(uid)
+            if left := unread(known, new):
+                self._keep_pod(left)
+            else:
+                self._forget_pod(uid)
             self._gang_changed(self.aside.add_pod(new, reasons.aside.error_words(error)))
             return True
         self._keep_pod(record)

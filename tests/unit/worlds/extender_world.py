@@ -23,7 +23,9 @@ from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
+from muster.api import names
 from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
@@ -43,11 +45,16 @@ class RememberingState(State):
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """As the state, and remembered."""
+        known = self.pods.get(new.metadata.uid) if new else None
         news = super().on_pod(old, new)
         if new is not None:
-            record = self.pods.get(new.metadata.uid)  # none of a pod that is set aside
+            uid = new.metadata.uid
+            record = self.pods.get(uid)  # none of a pod that is set aside, unless it is bound
             if record is None or record.resource_version == new.metadata.resource_version:
-                self.pod_objects[new.metadata.uid] = new
+                before = self.pod_objects.get(uid) if known and record and known.node == record.node != "" else None
+                if before is not None and known is not None:
+                    new = as_it_was(before, new, known, read=uid not in self.aside.pods)
+                self.pod_objects[uid] = new
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)
         return news
@@ -56,6 +63,43 @@ class RememberingState(State):
         """What is not as the objects say."""
         kept = digest(self)
         return differences(kept, digest(rebuilt(objects_of(self), self.pod_objects.values(), kept)))
+
+
+_SLOT_KEYS = (names.TASK_SPEC, names.TASK_INDEX, names.MEMBER_INDEX, names.COMPLETION_INDEX, names.POD_INDEX)
+_GANG_KEYS = (names.GROUP_NAME, names.GANG, names.COSCHEDULING_GROUP)
+_QUEUE_KEYS = (names.QUEUE, names.QUEUE_NAME, names.VOLCANO_QUEUE)
+_DEVICE_KEYS = (names.GPU_DEVICES_CHOSEN, names.VOLCANO_GPU_INDEX)
+
+
+def as_it_was(before: Pod, new: Pod, known: PodRecord, *, read: bool) -> Pod:
+    """A bound pod as it is charged: what says that is as before, the rest new; all as before if it cannot be read."""
+    meta = new.metadata
+    if not read:
+        meta = structs.replace(
+            before.metadata, resource_version=meta.resource_version, deletion_timestamp=meta.deletion_timestamp
+        )
+        status = structs.replace(before.status, phase=new.status.phase)
+        return structs.replace(before, metadata=meta, status=status)
+    kept = {*_QUEUE_KEYS, *names.GPU_SHARE_KEYS}
+    kept |= {*_GANG_KEYS} if known.gang else set()
+    kept |= {*_SLOT_KEYS} if known.gang and known.slot else set()
+    kept |= (
+        {*_DEVICE_KEYS} if known.devices and not set(_DEVICE_KEYS).isdisjoint(before.metadata.annotations) else set()
+    )
+
+    def mixed(old: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+        return {key: text for key, text in now.items() if key not in kept} | {
+            key: text for key, text in old.items() if key in kept
+        }
+
+    return structs.replace(
+        new,
+        metadata=structs.replace(
+            meta,
+            labels=mixed(before.metadata.labels, meta.labels),
+            annotations=mixed(before.metadata.annotations, meta.annotations),
+        ),
+    )
 
 
 class World:

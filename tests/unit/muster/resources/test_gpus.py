@@ -17,10 +17,13 @@ from muster.resources.gpus import GpuShare, counted, format_portion
         ({"gpu-memory": "1000", "muster.dev/gpu-portion": "1"}, 1000),
         ({"gpu-memory": "1000", "muster.dev/gpu-portion": "all"}, 0),
         ({"gpu-fraction": "much"}, None),
+        ({"gpu-fraction": "0.01", "muster.dev/gpu-portion": "0.9", "muster.dev/gpu-devices": "0"}, 900),
+        ({"muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "0,1"}, 1000),
+        ({"gpu-fraction": "much", "muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "3"}, 500),
     ],
 )
 def test_a_part_counts_as_it_is(annotations: dict[str, str], gpus: int | None) -> None:
-    """By what was asked for, or how much of its device that turned out to be."""
+    """By what was noted when it was bound, else by what it asks for, or how much of its device that turned out."""
     pod = msgspec.convert({"metadata": {"annotations": annotations}, "spec": {"nodeName": "n"}}, Pod)
     assert counted(pod).get("nvidia.com/gpu") == gpus
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from extender.planner.state.feed import FEED
+from muster.api import names
 from muster.chart import CHART
 from musterctl.chart import generated, roles
 from musterctl.chart.files import FILES, document, policies
@@ -112,8 +113,14 @@ def test_policies_ask_for_verbs_that_roles_grant() -> None:
     asked = set(re.findall(r"check\('(\w+)'\)|'(\w+)' : '(\w+)'", json.dumps(policies())))
     verbs = {verb for found in asked for verb in found if verb}
     granted = {verb for process in PROCESSES for rule in roles.rules(process) if rule.implicit for verb in rule.verbs}
-    assert verbs == {"decide", "keep", "pin", "release"}
+    assert verbs == {"charge", "decide", "keep", "pin", "release"}
     assert verbs <= granted
+
+
+def test_the_policy_guards_what_pods_are_charged_by() -> None:
+    """A key that is missing there could be written by anybody; one more would hinder others for nothing."""
+    [keys] = [keys for keys in re.findall(r"\[([^]]*)\]\.exists\(key", json.dumps(policies())) if names.QUEUE in keys]
+    assert sorted(re.findall(r"'([^']+)'", keys)) == sorted(names.CHARGED)
 
 
 def test_installing_needs_what_is_granted() -> None:

@@ -1,0 +1,135 @@
+"""What a bound pod is charged stays so until it ends, whatever its owner writes into it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from extender_world import World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import convert
+from state_oracle import recomputed_use
+
+from extender.planner.ledger import Entry
+from muster.api import names
+from muster.api.kubernetes.core import Pod
+
+JSON = dict[str, Any]
+ASKED = {
+    "labels": {names.QUEUE: "mine"},
+    "annotations": {names.GPU_FRACTION: "0.9", names.GPU_DEVICES_CHOSEN: "0", names.GPU_PORTION: "0.9"},
+}
+"""Of a pod that is bound: what it is charged."""
+LIES: Mapping[str, JSON] = {
+    "another queue": {"labels": {names.QUEUE: "theirs"}},
+    "a queue by Volcano's label": {"labels": {names.QUEUE: "mine", names.QUEUE_NAME: "theirs"}},
+    "no queue": {"labels": {}},
+    "a smaller part": {"annotations": {**ASKED["annotations"], names.GPU_FRACTION: "0.01"}},
+    "a smaller part by memory": {"annotations": {names.GPU_MEMORY_ASKED: "1", names.GPU_DEVICES_CHOSEN: "0"}},
+    "no part": {"annotations": {names.GPU_DEVICES_CHOSEN: "0"}},
+    "a part that cannot be read": {"annotations": {**ASKED["annotations"], names.GPU_FRACTION: "much"}},
+    "parts of more devices": {"annotations": {**ASKED["annotations"], names.GPU_NUM_DEVICES: "8"}},
+    "another device": {"annotations": {**ASKED["annotations"], names.GPU_DEVICES_CHOSEN: "3"}},
+    "no device": {"annotations": {names.GPU_FRACTION: "0.9"}},
+    "nothing": {"labels": {}, "annotations": {}},
+}
+
+
+def pod(world: World, metadata: JSON, **status: Any) -> Pod:
+    """A newer version of a pod that shares a GPU of node-0, with these labels and annotations."""
+    meta = world.meta("lone", uid="uid-lone")
+    body = {
+        "metadata": {"name": "lone", "namespace": "ns", "uid": "uid-lone", "resourceVersion": meta.resource_version},
+        "spec": {"schedulerName": "muster", "nodeName": "node-0", "containers": [{"name": "main"}]},
+        "status": {"phase": "Running", **status},
+    }
+    body["metadata"] |= ASKED | metadata
+    return convert(body, Pod)
+
+
+def entry(world: World) -> Entry:
+    """What the pod is charged."""
+    return world.state.ledger.entries["uid-lone"]
+
+
+@pytest.fixture
+def world() -> World:
+    """One node, on which the pod runs."""
+    world = World()
+    world.nodes(1)
+    world.state.on_pod(None, pod(world, {}))
+    return world
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_bound_pod_is_charged_what_it_was_bound_with(world: World, lie: str) -> None:
+    """Its queue, its part of a GPU and which one: nothing of it comes free."""
+    before, used = entry(world), world.state.nodes.used.copy()
+    assert (before.queue, before.devices) == ("mine", (0,))
+    world.state.on_pod(None, pod(world, LIES[lie]))
+    assert entry(world) == before
+    assert (world.state.nodes.used == used).all()
+    assert world.state.ledger.queues.queues["mine"].staying["nvidia.com/gpu"] == 900
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_it_counts_until_it_ends(world: World, lie: str) -> None:
+    """Whatever it says then."""
+    world.state.on_pod(None, pod(world, LIES[lie]))
+    world.state.on_pod(None, pod(world, LIES[lie], phase="Succeeded"))
+    assert "uid-lone" not in world.state.ledger.entries
+    assert "mine" not in world.state.ledger.queues.queues
+
+
+def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
+    """A write between the binding and its news changes nothing."""
+    world = World()
+    world.nodes(1)
+    waits = pod(world, {"annotations": {names.GPU_FRACTION: "0.9"}}, phase="Pending")
+    waits.spec.node_name = ""
+    world.state.on_pod(None, waits)
+    world.state.assume("uid-lone", "node-0", (0,))
+    world.state.on_pod(None, pod(world, LIES["a smaller part"] | LIES["another queue"]))
+    assert (entry(world).queue, entry(world).devices) == ("mine", (0,))
+    assert world.state.ledger.queues.queues["mine"].staying["nvidia.com/gpu"] == 900
+
+
+def test_a_bound_pod_stays_in_its_gang_and_in_its_slot() -> None:
+    """It cannot leave its gang's queue for another one's, and gives no slot back that it has."""
+    world = World()
+    world.nodes(1)
+    world.queue("theirs")
+    one = world.gang("one", {"worker": (2, {"cpu": 1})})
+    world.gang("two", {"worker": (2, {"cpu": 1})}, queue="theirs")
+    bound = world.pod(one, "worker", 0, {"cpu": 1}, node="node-0", phase="Running")
+    moved = {**bound.metadata.annotations, names.GROUP_NAME: "two", names.TASK_INDEX: "1"}
+    world.pod(one, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=moved)
+    view = world.view(one)
+    assert [taken for pod_set in view.pod_sets for taken in pod_set.taken] == [0]
+    assert not world.view("ns/two").taken
+    assert "theirs" not in world.state.ledger.queues.queues
+
+
+def test_a_bound_pod_whose_part_cannot_be_read_counts_the_rest() -> None:
+    """A planner that begins later has nothing else to go by."""
+    world = World()
+    world.nodes(1)
+    said = pod(world, LIES["a part that cannot be read"])
+    said.spec.containers[0].resources.requests["cpu"] = "4"
+    world.state.on_pod(None, said)
+    assert world.state.ledger.queues.queues["mine"].staying["cpu"] == 4000
+
+
+@settings(max_examples=50, deadline=None)
+@given(lies=st.lists(st.sampled_from(sorted(LIES)), max_size=6))
+def test_no_history_of_what_it_says_changes_the_sums(lies: list[str]) -> None:
+    """However often it is written: one entry, and the sums are those of the entries."""
+    world = World()
+    world.nodes(1)
+    world.state.on_pod(None, pod(world, {}))
+    before = entry(world)
+    for lie in lies:
+        world.state.on_pod(None, pod(world, LIES[lie]))
+        assert entry(world) == before
+    assert (recomputed_use(world.state.ledger) == world.state.nodes.used).all()
+    assert world.state.differences() == []
