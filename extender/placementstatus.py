@@ -32,6 +32,7 @@ def opened(place: Place) -> dict[str, Any]:
         "started": gang.started,
         "message": reasons.placements.waits_for_victims(victims=len(place.victims)) if place.victims else "",
         "expectedAt": "",
+        "reservedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }
 
@@ -72,6 +73,7 @@ def reserved(reserve: Reserve) -> dict[str, Any]:
         "bound": reserve.gang.taken,
         "planned": sum(run.count for pod_set in reserve.pod_sets for run in pod_set.runs if run.node),
         "expectedAt": "" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
+        "reservedAt": format_time(reserve.since),
         "message": reserve.message,
     }
 

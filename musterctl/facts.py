@@ -37,6 +37,7 @@ from webhook.config import UNTOUCHED_NAMESPACES
 
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
 _MINUTE_S: Final = 60
+_HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "muster")
 """Packages that have metrics; those of `muster` are in every process."""
@@ -169,6 +170,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "default-actions": lambda: f"`{SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{defaults()}```\n\n",
     "default-plugins": lambda: _code(each.name for tier in SchedulerConfig().tiers for each in tier.plugins),
+    "expiry": lambda: _plain(ReservationRules().expiry_s / _HOUR_S, "hours"),
     "hooks": _hooks,
     "framework-variables-reserved": _reserved,
     "job-plugins": lambda: _code(BUILT_IN),

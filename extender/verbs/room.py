@@ -17,7 +17,7 @@ from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from muster.api.muster.placement import text_of_devices
-from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
+from muster.api.names import DEFAULT_QUEUE, GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
 from muster.resources.gpus import format_portion
 from muster.resources.vector import Vector, add
 
@@ -61,7 +61,8 @@ def nodes_with_room(
     here = columns >= 0
     fits: Mask = (free >= row[wanted, None]).all(axis=0) & here
     runtime_s = record.runtime.expected_s(None) if record else None
-    reserved = state.ledger.reserved.amounts(columns, wanted, now, runtime_s)
+    queue = (record.queue or DEFAULT_QUEUE) if record and record.ours else ""
+    reserved = state.ledger.reserved.amounts(columns, wanted, now, runtime_s, queue)
     if reserved is None or not fits.any():
         return fits, Reason.HELD_BY_GANG
     return (free - reserved >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG

@@ -230,7 +230,7 @@ def _may_ask(session: Session, gang: GangView) -> bool:
 def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
     """Keep the reservations, unless the gang has one itself."""
     head = gang.placement is not None and gang.placement.status.phase == "Reserved"
-    before, session.reserved = session.reserved, None if head else session.reserved_in_all
+    before, session.reserved = session.reserved, None if head else session.reserved_from(gang.queue)
     try:
         yield
     finally:

@@ -140,6 +140,8 @@ class ReservationRules:
     """Of queues whose annotation `muster.dev/reservations` does not say otherwise."""
     patience_s: float = 600.0
     """Time after which a gang whose start cannot be predicted gets nodes reserved."""
+    expiry_s: float = 14_400.0
+    """Time after which a reservation counts for its own queue only, for as long as `patience_s`."""
     heads: int = 16
     """Gangs that have a reservation at once, at most; one for each queue."""
     start_s: float = 10.0

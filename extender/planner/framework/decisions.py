@@ -44,6 +44,8 @@ class Reserve:
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
     """Expected start there, in seconds since the epoch; None if it is not known."""
+    since: float
+    """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
     message: str
 
 

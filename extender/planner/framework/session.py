@@ -1,6 +1,6 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cmp_to_key
 from typing import Protocol, TypeVar
@@ -63,7 +63,9 @@ class Session:
         self.reserved: LeftFree | None = None
         """Room reserved for others than the gang that is being tried."""
         self.reserved_in_all: LeftFree | None = None
-        """Room reserved for any gang; known when `allocate` has ended."""
+        """Room reserved from all queues for any gang; known when `allocate` has ended."""
+        self.reserved_within: Mapping[str, LeftFree] = {}
+        """The same by queue, where gangs of that queue leave more free than all others do."""
         self.reserved_rooms: Sequence[ReservedRoom] = ()
         """The same by gang; goes into the ledger after the cycle."""
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
@@ -81,6 +83,10 @@ class Session:
     def reservations(self) -> ReservationRules:
         """The rules of reservations."""
         return self.hooks.reservation_rules.call() or ReservationRules()
+
+    def reserved_from(self, queue: str) -> LeftFree | None:
+        """Return the room that gangs of this queue without a reservation leave free, when `allocate` has ended."""
+        return self.reserved_within.get(queue, self.reserved_in_all)
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,)."""

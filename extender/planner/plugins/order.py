@@ -108,6 +108,7 @@ class Reservations(PlainPlugin):
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
         "mode": OwnArgument("reserve", "what gangs may do behind a head that waits: `strict`, `reserve`, `besteffort`"),
         "patience": OwnArgument("10m", "after so long a head has nodes reserved for it although no end is known"),
+        "expiry": OwnArgument("4h", "after so long other queues need not leave free what is reserved, for `patience`"),
         "heads": OwnArgument("16", f"gangs that have a reservation at once, 0 to {_MOST_HEADS}"),
     }
 
@@ -119,12 +120,17 @@ class Reservations(PlainPlugin):
             raise ValueError(f"plugin 'reservations': mode is {mode!r}; it must be one of {', '.join(_MODES)}")
         if not isinstance(heads, int) or isinstance(heads, bool) or not 0 <= heads <= _MOST_HEADS:
             raise ValueError(f"plugin 'reservations': heads is {heads!r}; it must be a number from 0 to {_MOST_HEADS}")
-        try:
-            patience_s = parse_duration_s(str(arguments.get("patience", f"{rules.patience_s:.0f}s")))
-        except ValueError as error:
-            raise ValueError(f"plugin 'reservations': patience: {error}") from error
-        self._rules = ReservationRules(mode=mode, patience_s=patience_s, heads=heads)
+        patience_s = _duration_s(arguments, "patience", rules.patience_s)
+        expiry_s = _duration_s(arguments, "expiry", rules.expiry_s)
+        self._rules = ReservationRules(mode=mode, patience_s=patience_s, expiry_s=expiry_s, heads=heads)
 
     def on_session_open(self, session: Session) -> None:
         """Register the rules."""
         session.hooks.reservation_rules.add(lambda: self._rules)
+
+
+def _duration_s(arguments: Mapping[str, Any], key: str, default_s: float) -> float:
+    try:
+        return parse_duration_s(str(arguments.get(key, f"{default_s:.0f}s")))
+    except ValueError as error:
+        raise ValueError(f"plugin 'reservations': {key}: {error}") from error

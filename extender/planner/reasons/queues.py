@@ -55,6 +55,18 @@ overcommitted = (
 ).format
 
 
+_OWN = "only its own queue leaves that free, "
+FOR_ITS_OWN = f"{_OWN}as it waits for pods of that queue"
+OVER_SHARE = f"{_OWN}as it would have more than its fair share"
+"""The reason why a reservation does not count for all queues."""
+expired = (_OWN + "for a while, as all others have done so for {after_s:g} s").format
+
+
+def for_its_own(message: str) -> bool:
+    """Return True if these are the words of a reservation that counts for its own queue only."""
+    return _OWN in message
+
+
 OVER = "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
 
 
@@ -63,8 +75,15 @@ def expected(at: float | None) -> str:
     return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
 
 
-def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float) -> str:
-    """Nodes are reserved for a gang."""
+def reserved(
+    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, *, aside: str = ""
+) -> str:
+    """Nodes are reserved for a gang; `aside` says why for its own queue only."""
+    words = _reserved(nodes, at, ending, patience_s)
+    return f"{words}; {aside}" if aside else words
+
+
+def _reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float) -> str:
     what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"

@@ -6,7 +6,7 @@ pods will have given back by then is subtracted, which changes with time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ class ReservedRoom:
     """Room that it needs there, int64 of shape (resources, columns)."""
     gained: Amounts
     """Room that pods will have given back there by then, of the same shape."""
+    only: str = field(default="", kw_only=True)
+    """The queue whose pods and gangs alone leave it free; empty: all do."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
         """Subtract room that was given back from `gained` (None: the node is gone); return True if that matters.
@@ -63,7 +65,8 @@ class ReservedRooms:
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
         """Columns and room given back there since the snapshot of the running cycle; None between cycles."""
-        self._views: dict[int, tuple[NDArray[np.int64], Amounts]] = {}
+        self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
+        """By the places of the rooms that are left free."""
 
     def snapshot_taken(self) -> None:
         """Start to collect changes: the cycle reserves by the amounts of now."""
@@ -71,8 +74,7 @@ class ReservedRooms:
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
         """Take the rooms that a cycle reserves; `start_s` is the time that a pod may need until it runs."""
-        rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
-        self._rooms = sorted(rooms, key=lambda room: (room.at is None, -(room.at or 0.0)), reverse=True)
+        self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}
         since, self._since = self._since or [], None
@@ -87,19 +89,24 @@ class ReservedRooms:
             self._views = {}
 
     def amounts(
-        self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None, queue: str = ""
     ) -> Amounts | None:
         """Return the room to leave free of these resources on these nodes, int64 of shape (rows, columns); None: none.
 
-        `runtime_s` is the expected runtime of the asking pod from `now` on; None: for ever. A column may be -1.
+        `runtime_s` is the expected runtime of the asking pod from `now` on; None: for ever. `queue` is its queue. A
+        column may be -1.
         """
         end = None if runtime_s is None else now + self._start_s + runtime_s
-        minded = [room for room in self._rooms if end is None or room.at is None or end > room.at]
+        minded = tuple(
+            place
+            for place, room in enumerate(self._rooms)
+            if room.only in {"", queue} and (end is None or room.at is None or end > room.at)
+        )
         if not minded:
             return None
-        if len(minded) not in self._views:  # they are in the order of their times, so that their number says which
-            self._views[len(minded)] = left_free(minded, len(minded[0].need))
-        reserved, amounts = self._views[len(minded)]
+        if minded not in self._views:
+            self._views[minded] = left_free([self._rooms[place] for place in minded], len(self._rooms[0].need))
+        reserved, amounts = self._views[minded]
         places = np.minimum(np.searchsorted(reserved, columns), len(reserved) - 1)
         found = np.zeros((len(rows), len(columns)), dtype=np.int64)
         here, known = reserved[places] == columns, rows < len(amounts)

@@ -117,6 +117,8 @@ class PlacementStatus(Wire):
     """Reason why it was abandoned or waits."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
+    reserved_at: str = ""
+    """Time since when nodes are reserved for the gang (RFC 3339), which other queues leave free for a while only."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
     attempts: NonNegative = 0

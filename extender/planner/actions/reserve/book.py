@@ -4,8 +4,9 @@ The head of a queue is the first of its gangs, in the session's order, that wait
 start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
 or as far as there is room for both: the head's need less the amounts that will have been freed is left free.
 
-A reservation of an earlier cycle counts from the beginning of the cycle, so that its freed room does not go to the
-first gang that is tried. Gangs of the same queue that come before the head are exempt.
+A reservation binds all queues as far as its own is entitled to it (`entitled`), else its own only, so that nobody keeps
+from others what is not his. A reservation of an earlier cycle counts from the beginning of the cycle, so that its freed
+room does not go to the first gang that is tried. Gangs of the same queue that come before the head are exempt.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
+from extender.planner.actions.reserve.entitled import judged
 from extender.planner.actions.reserve.reservation import Reservation, as_written, earliest, left_to, soonest_empty
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import LeftFree, ReservationMode
@@ -29,6 +31,8 @@ from muster.api.kubernetes.meta import readable_time
 
 LOOKS = 4
 """Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
+MOST_LIVE = 4
+"""Reservations at once for each of the `heads`, those included that bind their own queue only."""
 LOOK_AGAIN_S = 5.0
 """Time after a search in vain until the next one for this gang, if nodes have changed."""
 _MODES = get_args(ReservationMode)
@@ -66,8 +70,8 @@ class Book:
         """Queue → its head, once it was tried."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
-        self._views: dict[tuple[float | None, str], LeftFree | None] = {}
-        """Runtime of gangs, and their queue if they come before its head → room that they leave free."""
+        self._views: dict[tuple[str, ...], LeftFree | None] = {}
+        """Queues whose reservations a gang minds → room that it leaves free."""
         self._position: dict[str, int] = {}
         self._load(gangs)
 
@@ -75,16 +79,27 @@ class Book:
         """Take over the reservations of placements, the first of each queue."""
         told = [gang for gang in gangs if _says_reserved(gang) and not gang.taken]
         for gang in self._session.ordered_gangs(told):
-            full = gang.queue in self._live or len(self._live) >= self._rules.heads
+            full = gang.queue in self._live or self._full()
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
-            found = self._session.attempt(gang, lambda session, gang: as_written(session, gang, self._known_releases()))
-            untimed = found is not None and found.at is None and not found.written
-            if found is not None and not (untimed and not patience_is_over(self._session, gang)):
+            found = self._session.attempt(gang, self._told)
+            if found is not None:
                 self._live[gang.queue] = found
         if self._live:
             mates = [gang for gang in gangs if gang.queue in self._live]
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
+
+    def _told(self, session: Session, gang: GangView) -> Reservation | None:
+        """Return the reservation of a gang's placement as it counts now; None if it is over."""
+        found = as_written(session, gang, self._known_releases())
+        if found is None or (found.at is None and not found.written and not patience_is_over(session, gang)):
+            return None
+        return self._judged(found)
+
+    def _full(self) -> bool:
+        """Return True if no more gangs may have a reservation; those that bind their own queue only are not `heads`."""
+        heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
+        return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
         """Return the rule for gangs of this queue behind one that waits for room."""
@@ -128,7 +143,7 @@ class Book:
         found = []
         for each in self._live.values():
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
-            if own and not self._free_of(gang, each):
+            if own and self._minds(gang, each):
                 found.append((each.gang.key, own, each.at))
         return reasons.queues.in_the_way(found)
 
@@ -137,6 +152,9 @@ class Book:
         own = self._live.get(gang.queue)
         if own is not None and own.gang.key == gang.key:
             del self._live[gang.queue]
+            self._views.clear()
+        elif own is not None:  # the queue uses more now, so that less may be kept for it
+            self._live[gang.queue] = self._judged(own)
             self._views.clear()
         runtime_s = gang.runtime_s
         if runtime_s is None:
@@ -161,7 +179,7 @@ class Book:
         told = self._live.get(gang.queue)
         if gang.taken or self.mode(gang.queue) == "besteffort":
             return ""
-        if told is None and len(self._live) >= self._rules.heads:
+        if told is None and self._full():
             return ""
         own = told if told is not None and told.gang.key == gang.key else None
         better = self._look(gang, own)
@@ -181,29 +199,48 @@ class Book:
         self._looks += 1
         taken = np.zeros_like(session.snapshot.free)
         for queue, each in self._live.items():
-            if queue != gang.queue:
+            if queue != gang.queue and not each.only:
                 taken[:, each.columns] += each.need
         before = None if known is None or known.at is None else known.at - 1.0
         found = earliest(session, gang, self._known_releases(), taken, before)
-        if found is None and known is None and not look.patient:
-            found = soonest_empty(session, gang, taken)
+        stuck = known is not None and known.at is None and bool(known.only)
+        if found is None and not look.patient and (known is None or stuck):
+            found = soonest_empty(session, gang, taken, of_others=True)
+        if found is None and not look.patient and known is None:
+            found = soonest_empty(session, gang, taken, of_others=False)
         if found is None:
             self._looked[gang.uid] = look
-        return None if found is None else replace(found, message=self._message(found))
+        if found is None:
+            return None
+        found = judged(session, found)
+        return replace(found, message=self._message(found))
+
+    def _judged(self, reservation: Reservation) -> Reservation:
+        """Return a reservation as it counts now; its placement is written again if that is news."""
+        found = judged(self._session, reservation)
+        known = found.gang.placement.status.reserved_at if found.gang.placement else ""
+        words = reasons.queues.for_its_own(found.message)
+        told = found.message.endswith(found.aside) if found.aside else not words
+        if told and readable_time(known) == found.since:
+            return found
+        return replace(found, message=self._message(found), written=False)
 
     def close(self) -> None:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
-        session.reserved_rooms = list(self._live.values())
-        session.reserved_in_all = left_to(session, list(self._live.values()))
+        rooms = list(self._live.values())
+        session.reserved_rooms = rooms
+        session.reserved_in_all = left_to(session, [each for each in rooms if not each.only])
+        within = {each.only: [room for room in rooms if room.only in {"", each.only}] for each in rooms if each.only}
+        session.reserved_within = {queue: left for queue, own in within.items() if (left := left_to(session, own))}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
                 session.decide(decisions.Unreserve(gang, reasons.queues.OVER))
         for key, each in live.items():
             if key not in placed and not each.written:
-                session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, self._message(each)))
+                session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._message(each)))
 
     def _message(self, reservation: Reservation) -> str:
         """Return the sentence of a reservation, its nodes in natural order of their names."""
@@ -211,7 +248,7 @@ class Book:
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
-        return reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s)
+        return reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s, aside=reservation.aside)
 
     # -- room that is left ------------------------------------------------------------------------------------------
 
@@ -225,9 +262,10 @@ class Book:
             return False
         return self._session.now + self._rules.start_s + gang.runtime_s <= reservation.at
 
-    def _free_of(self, gang: GangView, reservation: Reservation) -> bool:
-        """Return True if the gang may use all of the reservation's nodes."""
-        return self._comes_before(gang, reservation) or self._ends_before(gang, reservation)
+    def _minds(self, gang: GangView, reservation: Reservation) -> bool:
+        """Return True if the gang must leave the room of the reservation free."""
+        counts = reservation.only in {"", gang.queue}
+        return counts and not (self._comes_before(gang, reservation) or self._ends_before(gang, reservation))
 
     def _comes_before(self, gang: GangView, reservation: Reservation) -> bool:
         """Return True for the gang of the reservation, and for gangs before it in the same queue."""
@@ -239,12 +277,9 @@ class Book:
     def _view(self, gang: GangView) -> LeftFree | None:
         if not self._live:
             return None
-        own = self._live.get(gang.queue)
-        view = gang.runtime_s, gang.queue if own is not None and self._comes_before(gang, own) else ""
+        view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
         if view not in self._views:
-            self._views[view] = left_to(
-                self._session, [each for each in self._live.values() if not self._free_of(gang, each)]
-            )
+            self._views[view] = left_to(self._session, [self._live[queue] for queue in view])
         return self._views[view]
 
 

@@ -4,7 +4,7 @@ Only pods with an expected runtime or a deadline are expected to end. A pod that
 twice the time it is not expected to end any more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -15,6 +15,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
 """Least time after its expected end during which a pod may still end."""
@@ -118,14 +119,24 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
             yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(gang.declared_s)
 
 
-def used_by_gangs(snapshot: Snapshot) -> Amounts:
+def used_by_gangs(snapshot: Snapshot, gangs: Iterable[GangView] | None = None) -> Amounts:
     """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay for ever."""
     used = np.zeros_like(snapshot.free)
-    for gang in snapshot.gangs:
+    for gang in snapshot.gangs if gangs is None else gangs:
         for pod in gang.pods:
             column = snapshot.index.get(pod.node) if pod.uses_node else None
             if column is not None:
                 used[:, column] += snapshot.row_on(pod.cls, column)
         for column, cls, _ in _placed(snapshot, gang):
             used[:, column] += snapshot.row_on(cls, column)
+    return used
+
+
+def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
+    """Return the amounts of a queue on each node, of its gangs and of its pods whose end is expected."""
+    used = used_by_gangs(snapshot, (gang for gang in snapshot.gangs if gang.queue == queue))
+    for pod in snapshot.ending:
+        column = snapshot.index.get(pod.node)
+        if column is not None and pod.ours and (pod.queue or DEFAULT_QUEUE) == queue:
+            used[:, column] += snapshot.row_on(pod.cls, column)
     return used

@@ -39,6 +39,10 @@ class Reservation(ReservedRoom):
     message: str = ""
     written: bool = False
     """The gang's placement has it already."""
+    aside: str = ""
+    """The reason why it counts for its own queue only; empty if it counts for all."""
+    since: float = 0.0
+    """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
@@ -113,10 +117,14 @@ def earliest(
     return Reservation(at, columns, need, gained, gang, runs_of_operations(session, gang, found[1]))
 
 
-def soonest_empty(session: Session, gang: GangView, taken: Amounts) -> Reservation | None:
-    """Return a reservation at no known time, first of nodes of which gangs use least; None if the gang fits nowhere."""
+def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
+    """Return a reservation at no known time, first of nodes of which gangs use least; None if the gang fits nowhere.
+
+    With `of_others`, only room of gangs of other queues is expected to come free.
+    """
     snapshot = session.snapshot
-    used = used_by_gangs(snapshot)
+    others = (each for each in snapshot.gangs if each.queue != gang.queue)
+    used = used_by_gangs(snapshot, others if of_others else None)
     wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.classes if cls is not None))
     share = (used[wanted] / np.maximum(snapshot.allocatable[wanted], 1)).max(axis=0, initial=0.0)
     order = snapshot.order[np.argsort(share[snapshot.order], kind="stable")]

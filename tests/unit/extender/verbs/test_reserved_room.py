@@ -1,5 +1,7 @@
 """Pods without a gang leave free what is reserved for gangs, and what is assumed of others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from queue_world import QueueWorld
@@ -7,6 +9,7 @@ from verbs_world import Extender
 
 from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
+from muster.api import names
 from muster.api.kubernetes.extender import ExtenderArgs
 
 ALL = ["node-0", "node-1", "node-2", "node-3"]
@@ -39,6 +42,21 @@ def test_only_who_has_ended_by_then_may_use_what_is_reserved(extender: Extender,
     """As gangs do; the reason is the reservation and not a gang that starts."""
     notes = {"muster.dev/expected-runtime": runtime} if runtime else {}
     assert refused(extender, limits=GPU, notes=notes) == ("" if passes else Reason.KEPT_FOR_GANG)
+
+
+def test_other_queues_may_use_what_is_reserved_for_one_that_waits_for_itself(extender: Extender) -> None:
+    """The pod's queue says whether it leaves the room free, as that of a gang does."""
+    extender.world.queue("other")
+    assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: "default"}) == Reason.KEPT_FOR_GANG
+    assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: "other"}) == ""
+
+
+def test_all_queues_leave_free_what_is_reserved_for_one_that_waits_for_others(extender: Extender) -> None:
+    """As far as it is entitled to it."""
+    rooms = [replace(room, only="") for room in extender.world.plan().reserved_rooms]
+    extender.world.state.ledger.reserved.replace(rooms, 10.0)
+    for queue in ("default", "other"):
+        assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: queue}) == Reason.KEPT_FOR_GANG
 
 
 def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Extender) -> None:

@@ -117,9 +117,12 @@ def test_a_gang_that_comes_before_the_head_in_its_queue_may_use_its_nodes() -> N
 
 
 def test_gangs_of_other_queues_are_held_back_too() -> None:
-    """Whichever queue is tried first."""
-    world = half_full()
+    """Whichever queue is tried first, while the head waits for pods of others than its own queue."""
+    world = QueueWorld(nodes=4)
     world.queue("other")
+    world.submit("old", 2, lasts_s=100, declared_s=100, queue="other")
+    world.step()
+    world.submit("big", 4, lasts_s=50, declared_s=50)
     world.step()
     world.submit("long", 1, lasts_s=1000, queue="other")
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="other")
@@ -267,6 +270,7 @@ def test_the_arguments_of_the_plugin_are_checked() -> None:
     for arguments, words in (
         ({"mode": "greedy"}, "must be one of strict, reserve, besteffort"),
         ({"patience": "long"}, "patience: 'long' is not a duration"),
+        ({"expiry": "never"}, "expiry: 'never' is not a duration"),
         ({"heads": True}, "a number from 0 to 256"),
         ({"patients": "1m"}, "no argument 'patients'"),
     ):

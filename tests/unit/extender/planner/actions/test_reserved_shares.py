@@ -1,0 +1,235 @@
+"""What is kept for a queue costs others no more than its share, for a while, and nothing while it waits for itself."""
+
+import numpy as np
+from extender_world import of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from queue_world import QueueWorld
+
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Reservations
+from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.meta import parse_time
+
+PATIENCE_S = 600
+
+
+def shared(*, nodes: int, **arguments: str) -> QueueWorld:
+    """Nodes of one GPU each, shared by the queues `mine` (weight 1) and `theirs` (weight 3)."""
+    world = QueueWorld(nodes=nodes)
+    world.plugins = [Proportion({}), Reservations(arguments), *world.plugins]
+    world.queue("mine", weight=1)
+    world.queue("theirs", weight=3)
+    return world
+
+
+def started(world: QueueWorld) -> set[str]:
+    """Names of the gangs that have started."""
+    return {key.removeprefix("ns/") for key, run in world.runs.items() if run.started is not None}
+
+
+def kept_from_all(session: Session) -> dict[str, np.ndarray]:
+    """Queue → the amounts that are kept for it from all others."""
+    kept: dict[str, np.ndarray] = {}
+    for room in session.reserved_rooms:
+        if not room.only:
+            queue = room.gang.queue  # type: ignore[attr-defined]  # they are reservations
+            kept[queue] = kept.get(queue, 0) + room.need.sum(axis=1)
+    return kept
+
+
+def message(world: QueueWorld, name: str) -> str:
+    """The reason why a gang waits."""
+    [waits] = [each for each in of(world.step(), decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
+    return str(waits.message)
+
+
+def test_a_head_that_waits_for_an_endless_pod_of_its_own_keeps_nothing_from_others() -> None:
+    """However long it waits: a tenant could keep the whole cluster so, whatever his weight."""
+    world = shared(nodes=8)
+    world.submit("endless", 1, lasts_s=1e9, queue="mine")
+    world.submit("running", 7, lasts_s=PATIENCE_S + 50, queue="theirs")
+    world.step()
+    world.submit("all", 8, lasts_s=10, queue="mine")
+    world.step()
+    world.step(PATIENCE_S + 10)
+    assert "as it waits for pods of that queue" in message(world, "all")
+    world.step(100)
+    world.submit("next", 7, lasts_s=1e9, queue="theirs")
+    world.step()
+    assert "next" in started(world)
+
+
+def test_ends_that_are_told_change_nothing_about_that() -> None:
+    """He could tell any, and start the next one."""
+    world = shared(nodes=4)
+    world.submit("own", 2, lasts_s=100, declared_s=100, queue="mine")
+    world.step()
+    world.submit("all", 4, lasts_s=10, queue="mine")
+    world.step()
+    assert world.state.placements["ns/all"].status.phase == "Reserved"
+    world.submit("long", 2, lasts_s=1000, queue="theirs")
+    world.step()
+    assert "long" in started(world)
+
+
+def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
+    """Else small ones of the queue would starve it."""
+    world = shared(nodes=4)
+    world.submit("own", 2, lasts_s=100, declared_s=100, queue="mine")
+    world.step()
+    world.submit("all", 4, lasts_s=10, queue="mine")
+    world.step()
+    world.submit("small", 1, lasts_s=1000, queue="mine")
+    assert "it would run into the reservation of ns/all" in message(world, "small")
+    assert world.until_started("ns/all", 200)
+
+
+def test_more_than_the_fair_share_is_not_kept_from_others() -> None:
+    """Of 8 GPUs a quarter is due to the queue while the other one wants them all; a gang of 2 has them kept."""
+    for members, counts in ((3, False), (2, True)):
+        world = shared(nodes=8)
+        world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
+        world.step()
+        world.submit("head", members, lasts_s=10, queue="mine")
+        world.submit("more", 8, lasts_s=1000, queue="theirs")
+        session = world.step()
+        assert ("mine" in kept_from_all(session)) is counts
+        assert ("would have more than its fair share" in message(world, "head")) is not counts
+
+
+def test_what_is_guaranteed_or_deserved_is_kept_beyond_the_fair_share() -> None:
+    """An administrator has said so."""
+    world = shared(nodes=8)
+    world.queue("mine", weight=1, deserved={"nvidia.com/gpu": 4, "pods": 8})
+    world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
+    world.step()
+    world.submit("head", 4, lasts_s=10, queue="mine")
+    world.submit("more", 8, lasts_s=1000, queue="theirs")
+    assert "mine" in kept_from_all(world.step())
+
+
+def test_what_the_queue_uses_is_part_of_its_share() -> None:
+    """Two GPUs are due to it, and it has one of them: a gang of two is one too many."""
+    world = shared(nodes=8)
+    world.submit("own", 1, lasts_s=1e9, queue="mine")
+    world.submit("running", 7, lasts_s=100, declared_s=100, queue="theirs")
+    world.step()
+    world.submit("head", 2, lasts_s=10, queue="mine")
+    world.submit("more", 8, lasts_s=1000, queue="theirs")
+    session = world.step()
+    assert "mine" not in kept_from_all(session)
+
+
+def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
+    """Those it waits for may run for ever; others get what has come free meanwhile."""
+    world = shared(nodes=4, expiry="1000s", patience="100s")
+    world.queue("mine", weight=9)
+    world.submit("short", 1, lasts_s=150, queue="theirs")
+    world.submit("endless", 3, lasts_s=1e9, queue="theirs")
+    world.step()
+    world.submit("head", 2, lasts_s=10, queue="mine")
+    world.step()
+    world.step(120)
+    begun = parse_time(world.state.placements["ns/head"].status.reserved_at)
+    assert begun == world.now
+    world.step(100)
+    world.submit("next", 1, lasts_s=60, queue="theirs")
+    world.step(800)
+    assert "next" not in started(world)
+    world.step(100)
+    world.step()
+    assert "next" in started(world)
+    assert "as all others have done so for 1000 s" in world.state.placements["ns/head"].status.message
+    world.step(100)
+    world.submit("third", 1, lasts_s=60, queue="theirs")
+    world.step()
+    assert "third" not in started(world)
+    assert parse_time(world.state.placements["ns/head"].status.reserved_at) > begun + 1000
+
+
+def test_nodes_on_which_others_run_are_reserved_first() -> None:
+    """The queue's own endless pod uses least, but its node would never come free."""
+    world = QueueWorld(nodes=2, gpus=4)
+    world.submit("own", 1, lasts_s=1e9, queue="mine")
+    world.queue("mine")
+    world.queue("theirs")
+    world.step()
+    world.submit("fill", 3, lasts_s=1e9, queue="theirs")
+    world.submit("others", 4, lasts_s=PATIENCE_S + 100, queue="theirs")
+    world.step()
+    world.submit("head", 4, lasts_s=10, queue="mine")
+    world.step()
+    session = world.step(PATIENCE_S + 10)
+    assert [room.only for room in session.reserved_rooms] == [""]
+
+
+GANG = st.tuples(st.sampled_from(["mine", "theirs", "third"]), st.integers(1, 6), st.integers(5, 80), st.booleans())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    gangs=st.lists(st.tuples(GANG, st.integers(0, 20)), min_size=3, max_size=14),
+    weights=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)),
+    deserved=st.integers(0, 4),
+)
+def test_no_queue_has_more_kept_than_its_share_less_what_it_uses(
+    gangs: list[tuple[tuple[str, int, int, bool], int]], weights: tuple[int, int, int], deserved: int
+) -> None:
+    """In every cycle, and of every resource that is kept for it."""
+    world = shared(nodes=6, patience="10s", expiry="60s")
+    for queue, weight in zip(("mine", "theirs", "third"), weights, strict=True):
+        world.queue(queue, weight=weight, **({"deserved": {"nvidia.com/gpu": deserved}} if queue == "mine" else {}))
+    for index, ((queue, members, lasts, says), wait) in enumerate(gangs):
+        world.submit(f"g{index}", members, lasts_s=lasts, declared_s=lasts if says else None, queue=queue)
+        session = world.step(wait)
+        _none_has_more_than_its_share(session)
+    for _ in range(10):
+        _none_has_more_than_its_share(world.step(10))
+
+
+def _none_has_more_than_its_share(session: Session) -> None:
+    hooks = session.hooks
+    for queue, kept in kept_from_all(session).items():
+        due = np.maximum(hooks.get_queue_fair_share.call(queue), hooks.get_queue_deserved_resources.call(queue))
+        over = (hooks.get_queue_allocated_resources.call(queue) + kept > due) & (kept > 0)
+        assert not over.any(), f"{queue} has {kept} kept"
+
+
+@settings(max_examples=30, deadline=None)
+@given(ends=st.integers(30, 100), runtimes=st.lists(st.integers(5, 120), min_size=1, max_size=4))
+def test_who_has_ended_by_then_starts_at_once(ends: int, runtimes: list[int]) -> None:
+    """A reservation costs others nothing before its time."""
+    world = shared(nodes=4)
+    world.queue("mine", weight=9, deserved={"nvidia.com/gpu": 4, "pods": 400})
+    world.submit("old", 2, lasts_s=ends, declared_s=ends, queue="theirs")
+    world.step()
+    world.submit("head", 4, lasts_s=10, queue="mine")
+    assert "mine" in kept_from_all(world.step())
+    at = parse_time(world.state.placements["ns/head"].status.expected_at)
+    assert at is not None
+    free = 2
+    for index, seconds in enumerate(runtimes):
+        world.submit(f"s{index}", 1, lasts_s=seconds, declared_s=seconds, queue="theirs")
+        before, now = len(started(world)), world.now
+        world.step(0)
+        fits = free > 0 and now + 10 + seconds <= at
+        assert (len(started(world)) > before) is fits
+        free -= fits
+
+
+def test_one_that_binds_its_own_queue_only_keeps_no_other_head_from_a_reservation() -> None:
+    """Else as many tenants as there are heads could keep all others out."""
+    world = shared(nodes=4)
+    world.plugins[1] = Reservations({"heads": 1})
+    world.submit("own", 1, lasts_s=100, declared_s=100, queue="mine")
+    world.submit("running", 3, lasts_s=100, declared_s=100, queue="third")
+    world.queue("third")
+    world.step()
+    world.submit("all", 4, lasts_s=10, queue="mine")
+    world.step()
+    assert world.state.placements["ns/all"].status.phase == "Reserved"
+    world.submit("entitled", 2, lasts_s=10, queue="theirs")
+    world.step()
+    assert "theirs" in kept_from_all(world.step())
