@@ -15,7 +15,8 @@ from math import ceil
 
 from extender.planner import reasons
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, obstacle
-from extender.planner.actions.reserve.book import Book, Looks
+from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.reserve.looks import Looks
 from extender.planner.actions.search import lacking, place_minimum, place_more, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage

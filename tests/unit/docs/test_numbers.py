@@ -24,7 +24,7 @@ from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
 from extender.planner.actions import consolidate, makeroom, obstacles, progress
-from extender.planner.actions.reserve import book, ends
+from extender.planner.actions.reserve import book, ends, looks
 from extender.planner.dynamic import cel
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.scaleup import action, requests, voices, wishes
@@ -99,8 +99,11 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"and {n(RULES.start_s)} s are allowed for its start",
         f"({DURATIONS[ends.LEAST_PATIENCE_S]} longer at least)",
         f"One gang for each queue, {RULES.heads} at once (`heads`)",
-        f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, heads: {RULES.heads}}}",
-        f"repeated after {n(book.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
+        (
+            f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, expiry: {n(RULES.expiry_s / 3600)}h, "
+            f"heads: {RULES.heads}}}"
+        ),
+        f"repeated after {n(looks.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
     ),
     "autoscaling.md": (
         f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",

@@ -11,7 +11,7 @@ room does not go to the first gang that is tried. Gangs of the same queue that c
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -20,6 +20,7 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.entitled import judged
+from extender.planner.actions.reserve.looks import Look, Looks, worth_it
 from extender.planner.actions.reserve.reservation import Reservation, as_written, earliest, left_to, soonest_empty
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import LeftFree, ReservationMode
@@ -33,27 +34,7 @@ LOOKS = 4
 """Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
 MOST_LIVE = 4
 """Reservations at once for each of the `heads`, those included that bind their own queue only."""
-LOOK_AGAIN_S = 5.0
-"""Time after a search in vain until the next one for this gang, if nodes have changed."""
 _MODES = get_args(ReservationMode)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A search that found nothing."""
-
-    version: int
-    """Of the snapshot's arrays."""
-    at: float
-    """Time in seconds since the epoch."""
-    improving: bool
-    """The gang had a reservation, and the search was for an earlier one."""
-    patient: bool
-    """The gang's `patience_s` was not over."""
-
-
-Looks = dict[str, Look]
-"""By UID of the gang."""
 
 
 class Book:
@@ -285,14 +266,6 @@ class Book:
 
 def _says_reserved(gang: GangView) -> bool:
     return gang.placement is not None and gang.placement.status.phase == "Reserved"
-
-
-def worth_it(look: Look, last: Look | None) -> bool:
-    """Return True if a search may find more than the last one."""
-    if last is None or last.improving != look.improving:
-        return True
-    changed = (last.version, last.patient) != (look.version, look.patient)
-    return changed and look.at >= last.at + LOOK_AGAIN_S
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
