@@ -141,6 +141,9 @@ class Accounts:
         for name, waiting in self._sums.items():
             row = tree.row(name)
             request[row] = np.minimum(request[row] + np.clip(waiting, 0, MAX_SUM).astype(np.int64), MAX_SUM)
+        for name, asked in snapshot.queue_asked.items():
+            row = tree.row(name)
+            request[row] = np.minimum(request[row] + sum_along(snapshot.axis, resources, asked), MAX_SUM)
         request = np.minimum(request + allocated, MAX_SUM)
         of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)

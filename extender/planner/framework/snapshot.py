@@ -73,6 +73,8 @@ class Snapshot:
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     queue_use: dict[str, Use]
     """Queue → amounts of its own pods and placed slots, without those of queues below it."""
+    queue_asked: dict[str, dict[str, int]]
+    """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
     devices: Devices
@@ -160,6 +162,7 @@ def take(state: State) -> Snapshot:
         topologies={name: topology.levels for name, topology in state.topologies.items()},
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
+        queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),

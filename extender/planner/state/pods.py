@@ -6,7 +6,7 @@ from sys import intern
 from msgspec import Struct
 from msgspec.structs import replace
 
-from extender.planner.state.amounts import tally
+from extender.planner.state.amounts import clipped, tally
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ours, pin_of
@@ -191,6 +191,8 @@ class PodTable:
         """Key of a gang → pods that use a node; no zeros."""
         self.ending: dict[str, PodRecord] = {}
         """Pods of no gang that are on a node and declare a runtime, by UID."""
+        self.asked: dict[str, dict[str, int]] = {}
+        """Queue → amounts that its pods of no gang wait for; no zeros."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
@@ -211,6 +213,8 @@ class PodTable:
         known = self.records.get(record.uid)
         self._count(known, -1)
         self._count(record, 1)
+        self._ask(known, -1)
+        self._ask(record, 1)
         self._sit(record.uid, record)
         if known is not None and known.gang and known.gang != record.gang:
             self._leave(known.gang, known.uid)
@@ -232,6 +236,7 @@ class PodTable:
         self.leaving.pop(uid, None)
         record = self.records.pop(uid, None)
         self._count(record, -1)
+        self._ask(record, -1)
         self._sit(uid, None)
         if record is not None and record.gang:
             self._leave(record.gang, uid)
@@ -249,6 +254,17 @@ class PodTable:
         members.pop(uid, None)
         if not members:
             self._members.pop(gang, None)
+
+    def _ask(self, record: PodRecord | None, sign: int) -> None:
+        """Count (with sign -1: count no more) what a pod of no gang waits for."""
+        if record is None or record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
+            return
+        queue = record.queue or names.DEFAULT_QUEUE
+        asked = self.asked.setdefault(queue, {})
+        for resource, amount in record.cls.requests.items():
+            tally(asked, resource, sign * clipped(amount))
+        if not asked:
+            del self.asked[queue]
 
     def _sit(self, uid: str, record: PodRecord | None) -> None:
         left = self._slot_of.pop(uid, None)

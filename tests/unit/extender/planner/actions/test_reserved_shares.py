@@ -4,12 +4,15 @@ import numpy as np
 from extender_world import of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert
 from queue_world import QueueWorld
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.plugins.proportion import Proportion
+from muster.api import names
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
 
 PATIENCE_S = 600
@@ -97,6 +100,37 @@ def test_more_than_the_fair_share_is_not_kept_from_others() -> None:
         session = world.step()
         assert ("mine" in kept_from_all(session)) is counts
         assert ("would have more than its fair share" in message(world, "head")) is not counts
+
+
+def test_pods_without_a_gang_have_their_share_too() -> None:
+    """What they wait for counts for their queue, so that nobody keeps all room from them."""
+    world = shared(nodes=8)
+    world.queue("mine", weight=9)
+    world.queue("lone", weight=30)
+    world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
+    world.step()
+    world.submit("head", 5, lasts_s=10, queue="mine")
+    assert "mine" in kept_from_all(world.step())
+    lone = [waiting_pod(world, f"lone-{number}") for number in range(8)]
+    assert "mine" not in kept_from_all(world.step())
+    for pod in lone:
+        world.state.on_pod(pod, None)
+    assert not world.state.pod_table.asked
+    assert "mine" in kept_from_all(world.step())
+
+
+def waiting_pod(world: QueueWorld, name: str) -> Pod:
+    """A pod of no gang that waits for a GPU for the queue `lone`."""
+    limits = {"limits": {"nvidia.com/gpu": 1}}
+    pod = convert(
+        {
+            "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": {names.QUEUE: "lone"}},
+            "spec": {"schedulerName": "muster", "containers": [{"name": "main", "resources": limits}]},
+        },
+        Pod,
+    )
+    world.state.on_pod(None, pod)
+    return pod
 
 
 def test_what_is_guaranteed_or_deserved_is_kept_beyond_the_fair_share() -> None:
