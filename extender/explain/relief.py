@@ -112,6 +112,12 @@ class Reliever:
                 others = sorted(name for name, queue in known if queue.open and name != "root")
                 text = reasons.relief.queue(report.queue.name, others, missing=report.cause == "queue-missing")
                 yield Relief("queue", text, (report.queue.name,), tried=False)
+            case "queue-not-for-namespace":
+                namespace, state = self._gang.group.metadata.namespace, self._what_if.state
+                known = self._session.snapshot.queues.items()
+                fit = [name for name, queue in known if queue.open and not state.barrier(name, namespace)]
+                text = reasons.relief.other_queue(namespace, sorted(set(fit) - {"root"}))
+                yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":
                 existing = sum(len(slots) for slots in self._gang.open_slots().values())
                 missing = self._gang.min_member - self._gang.taken - existing

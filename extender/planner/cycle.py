@@ -58,8 +58,19 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         plugin.on_session_open(session)
     for action in actions:
         action.execute(session)
+    _tell_barred(session)
     for gang in session.snapshot.set_aside:  # no action has decided anything for them
         session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, gang.set_aside))
     for plugin in plugins:
         plugin.on_session_close(session)
     return session
+
+
+def _tell_barred(session: Session) -> None:
+    """Tell the gangs whose queue is not for their namespace; no action has tried them."""
+    for key, barrier in session.snapshot.barred.items():
+        gang = session.gang(key)
+        if gang is not None and gang.group.status.phase != "Completed":
+            namespace = gang.group.metadata.namespace
+            words = reasons.queues.not_for_namespace(namespace=namespace, queue=gang.queue, why=barrier)
+            session.decide(Unschedulable(gang, reasons.queues.NOT_FOR_NAMESPACE, words))

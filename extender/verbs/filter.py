@@ -19,7 +19,7 @@ from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
-from extender.verbs.room import counted, nodes_with_room, unavailable
+from extender.verbs.room import counted, nodes_with_room, not_for_namespace, unavailable
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
@@ -81,6 +81,8 @@ class Filter:
         requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
         queue = (record.queue if record else "") or DEFAULT_QUEUE
         counted = meta.uid in state.ledger.entries  # its binding is under way
+        if not counted and (barred := not_for_namespace(state, queue, meta.namespace)):
+            return barred
         if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, requests):
             return Reason.QUEUE_FULL
         index = state.nodes.index

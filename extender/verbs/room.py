@@ -39,6 +39,16 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
     return None if cluster.synced else Reason.NOT_SYNCED
 
 
+def not_for_namespace(state: State, queue: str, namespace: str) -> Reason | None:
+    """Return the reason to refuse a pod without a gang whose queue is not for its namespace, as its label may be new.
+
+    Without the namespace, which the watch brings a moment later, that is not certain.
+    """
+    if not state.barrier(queue, namespace):
+        return None
+    return Reason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else Reason.NOT_SEEN
+
+
 Mask = NDArray[np.bool_]
 
 

@@ -189,9 +189,10 @@ def shape_of(session: Session, gang: GangView) -> Hashable:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot."""
+    """Return True for an admitted gang with an open slot, in a queue that is for its namespace."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
-    return let_in and not gang.active and (not gang.started or any(gang.open_slots().values()))
+    barred = gang.key in session.snapshot.barred
+    return let_in and not barred and not gang.active and (not gang.started or any(gang.open_slots().values()))
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:

@@ -37,7 +37,12 @@ class Enqueue:
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version
-        waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
+        barred = session.snapshot.barred
+        waiting = [
+            gang
+            for gang in session.snapshot.gangs
+            if gang.group.status.phase in {"", "Pending"} and gang.key not in barred
+        ]
         for gang in session.ordered_gangs(waiting):
             session.attempt(gang, self._look)
 

@@ -103,6 +103,8 @@ class _Waiting:
     queue: str
     amounts: Shares
     """Floats: sums over all gangs may leave 64 bits."""
+    barred: bool
+    """Its queue is not for its namespace, so that it waits for nothing there."""
 
 
 class Accounts:
@@ -153,10 +155,11 @@ class Accounts:
         before, self._waiting = self._waiting, {}
         for gang in snapshot.gangs:
             known = before.pop(gang.key, None)
-            if known is None or known.view is not gang:
+            barred = gang.key in snapshot.barred
+            if known is None or known.view is not gang or known.barred is not barred:
                 if known is not None:
                     self._sums[known.queue] -= known.amounts
-                known = _Waiting(gang, gang.queue, _waits_for(snapshot, gang))
+                known = _Waiting(gang, gang.queue, _waits_for(snapshot, gang), barred)
                 self._sums[known.queue] = self._sums.get(known.queue, 0) + known.amounts
             self._waiting[gang.key] = known
         for gone in before.values():
@@ -175,8 +178,8 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the amounts of the gang's open slots; placed slots are used already."""
-    if gang.active or gang.group.status.phase == "Completed":
+    """Return the amounts of the gang's open slots, none of a barred one; placed slots are used already."""
+    if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = {name: len(ranks) for name, ranks in gang.open_slots().items()}
     return amounts_of(snapshot, gang, slots).astype(np.float64)

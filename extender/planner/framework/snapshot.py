@@ -1,6 +1,6 @@
 """The copy of the cluster that one cycle plans on, with the cycle's other inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +9,7 @@ from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.gangs import GangView
+from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
@@ -23,6 +23,7 @@ from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
+from muster.volcano.access import Barrier, restricts
 
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
@@ -37,6 +38,8 @@ class Snapshot:
     set_aside: list[GangView]
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     queues: dict[str, Queue]
+    barred: dict[str, Barrier]
+    """Key of a gang that waits whole for a queue which is not for its namespace → why."""
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
     budgets: list[PodDisruptionBudget]
@@ -141,6 +144,7 @@ def take(state: State) -> Snapshot:
         gangs=[gang for gang in gangs if not gang.set_aside],
         set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
+        barred=barred_gangs(state, gangs),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         budgets=list(state.budgets.values()),
         leaving=dict(state.pod_table.leaving),
@@ -167,6 +171,23 @@ def take(state: State) -> Snapshot:
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),
     )
+
+
+def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
+    """Return the gangs that wait for a queue which is not for their namespace; what has a node, or its place, stays."""
+    if not any(map(restricts, state.queues.values())):
+        return {}
+    known: dict[tuple[str, str], Barrier | None] = {}
+    barred = {}
+    for gang in gangs:
+        if gang.phase is not GangPhase.WAITING:
+            continue
+        pair = gang.queue, gang.group.metadata.namespace
+        if pair not in known:
+            known[pair] = state.barrier(*pair)
+        if found := known[pair]:
+            barred[gang.key] = found
+    return barred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,11 @@ def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
     return f"queue {name!r} {how} (open queues: {', '.join(open_queues) or 'none'})"
 
 
+def other_queue(namespace: str, queues: Sequence[str]) -> str:
+    """The queue is not for the namespace."""
+    return f"it names a queue that is for namespace {namespace!r} ({', '.join(queues) or 'there is none'})"
+
+
 def uncordoned(nodes: Sequence[str]) -> str:
     """Nodes are cordoned."""
     return f"{listed(nodes, NAMED)} {be(len(nodes))} uncordoned"

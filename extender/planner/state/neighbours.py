@@ -13,12 +13,11 @@ from extender.planner.state.queries import (
     Part,
     Query,
     QueryTable,
-    Requirement,
-    Requirements,
     requirements,
 )
 from muster.api.kubernetes.constraints import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from muster.api.kubernetes.core import PodSpec
+from muster.resources.labels import Requirement, Requirements
 
 
 @dataclass(frozen=True, slots=True)

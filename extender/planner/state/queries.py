@@ -15,44 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.api.kubernetes.meta import LabelSelector
+from muster.resources.labels import Requirement, Requirements
 
 Mark = tuple[Hashable, ...]
 Labels = Mapping[str, str]
 _SLACK = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition on labels, as a label selector has them."""
-
-    key: str
-    operator: str
-    values: frozenset[str]
-
-    def holds(self, labels: Labels) -> bool:
-        """Return True if it holds for these labels, as in the API server."""
-        match self.operator:
-            case "In":
-                return labels.get(self.key) in self.values
-            case "NotIn":
-                return labels.get(self.key) not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
-            case _:
-                return False
-
-    def __str__(self) -> str:
-        values = sorted(self.values)
-        if self.operator == "In" and len(values) == 1:
-            return f"{self.key}={values[0]}"
-        if self.operator in {"In", "NotIn"}:
-            return f"{self.key} {'in' if self.operator == 'In' else 'not in'} ({', '.join(values)})"
-        return self.key if self.operator == "Exists" else f"!{self.key}"
-
-
-Requirements = tuple[Requirement, ...]
 
 
 def requirements(selector: LabelSelector) -> Requirements:

@@ -38,6 +38,7 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.api.volcano.topology import HyperNode, Topology
+from muster.volcano.access import Barrier, barrier, restricts
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
@@ -228,12 +229,19 @@ class State:
             self._gangs.meek.add(name)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Take a namespace; return True if its labels matter to an affinity term."""
+        """Take a namespace; return True if its labels matter to an affinity term, or to whether a queue is for it."""
         name = (new or old or Namespace()).metadata.name
+        before = self.classes.queries.namespaces.get(name)
         matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
         if matters:
             self._match_again(lambda namespace, _: namespace == name, list(self.pods.values()))
-        return matters
+        changed = before != self.classes.queries.namespaces.get(name)
+        return matters or (changed and any(map(restricts, self.queues.values())))
+
+    def barrier(self, queue: str, namespace: str) -> Barrier | None:
+        """Return the reason why a namespace may not use a queue; None if it may."""
+        labels = self.classes.queries.namespaces.get(namespace, {})
+        return barrier(queue, namespace, labels, self.queues.get)
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
         """Take a volume claim; return True if the change matters to scheduling."""

@@ -13,11 +13,12 @@ import numpy as np
 import re2
 from numpy.typing import NDArray
 
-from extender.planner.state.queries import Requirements, requirements
+from extender.planner.state.queries import requirements
 from muster.api.kubernetes.core import Node
 from muster.api.limits import PLACES
 from muster.api.patterns import options, steps_of
 from muster.api.volcano.topology import HyperNodeSpec
+from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000

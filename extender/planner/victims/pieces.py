@@ -14,10 +14,11 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.queries import Requirements, requirements
+from extender.planner.state.queries import requirements
 from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from muster.resources.labels import Requirements
 
 
 class Budgets:

@@ -137,6 +137,13 @@ def queue_closed(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (1, GPU1)}, phase="Pending", queue="shut")
 
 
+def queue_not_for_namespace(world: ExplainWorld) -> None:
+    """Nothing else is wrong; the labels of the namespace are not known."""
+    world.nodes(1)
+    world.queue("theirs", **{"namespace-selector": "team=vision"})
+    world.gang("a", {"worker": (1, GPU1)}, queue="theirs")
+
+
 def queue_missing(world: ExplainWorld) -> None:
     """Nothing else is wrong."""
     world.nodes(1)
@@ -323,6 +330,12 @@ CASES = {
         "queue-closed",
         ("queue 'shut' is Closed",),
         helps=("queue 'shut' is opened (open queues: default)",),
+    ),
+    "queue not for namespace": Case(
+        queue_not_for_namespace,
+        "queue-not-for-namespace",
+        ("namespace ns may not use queue 'theirs': queue 'theirs' is for namespaces with team=vision",),
+        helps=("it names a queue that is for namespace 'ns' (default)",),
     ),
     "queue missing": Case(
         queue_missing,

@@ -1,7 +1,12 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
+from verbs_world import NODES, Extender
+
 from extender.planner.fairshare.capacity import queue_full
 from extender.planner.ledger import Use
+from extender.planner.reasons.verbs import Reason
+from muster.api.kubernetes.core import Namespace
+from muster.api.kubernetes.extender import ExtenderArgs
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
 
@@ -30,3 +35,19 @@ def test_only_what_is_asked_for_counts() -> None:
     assert not queue_full(QUEUES, USES, "free", {"cpu": 10**9})
     assert not queue_full(QUEUES, USES, "broken", {"cpu": 10**9})
     assert not queue_full(QUEUES, USES, "missing", {"cpu": 10**9})
+
+
+def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_node() -> None:
+    """Admission has seen the pod without the label, which can be added afterwards."""
+    extender = Extender()
+    state = extender.world.state
+    extender.world.queue("default", **{"namespace-selector": "team=vision"})
+    pod = extender.pod("a")
+    unseen = extender.filter(ExtenderArgs(pod=pod, node_names=NODES))
+    assert Reason.NOT_SEEN in unseen.error
+    state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={"team": "speech"})))
+    assert extender.passed(pod, *NODES) == []
+    assert extender.error(pod, "node-0")
+    assert not extender.bound
+    state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={"team": "vision"})))
+    assert extender.passed(pod, *NODES) == NODES

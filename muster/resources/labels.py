@@ -1,0 +1,109 @@
+"""Label selectors: conditions on labels, and their text form as kubectl reads it. Pure.
+
+A selector holds where all of its conditions do; without any it selects everything, as in the API server.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_LABEL = 63
+KNOWN_TEXTS = 1024
+"""Selectors that are remembered as read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on labels, as a label selector has them."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Return True if it holds for these labels, as in the API server."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+            case _:
+                return False
+
+    def __str__(self) -> str:
+        values = sorted(self.values)
+        if self.operator == "In" and len(values) == 1:
+            return f"{self.key}={values[0]}"
+        if self.operator in {"In", "NotIn"}:
+            return f"{self.key} {'in' if self.operator == 'In' else 'not in'} ({', '.join(values)})"
+        return self.key if self.operator == "Exists" else f"!{self.key}"
+
+
+Requirements = tuple[Requirement, ...]
+
+_FORMS = "key=value, key!=value, key in (a,b), key notin (a,b), key, or !key"
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MAX_DOMAIN = 253
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SET = re.compile(r"(?P<key>[^\s,=!()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
+_EQUAL = re.compile(r"(?P<key>[^\s,=!()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s,=!()]*)")
+_KEY = re.compile(r"(?P<bare>!?)\s*(?P<key>[^\s,=!()]+)")
+
+
+@lru_cache(KNOWN_TEXTS)
+def read_selector(text: str) -> Requirements:
+    """Return the conditions of a selector in kubectl's text form; ValueError says what is wrong with it."""
+    if not text.strip():
+        return ()
+    return tuple(_read(part) for part in _parts(text))
+
+
+def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Return True if all conditions hold for these labels."""
+    return all(each.holds(labels) for each in selector)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the conditions of a selector: what is between commas that are in no parentheses."""
+    start = depth = 0
+    for place, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth not in {0, 1}:
+            raise ValueError(f"the parentheses of {text!r} do not match")
+        if sign == "," and not depth:
+            yield text[start:place].strip()
+            start = place + 1
+    if depth:
+        raise ValueError(f"the parentheses of {text!r} do not match")
+    yield text[start:].strip()
+
+
+def _read(part: str) -> Requirement:
+    if found := _SET.fullmatch(part):
+        values = frozenset(value.strip() for value in found["values"].split(","))
+        operator = "In" if found["operator"] == "in" else "NotIn"
+    elif found := _EQUAL.fullmatch(part):
+        values = frozenset((found["value"],))
+        operator = "NotIn" if found["operator"] == "!=" else "In"
+    elif found := _KEY.fullmatch(part):
+        values = frozenset()
+        operator = "DoesNotExist" if found["bare"] else "Exists"
+    else:
+        raise ValueError(f"{part!r} is no condition on a label; write {_FORMS}")
+    _check_key(found["key"])
+    for value in values:
+        if value and (len(value) > MAX_LABEL or not _NAME.fullmatch(value)):
+            raise ValueError(f"{value!r} can be the value of no label")
+    return Requirement(found["key"], operator, values)
+
+
+def _check_key(key: str) -> None:
+    domain, slash, name = key.rpartition("/")
+    named = len(name) <= MAX_LABEL and _NAME.fullmatch(name)
+    if not named or (slash and (len(domain) > _MAX_DOMAIN or not _DOMAIN.fullmatch(domain))):
+        raise ValueError(f"{key!r} can be the key of no label")

@@ -1,0 +1,59 @@
+"""Namespaces that may use a queue, by label selectors in annotations of Queues, inherited down the tree. Pure.
+
+A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
+selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: what an administrator
+wanted to keep out must not come in by a slip.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from muster.api import names
+from muster.api.volcano.scheduling import Queue
+from muster.resources.labels import read_selector, selects
+
+DEPTH = 64
+"""Levels that are looked at; admission allows fewer."""
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label that the API server gives to each namespace; files may lack it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """The queue, itself or one above, that leaves out a namespace, with its selector."""
+
+    queue: str
+    selector: str
+    error: str = ""
+    """The reason why the selector cannot be read; empty if it can."""
+
+    def __str__(self) -> str:
+        """Return the reason as a clause."""
+        if self.error:
+            return f"the annotation {names.NAMESPACE_SELECTOR} of queue {self.queue!r} cannot be read: {self.error}"
+        return f"queue {self.queue!r} is for namespaces with {self.selector} ({names.NAMESPACE_SELECTOR})"
+
+
+def barrier(
+    queue: str, namespace: str, labels: Mapping[str, str], get: Callable[[str], Queue | None]
+) -> Barrier | None:
+    """Return the first queue, from this one upwards, that leaves out a namespace; None if it may use the queue."""
+    labels = {NAME_LABEL: namespace, **labels}
+    for _ in range(DEPTH):
+        known = get(queue)
+        text = known.metadata.annotations.get(names.NAMESPACE_SELECTOR) if known else None
+        if text is not None:
+            try:
+                if not selects(read_selector(text), labels):
+                    return Barrier(queue, text)
+            except ValueError as error:
+                return Barrier(queue, text, str(error))
+        if queue == names.ROOT_QUEUE:
+            return None
+        queue = (known.spec.parent if known else "") or names.ROOT_QUEUE
+    return None
+
+
+def restricts(queue: Queue) -> bool:
+    """Return True if the queue has a selector of its own."""
+    return names.NAMESPACE_SELECTOR in queue.metadata.annotations
