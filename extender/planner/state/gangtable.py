@@ -15,6 +15,7 @@ from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.pods import PodRecord, PodTable
 from extender.planner.state.podset import PodSetView
+from extender.planner.state.priority import Priorities
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError, whole_number
@@ -117,7 +118,7 @@ def _holds_slot(pod: PodRecord) -> bool:
 
 
 class GangTable:
-    """PodGroups, Placements and views by key (`namespace/name`), Jobs by UID, priority classes by name."""
+    """PodGroups, Placements and views by key (`namespace/name`), Jobs by UID, and priority classes."""
 
     def __init__(self, templates: Templates) -> None:
         self.groups: dict[str, PodGroup] = {}
@@ -127,9 +128,7 @@ class GangTable:
         self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
         """Without the parts of their templates that are not read."""
-        self.priorities: dict[str, int] = {}
-        self.meek: set[str] = set()
-        """Priority classes with the preemptionPolicy Never."""
+        self.priorities = Priorities()
         self.views: dict[str, GangView] = {}
         """As of the last `look`."""
         self.dirty: set[str] = set()
@@ -244,8 +243,8 @@ class GangTable:
         placement = self.placement_of(key)
         _check(group, pods, job, placement)
         sets = _pod_sets(group, pods, job, self._templates)
-        priority = self.priorities.get(group.spec.priority_class_name, 0)
-        preempts = group.spec.priority_class_name not in self.meek
+        templates = self._templates.of(job) if job else ()
+        priority, preempts = self.priorities.of_gang(group.spec.priority_class_name, pods, templates)
         return GangView(key, group, priority, sets, pods, placement, arrival, preempts=preempts)
 
 

@@ -35,6 +35,11 @@ class PodRecord(Struct, eq=False, gc=False):
     """kube-scheduler asks Muster about it: by its scheduler's name, or by the markers that it carries."""
     system: bool
     """It is in kube-system, or of a priority class system-*-critical."""
+    priority: int | None
+    """As the API server wrote it; None in files that it has not seen."""
+    priority_class: str
+    preempts: bool
+    """False with the preemptionPolicy Never."""
     created: str
     resource_version: str
     since: float | None
@@ -121,6 +126,9 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         scheduler_name=intern(spec.scheduler_name),
         ours=ours(spec),
         system=of_the_system(meta.namespace, spec.priority_class_name),
+        priority=spec.priority,
+        priority_class=intern(spec.priority_class_name),
+        preempts=spec.preemption_policy != "Never",
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
         since=readable_time(status.start_time),

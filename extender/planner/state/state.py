@@ -223,10 +223,7 @@ class State:
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Take a priority class; gangs have its value from their next change on."""
         name = (new or old or PriorityClass()).metadata.name
-        _put(self._gangs.priorities, name, new.value if new else None)
-        self._gangs.meek.discard(name)
-        if new and new.preemption_policy == "Never":
-            self._gangs.meek.add(name)
+        self._gangs.priorities.put(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Take a namespace; return True if its labels matter to an affinity term, or to whether a queue is for it."""

@@ -34,6 +34,8 @@ class Template:
     """Claims to devices; those that are made for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
+    priority_class: str = ""
+    """That of its pods: its own, else its Job's."""
 
 
 class Templates:
@@ -100,7 +102,8 @@ class Templates:
         cls = self._equipped(cls, claims)
         runtime = runtime_of(annotations, spec.active_deadline_seconds)
         near = topology.of_pods(annotations, labels)
-        return Template(task, namespace, labels, cls, other_gates(spec), claims, runtime, near)
+        priority = spec.priority_class_name or job.spec.priority_class_name
+        return Template(task, namespace, labels, cls, other_gates(spec), claims, runtime, near, priority)
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:

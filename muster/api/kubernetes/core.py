@@ -214,6 +214,7 @@ class PriorityClass(Object):
     """A scheduling.k8s.io/v1 PriorityClass, by which gangs are ordered."""
 
     value: int = 0
+    global_default: bool = False
     preemption_policy: str = ""
 
 

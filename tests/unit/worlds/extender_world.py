@@ -161,10 +161,11 @@ class World:
         job = Job(
             metadata=self.meta(name),
             spec=JobSpec(
+                priority_class_name=priority_class,
                 tasks=[
                     TaskSpec(name=task, replicas=replicas, template={"spec": self.pod_spec(requests, **(spec or {}))})
                     for task, (replicas, requests) in tasks.items()
-                ]
+                ],
             ),
         )
         owner = OwnerReference(
@@ -211,7 +212,8 @@ class World:
     def pod(
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
         gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
-        other_gates: tuple[str, ...] = (), since: float | None = None, bound: float | None = None, **more: Any,
+        other_gates: tuple[str, ...] = (), since: float | None = None, bound: float | None = None,
+        priority_class: str = "", **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
         annotations = {
@@ -228,6 +230,8 @@ class World:
             spec["schedulingGates"] = [{"name": gate} for gate in gates]
         if node:
             spec["nodeName"] = node
+        if gang in self.state.groups:
+            spec["priorityClassName"] = priority_class or self.state.groups[gang].spec.priority_class_name
         conditions = [ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
         if bound is not None:
             at = format_time(bound)

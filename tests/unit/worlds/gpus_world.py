@@ -14,7 +14,8 @@ def shares(world: World, name: str, pods: int, queue: str = "default", priority:
     annotations = {key.replace("_", "-"): text for key, text in said.items()}
     template = {"metadata": {"annotations": annotations}, "spec": world.pod_spec(CPU1)}
     job = Job(
-        metadata=world.meta(name), spec=JobSpec(tasks=[TaskSpec(name="worker", replicas=pods, template=template)])
+        metadata=world.meta(name),
+        spec=JobSpec(priority_class_name=priority, tasks=[TaskSpec(name="worker", replicas=pods, template=template)]),
     )
     owner = OwnerReference(
         api_version="batch.volcano.sh/v1alpha1", kind="Job", name=name, uid=job.metadata.uid, controller=True

@@ -162,6 +162,9 @@ def test_pods_of_the_system_are_nobodys_victims() -> None:
     keys = [world.gang(name, {"worker": (1, GPU8)}) for name in ("mine", "critical", "system")]
     mine, critical, system = (world.view(key) for key in keys)
     critical.group.spec.priority_class_name = "system-node-critical"
+    assert not needed_by_the_cluster(critical), "anybody can write that into a PodGroup"
+    world.pod(critical.key, "worker", 0, GPU8, priority_class="system-node-critical")
+    critical = world.view(critical.key)
     system.group.metadata.namespace = "kube-system"
     assert [needed_by_the_cluster(gang) for gang in (mine, critical, system)] == [False, True, True]
     mine.priority = 2_000_001_000
