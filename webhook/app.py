@@ -58,7 +58,7 @@ def routes(
     target: Target = "Job",
 ) -> dict[str, Handler]:
     """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
-    queues = lookups.queues
+    queues, namespaces = lookups.queues, lookups.namespaces
     return {
         "/mutate/job": mutate_job.reviewer(lookups.namespaces, marks=marks, groups=groups),
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
@@ -69,11 +69,11 @@ def routes(
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework, target),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),
-        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
-        "/validate/workload": validate_workload.reviewer(queues, framework),
+        "/validate/job": validate_job.reviewer(queues, namespaces, framework, lookups.dry_runs, lookups.rights),
+        "/validate/workload": validate_workload.reviewer(queues, namespaces, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_pod.review,
-        "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),
+        "/validate/podgroup": validate_podgroup.reviewer(queues, namespaces, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
         "/validate/hypernode": validate_hyper_node.review,
     }

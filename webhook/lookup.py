@@ -8,7 +8,7 @@ its handler has a reason to let it pass: no decision is a guess.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,6 +17,7 @@ from cachetools import TTLCache
 
 from muster.api import names
 from muster.api.base import Resource
+from muster.api.fields import FieldError
 from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -33,6 +34,7 @@ from muster.kube.codec import decoder
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store, text_of
+from muster.volcano.access import Barrier, barrier
 from muster.workloads.table import CONTROLLERS
 from webhook import review
 from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights
@@ -56,6 +58,37 @@ class Queues(Protocol):
 
     def names(self) -> list[str]:
         """Return the names of all queues that can take jobs, for messages."""
+
+
+class NamespaceQueues:
+    """`Queues` as one namespace sees them: it may not use each; its labels are read when that is first asked."""
+
+    def __init__(self, queues: Queues, namespaces: "Namespaces", namespace: str) -> None:
+        self._queues = queues
+        self._namespaces = namespaces
+        self._namespace = namespace
+        self._labels: Mapping[str, str] | None = None
+        self.get = queues.get
+        self.children = queues.children
+
+    def names(self) -> list[str]:
+        """Return the names of the queues that can take jobs of the namespace, for messages."""
+        return [name for name in self._queues.names() if self.barrier(name) is None]
+
+    def barrier(self, name: str) -> Barrier | None:
+        """Return the reason why the namespace may not use a queue; None if it may, APIError if that is not known."""
+        if self._labels is None:
+            self._labels = self._namespaces.metadata(self._namespace).labels
+        return barrier(name, self._namespace, self._labels, self._queues.get)
+
+    def refusal(self, path: str, name: str) -> list[FieldError]:
+        """Refuse a queue that is not for the namespace, and list those that are."""
+        found = self.barrier(name)
+        if found is None:
+            return []
+        usable = ", ".join(self.names()) or "none yet"
+        message = f"namespace {self._namespace} may not use queue {name!r}: {found}; usable queues are: {usable}"
+        return [FieldError(path, message, name, "Forbidden")]
 
 
 class Owners(Protocol):

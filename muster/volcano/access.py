@@ -2,7 +2,7 @@
 
 A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
 selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: what an administrator
-wanted to keep out must not come in by a slip.
+wanted to keep out must not come in by a slip. A namespace that is locked to its queue may use no other.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,13 @@ class Barrier:
     selector: str
     error: str = ""
     """The reason why the selector cannot be read; empty if it can."""
+    locked: str = ""
+    """The queue that the namespace is locked to, if that is the reason."""
 
     def __str__(self) -> str:
         """Return the reason as a clause."""
+        if self.locked:
+            return f"the namespace is locked to queue {self.locked!r} (its labels {names.QUEUE}, {names.QUEUE_LOCKED})"
         if self.error:
             return f"the annotation {names.NAMESPACE_SELECTOR} of queue {self.queue!r} cannot be read: {self.error}"
         return f"queue {self.queue!r} is for namespaces with {self.selector} ({names.NAMESPACE_SELECTOR})"
@@ -38,6 +42,8 @@ def barrier(
     queue: str, namespace: str, labels: Mapping[str, str], get: Callable[[str], Queue | None]
 ) -> Barrier | None:
     """Return the first queue, from this one upwards, that leaves out a namespace; None if it may use the queue."""
+    if (locked := locked_to(labels)) and locked != queue:
+        return Barrier(queue, "", locked=locked)
     labels = {NAME_LABEL: namespace, **labels}
     for _ in range(DEPTH):
         known = get(queue)
@@ -57,3 +63,8 @@ def barrier(
 def restricts(queue: Queue) -> bool:
     """Return True if the queue has a selector of its own."""
     return names.NAMESPACE_SELECTOR in queue.metadata.annotations
+
+
+def locked_to(labels: Mapping[str, str]) -> str:
+    """Return the queue that a namespace with these labels is locked to; empty if it is not locked."""
+    return labels.get(names.QUEUE, "") if labels.get(names.QUEUE_LOCKED) == "true" else ""

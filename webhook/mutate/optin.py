@@ -11,6 +11,9 @@ opts out and wins. `muster.dev/managed` with another value in a template takes t
 
 A namespace has a second way, from Volcano: an annotation names the queue of those Volcano Jobs and PodGroups in it that
 are in none or in the default one. Muster manages these kinds anyway, so this is a default and no opt-in.
+
+A namespace with the label `muster.dev/queue-locked: "true"` holds all that is in it to the queue that it names: pods,
+workloads and TrainJobs which name another one are set back to it, Jobs and PodGroups are refused.
 """
 
 from collections.abc import Mapping
@@ -21,13 +24,14 @@ from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.batch import Job
+from muster.volcano.access import locked_to
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.patch import Patch, Why, find
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
 """Kinds each of whose pods belongs to one node, so that no place has to be found for it."""
-ANNOTATED = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}")
+ANNOTATED = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}, or label {names.QUEUE_LOCKED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,18 @@ def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
     return OptIn(labels[names.QUEUE], f"namespace {namespace}: metadata.labels[{names.QUEUE}]", inherited=True)
 
 
+def from_lock(namespace: str, own: OptIn | None, namespaces: Namespaces) -> OptIn | None:
+    """Return the queue that the namespace is locked to, if the object names another one; else None."""
+    labels = namespaces.metadata(namespace).labels if own else {}
+    locked = locked_to(labels)
+    return from_namespace(namespace, labels) if own and locked not in {"", own.queue} else None
+
+
+def set_back(path: str, queue: str, locked: str) -> str:
+    """Return the warning that a queue was set back to that of the namespace."""
+    return f"{path}: is {locked!r} in place of {queue!r}: the namespace is locked to its queue ({names.QUEUE_LOCKED})"
+
+
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
     """Return True if a pod that is not explicit may get the queue of its namespace, as it is not placed otherwise."""
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
@@ -75,8 +91,12 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 
 
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
-    """Return the queue in Volcano's annotation of the namespace, "" without it; APIError if that is not known."""
-    return namespaces.metadata(namespace).annotations.get(names.VOLCANO_QUEUE, "")
+    """Return the queue that the namespace is locked to, else that in Volcano's annotation of it, "" without any.
+
+    APIError if that is not known.
+    """
+    metadata = namespaces.metadata(namespace)
+    return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")
 
 
 def in_default_queue(queue: str | None) -> bool:

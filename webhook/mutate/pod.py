@@ -6,16 +6,19 @@ of them: it does not need a queue.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from muster.api import names
+from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
-from webhook.lookup import Lookups, Namespaces
+from webhook.lookup import Lookups, NamespaceQueues, Namespaces
 from webhook.mutate import optin
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
@@ -58,8 +61,7 @@ def mutate(
         assign(review.spec, review.group, review.patch, "spec")
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
-        # A queue that was closed after its workload was admitted still takes the pods.
-        review.errors += unknown_queue(review.opt_in.path, review.opt_in.queue, lookups.queues)
+        review.errors += _queue_errors(review, review.opt_in, lookups)
         set_scheduler(review, review.opt_in)
     add_requested_gate(review)
     if marks and review.scheduler in names.SCHEDULERS:
@@ -70,11 +72,29 @@ def mutate(
     return review.verdict
 
 
+def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups) -> list[FieldError]:
+    """Refuse a queue that does not exist, or is not for the namespace.
+
+    One that was closed, or restricted, after its workload was admitted still takes the pods: the planner decides.
+    """
+    queues = NamespaceQueues(lookups.queues, lookups.namespaces, review.namespace)
+    errors = unknown_queue(opt_in.path, opt_in.queue, queues)
+    if not errors and review.meta.controller is None:
+        with suppress(APIError):  # so that pods can be created while namespaces cannot be read
+            errors = queues.refusal(opt_in.path, opt_in.queue)
+    return errors
+
+
 def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
     """Return the queue that the pod names, else its namespace; None if its resource group has a foreign scheduler."""
     labels = review.meta.labels
     if optin.is_explicit(labels):
-        return optin.from_labels(labels)
+        own, locked = optin.from_labels(labels), None
+        with suppress(APIError):  # the planner, too, holds it to what its namespace may use
+            locked = optin.from_lock(review.namespace, own, namespaces)
+        if own and locked:
+            review.warnings.append(optin.set_back(own.path, own.queue, locked.queue))
+        return locked or own
     spec = review.spec
     if review.assigned_scheduler:
         if review.assigned_scheduler not in names.SCHEDULERS:

@@ -26,16 +26,16 @@ def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], fl
         try:
             job = generic(request.object)
             old = generic(request.old_object) if request.operation == "UPDATE" else {}
-            patch, meta = Patch(job), _meta(job)
+            patch, meta, warnings = Patch(job), _meta(job), list[str]()
             stamp(job, old, format_time(wall_s()), patch)
             if old:
                 _keep_version(meta, _meta(old), patch)
             else:
-                _inherit(meta, request.namespace, namespaces, patch)
+                warnings = _inherit(meta, request.namespace, namespaces, patch)
                 _note_version(job, request.namespace, runtimes, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
-        return Verdict.of(patch)
+        return Verdict.of(patch, warnings)
 
     return review
 
@@ -54,14 +54,19 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
             patch.set("spec", _PATCHES, index, "time", value=wanted, why=why)
 
 
-def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
-    """Give a TrainJob that is not explicit the queue of its namespace."""
-    if optin.is_explicit(meta.labels):
-        return
-    opt_in = optin.from_namespace(namespace, namespaces.metadata(namespace).labels)
+def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> list[str]:
+    """Give a TrainJob that is not explicit, or not free to be, the queue of its namespace; return warnings."""
+    own = optin.from_labels(meta.labels)
+    if own:
+        opt_in = optin.from_lock(namespace, own, namespaces)
+    elif optin.is_explicit(meta.labels):
+        return []
+    else:
+        opt_in = optin.from_namespace(namespace, namespaces.metadata(namespace).labels)
     if opt_in:
         why = Why("the queue of its namespace", opt_in.path)
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=why)
+    return [optin.set_back(own.path, own.queue, opt_in.queue)] if own and opt_in else []
 
 
 def _note_version(job: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:

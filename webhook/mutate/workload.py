@@ -1,6 +1,6 @@
 """A workload that opts in to Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -8,8 +8,9 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.volcano.access import locked_to
 from muster.workloads.batch_job import BATCH_JOB
-from muster.workloads.kind import Path, pod_templates
+from muster.workloads.kind import Path, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
@@ -31,21 +32,35 @@ def reviewer(namespaces: Namespaces) -> Handler:
         if kind is None:
             return Verdict()
         workload = generic(request.object)
-        inherited: Mapping[str, str] = {}
-        if kind is BATCH_JOB:
-            inherited = namespaces.metadata(request.namespace, with_queue=not _has_own_label(workload)).labels
-        return Verdict.of(labelled(workload, kind.templates, inherited))
+        of_namespace = namespaces.metadata(
+            request.namespace, with_queue=kind is BATCH_JOB and not _has_own_label(workload)
+        ).labels
+        inherited = of_namespace if kind is BATCH_JOB else {}
+        locked = locked_to(of_namespace)
+        patch = labelled(workload, kind.templates, inherited, locked)
+        return Verdict.of(patch, [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)])
 
     return review
 
 
 def labelled(
-    workload: JSON, paths: Iterable[Path] = BATCH_JOB.templates, inherited: Mapping[str, str] | None = None
+    workload: JSON,
+    paths: Iterable[Path] = BATCH_JOB.templates,
+    inherited: Mapping[str, str] | None = None,
+    locked: str = "",
 ) -> Patch:
-    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`)."""
-    patch = Patch(workload)
+    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`).
+
+    Other queues than the one that the namespace is locked to, if it is, are set back to that.
+    """
+    patch, paths = Patch(workload), list(paths)
+    for place, _ in _others(workload, paths, locked):
+        why = Why("the namespace is locked to its queue", f"label {names.QUEUE_LOCKED}")
+        patch.set(*place, "metadata", "labels", names.QUEUE, value=locked, why=why)
     labels = _labels(workload)
     own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
+    if locked and names.QUEUE in own:
+        own[names.QUEUE] = locked
     opt_in = None if optin.is_explicit(labels) else optin.from_namespace("", inherited or {})
     for place, template in pod_templates(workload, paths):
         there = _labels(template)
@@ -59,6 +74,21 @@ def labelled(
                 source = f"metadata.labels[{key}]" if key in labels else "namespace"
                 patch.set(*place, "metadata", "labels", key, value=value, why=Why("so that its pods have it", source))
     return patch
+
+
+def _others(workload: JSON, paths: Iterable[Path], locked: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield places of the workload and its templates that name another queue than the locked one, with that queue."""
+    for place, node in ((), workload), *pod_templates(workload, paths):
+        labels = _labels(node)
+        if locked and labels.get(names.QUEUE, locked) != locked and not optin.opted_out(labels):
+            yield tuple(place), labels[names.QUEUE]
+
+
+def _said(workload: JSON, kind: WorkloadKind, locked: str) -> Iterator[tuple[str, str]]:
+    """Yield the same with the path of the label."""
+    for place, queue in _others(workload, kind.templates, locked):
+        steps = ".".join(map(str, (*place, "metadata", "labels")))
+        yield f"{steps}[{names.QUEUE}]", queue
 
 
 def _has_own_label(workload: JSON) -> bool:

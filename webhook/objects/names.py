@@ -16,7 +16,7 @@ from muster.resources.runtime import declared_s
 from muster.runtime.framework import Framework
 from muster.runtime.plugins.mpi_objects import HOSTFILE_ANNOTATION
 from muster.runtime.settings import KEYS
-from webhook.lookup import Queues
+from webhook.lookup import NamespaceQueues
 
 MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -52,7 +52,7 @@ def is_subdomain(name: str) -> bool:
     return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
 
 
-def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
+def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
     """Refuse a queue that does not exist; all that is asked for pods whose workload was admitted already."""
     if name and queues.get(name):
         return []
@@ -60,12 +60,17 @@ def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
     return [FieldError(path, message, name, "NotFound")]
 
 
-def unusable_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
-    """Refuse a queue that new workloads may not enter: it must exist, be open, be a leaf, and not be the root."""
+def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
+    """Refuse a queue that new workloads may not enter.
+
+    It must exist, be for their namespace, be open, be a leaf, and not be the root.
+    """
     queue = queues.get(name) if name else None
     if queue is None:
         return unknown_queue(path, name, queues)
     children = queues.children(name)
+    if refusal := queues.refusal(path, name):
+        return refusal
     if name == names.ROOT_QUEUE:
         message = f"can not submit job to root queue; usable queues are: {_usable(queues)}"
     elif not queue.open:
@@ -87,7 +92,7 @@ def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldE
     return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]
 
 
-def _usable(queues: Queues) -> str:
+def _usable(queues: NamespaceQueues) -> str:
     return ", ".join(queues.names()) or "none yet"
 
 

@@ -2,7 +2,7 @@
 
 A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
 a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job, whose queue was
-checked with the Job, needs no more than a queue that exists.
+checked with the Job, needs no more than a queue that exists. In every case the queue is for its namespace.
 
 A PodGroup that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted,
 as the Job itself does: it can only move back there.
@@ -23,29 +23,31 @@ from muster.resources.quantity import parse
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
-from webhook.lookup import Owners, Queues
+from webhook.lookup import NamespaceQueues, Namespaces, Owners, Queues
 from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.review import Handler, Verdict, decode
 
 _POD_GROUP = Decoder(PodGroup)
+_SYSTEM = "system-"
 
 
-def reviewer(queues: Queues, owners: Owners) -> Handler:
+def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
     def review(request: AdmissionRequest) -> Verdict:
         group = decode(request.object, _POD_GROUP)
+        usable = NamespaceQueues(queues, namespaces, request.namespace)
         if request.operation != "UPDATE":
-            return Verdict(errors=list(check(group, queues)))
+            return Verdict(errors=list(check(group, usable)), warnings=warn(group))
         old = decode(request.old_object, _POD_GROUP)
         if group.metadata.deletion_timestamp or _queue(group) == _queue(old):
             return Verdict()
-        return Verdict(errors=_move_errors(old, group, request.namespace, queues, owners))
+        return Verdict(errors=_move_errors(old, group, request.namespace, usable, owners))
 
     return review
 
 
-def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
+def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
     """Yield everything that is wrong with a new PodGroup."""
     spec = group.spec
     yield from _queue_errors(_queue(group), group.metadata.controller, queues)
@@ -68,6 +70,14 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
 
 
+def warn(group: PodGroup) -> list[str]:
+    """Return a warning for a class of Kubernetes' own: a PodGroup is no more urgent than its pods."""
+    name = group.spec.priority_class_name
+    if not name.startswith(_SYSTEM):
+        return []
+    return [f"spec.priorityClassName: {name!r} counts only as far as the pods of the gang have a class as high"]
+
+
 def check_network_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
     """Check that the highest tier is given by number or by name, not both; for PodGroups, Jobs and tasks."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
@@ -79,7 +89,9 @@ def _queue(group: PodGroup) -> str:
     return group.spec.queue or names.DEFAULT_QUEUE
 
 
-def _move_errors(old: PodGroup, group: PodGroup, namespace: str, queues: Queues, owners: Owners) -> list[FieldError]:
+def _move_errors(
+    old: PodGroup, group: PodGroup, namespace: str, queues: NamespaceQueues, owners: Owners
+) -> list[FieldError]:
     """Refuse a move to a queue that does not take the PodGroup; the old owner counts too: one write can change both."""
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and is_job(owner):
@@ -94,11 +106,11 @@ def _move_errors(old: PodGroup, group: PodGroup, namespace: str, queues: Queues,
     return _queue_errors(_queue(group), group.metadata.controller, queues)
 
 
-def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:
+def _queue_errors(name: str, owner: OwnerReference | None, queues: NamespaceQueues) -> list[FieldError]:
     if is_job(owner):
-        return unknown_queue("spec.queue", name, queues)
+        return unknown_queue("spec.queue", name, queues) or queues.refusal("spec.queue", name)
     if owner and name != names.ROOT_QUEUE:
         queue = queues.get(name)
         if queue and queue.status.state == "Closing" and not queues.children(name):
-            return []
+            return queues.refusal("spec.queue", name)
     return unusable_queue("spec.queue", name, queues)

@@ -13,6 +13,7 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
+from muster.resources.labels import read_selector
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
 from webhook.lookup import Queues
@@ -58,7 +59,7 @@ def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]
     """Check a changed queue, unless nothing has changed that is checked; amounts of the root are fixed."""
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
-        for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS)
+        for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS, names.NAMESPACE_SELECTOR)
     )
     if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
         return
@@ -77,6 +78,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     yield from errors
     yield from check_own(amounts)
     yield from check_hierarchy(queue, queues)
+    yield from check_selector(queue)
     wrong = list(check_parent(queue, queues, moved=moved))
     yield from wrong
     if not wrong:
@@ -138,6 +140,15 @@ def check_hierarchy(queue: Queue, queues: Queues) -> Iterator[FieldError]:
         if f"{taken}/".startswith(f"{path}/") or f"{path}/".startswith(f"{taken}/"):
             message = f"can not be a sub path of that of another queue: {other.metadata.name} has {taken}"
             yield FieldError(_PATH, message, path)
+
+
+def check_selector(queue: Queue) -> Iterator[FieldError]:
+    """Check that the selector of namespaces can be read, which else selects none."""
+    text = queue.metadata.annotations.get(names.NAMESPACE_SELECTOR, "")
+    try:
+        read_selector(text)
+    except ValueError as error:
+        yield FieldError(f"metadata.annotations[{names.NAMESPACE_SELECTOR}]", str(error), text)
 
 
 def _positive(text: str) -> bool:

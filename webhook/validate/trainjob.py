@@ -27,7 +27,7 @@ from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job, pod_template
 from muster.runtime.training_runtime import check as check_runtime
 from webhook.apiserver import DryRuns
-from webhook.lookup import Lookups, Runtime
+from webhook.lookup import Lookups, NamespaceQueues, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
@@ -98,8 +98,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     findings = Findings(warnings=unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
-        path = f"metadata.labels[{names.QUEUE}]"
-        findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
+        findings.errors += _check_queue(job, namespace, lookups)
     reference = job.spec.runtime_ref
     wrong = list(_check_reference(reference))
     runtime = None if wrong else lookups.runtimes.find(reference, namespace)
@@ -112,6 +111,11 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     if not compiled.errors and lookups.dry_runs:
         findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
     return findings
+
+
+def _check_queue(job: TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:
+    queues = NamespaceQueues(lookups.queues, lookups.namespaces, namespace)
+    return unusable_queue(f"metadata.labels[{names.QUEUE}]", job.metadata.labels[names.QUEUE], queues)
 
 
 def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
@@ -127,9 +131,11 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
     added = (old.spec.trainer, old.spec.initializer) != (new.spec.trainer, new.spec.initializer)
-    if new.metadata.deletion_timestamp or not (patched or added or resized):
+    queues = [each.metadata.labels.get(names.QUEUE) for each in (old, new)]
+    moved = queues[1] is not None and queues[0] != queues[1]
+    if new.metadata.deletion_timestamp or not (patched or added or resized or moved):
         return Findings()
-    findings = Findings()
+    findings = Findings(_check_queue(new, namespace, lookups) if moved else [])
     if patched:
         findings.errors += _check_moment(old, new)
     runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)

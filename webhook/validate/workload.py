@@ -22,7 +22,7 @@ from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
-from webhook.lookup import Queues
+from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -35,7 +35,7 @@ VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
 
 
-def reviewer(queues: Queues, framework: Framework) -> Handler:
+def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework) -> Handler:
     """Return the handler for workloads, on CREATE and UPDATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -43,9 +43,10 @@ def reviewer(queues: Queues, framework: Framework) -> Handler:
         workload = generic(request.object)
         if kind is None or mapping(workload.get("metadata")).get("deletionTimestamp"):
             return Verdict()
-        findings = check(kind, workload, queues, framework)
+        usable = NamespaceQueues(queues, namespaces, request.namespace)
+        findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
-            findings = _new_ones(findings, check(kind, generic(request.old_object), queues, framework))
+            findings = _new_ones(findings, check(kind, generic(request.old_object), usable, framework))
         return Verdict(errors=findings.errors, warnings=findings.warnings)
 
     return review
@@ -60,7 +61,7 @@ def _new_ones(after: Findings, before: Findings) -> Findings:
     )
 
 
-def check(kind: WorkloadKind, workload: JSON, queues: Queues, framework: Framework) -> Findings:
+def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
     """Return everything that is wrong with a workload as far as Muster is concerned, each finding once."""
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     workload = {**workload, **identity, "metadata": mapping(workload.get("metadata"))}
@@ -124,7 +125,7 @@ class _Template:
         return adapter_for(msgspec.convert(owner, source.type), AskedPod(pod.metadata)) if source else None
 
 
-def _check_template(given: _Template, queues: Queues, framework: Framework) -> Findings:
+def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
     findings.errors += check_gpus(given.template, given.path)
     managed = given.labels.get(names.MANAGED) != "false"

@@ -23,7 +23,7 @@ from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
-from muster.volcano.access import Barrier, restricts
+from muster.volcano.access import Barrier
 
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
@@ -175,7 +175,7 @@ def take(state: State) -> Snapshot:
 
 def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
     """Return the gangs that wait for a queue which is not for their namespace; what has a node, or its place, stays."""
-    if not any(map(restricts, state.queues.values())):
+    if not state.has_barriers:
         return {}
     known: dict[tuple[str, str], Barrier | None] = {}
     barred = {}

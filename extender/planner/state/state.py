@@ -38,7 +38,7 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.api.volcano.topology import HyperNode, Topology
-from muster.volcano.access import Barrier, barrier, restricts
+from muster.volcano.access import Barrier, barrier, locked_to, restricts
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
@@ -57,6 +57,8 @@ class State:
         self.devices = DeviceTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
+        self._locked: set[str] = set()
+        """Namespaces that are locked to their queue."""
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
@@ -232,8 +234,17 @@ class State:
         matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
         if matters:
             self._match_again(lambda namespace, _: namespace == name, list(self.pods.values()))
-        changed = before != self.classes.queries.namespaces.get(name)
-        return matters or (changed and any(map(restricts, self.queues.values())))
+        labels = self.classes.queries.namespaces.get(name, {})
+        was_locked = name in self._locked
+        self._locked.discard(name)
+        if locked_to(labels):
+            self._locked.add(name)
+        return matters or (before != labels and (was_locked or self.has_barriers))
+
+    @property
+    def has_barriers(self) -> bool:
+        """True if some queue may not be for some namespace."""
+        return bool(self._locked) or any(map(restricts, self.queues.values()))
 
     def barrier(self, queue: str, namespace: str) -> Barrier | None:
         """Return the reason why a namespace may not use a queue; None if it may."""

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from webhook_world import JSON, OwnerWorld, QueueWorld, request
+from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueWorld, request
 
 from muster.api.volcano.scheduling import Queue
 from muster.kube.client import Client
@@ -107,7 +107,9 @@ def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT00
     """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
-    verdict = podgroup.reviewer(QUEUES, OwnerWorld())(request({"metadata": metadata, "spec": {"queue": name}}))
+    verdict = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld())(
+        request({"metadata": metadata, "spec": {"queue": name}})
+    )
     assert bool(verdict.errors) == refused
 
 
@@ -141,7 +143,7 @@ def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
 )
 def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
     """It needs what a new one needs; that of a Volcano Job is in the Job's queue or on its way back there."""
-    errors = podgroup.reviewer(QUEUES, OwnerWorld(JOB))(request(new, "UPDATE", old)).errors
+    errors = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld(JOB))(request(new, "UPDATE", old)).errors
     assert [error.path for error in errors] == ["spec.queue"] * bool(words)
     assert words in "".join(map(str, errors))
 

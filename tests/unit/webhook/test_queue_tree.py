@@ -204,5 +204,7 @@ def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
 def test_amounts_of_a_pod_group() -> None:
     """An amount that the planner could not read is refused at its field."""
     spec = {"queue": "default", "minTaskMember": {"w": -1}, "minResources": {"requests.cpu": "500m", "memory": "much"}}
-    errors = podgroup.reviewer(TREE, OwnerWorld())(request({"metadata": {"name": "g"}, "spec": spec})).errors
+    errors = podgroup.reviewer(TREE, NamespaceWorld(), OwnerWorld())(
+        request({"metadata": {"name": "g"}, "spec": spec})
+    ).errors
     assert [error.path for error in errors] == ["spec.minTaskMember[w]", "spec.minResources[memory]"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, QueueWorld, request
+from webhook_world import JSON, NamespaceWorld, QueueWorld, request
 
 from muster.runtime import registry
 from webhook.review import MalformedError, Verdict
@@ -73,7 +73,7 @@ UNRANKED = {
 def ask(document: JSON, old: JSON | None = None) -> Verdict:
     """The verdict on a new workload, or on an update."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
-    return workload.reviewer(QueueWorld(), FRAMEWORK)(asked)
+    return workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(asked)
 
 
 def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:

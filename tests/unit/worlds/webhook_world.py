@@ -1,7 +1,7 @@
 """Builders and look-ups for the webhook's tests: plain objects, no API server."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jsonpatch
@@ -12,6 +12,7 @@ from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
 from webhook.lookup import Lookups, Runtime
@@ -21,10 +22,11 @@ JSON = dict[str, Any]
 
 
 class QueueWorld:
-    """`Queues` of a test: name → (parent, state)."""
+    """`Queues` of a test: name → (parent, state); `selectors` are those of namespaces by the queue that has one."""
 
-    def __init__(self, **queues: tuple[str, str]) -> None:
+    def __init__(self, selectors: Mapping[str, str] | None = None, /, **queues: tuple[str, str]) -> None:
         self._queues = {"root": ("", "Open"), "default": ("root", "Open"), **queues}
+        self._selectors = selectors or {}
 
     def get(self, name: str) -> Queue | None:
         """See webhook.lookup.Queues."""
@@ -32,7 +34,8 @@ class QueueWorld:
             return None
         parent, state = self._queues[name]
         status: Any = QueueStatus(state=state)  # type: ignore[arg-type] # tests also use states that clients write
-        return Queue(metadata=ObjectMeta(name=name), spec=QueueSpec(parent=parent), status=status)
+        said = {NAMESPACE_SELECTOR: self._selectors[name]} if name in self._selectors else {}
+        return Queue(metadata=ObjectMeta(name=name, annotations=said), spec=QueueSpec(parent=parent), status=status)
 
     def children(self, name: str) -> list[str]:
         """See webhook.lookup.Queues."""

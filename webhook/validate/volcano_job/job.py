@@ -15,7 +15,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
 from webhook.apiserver import DryRuns, Rights
-from webhook.lookup import Queues
+from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
@@ -35,7 +35,11 @@ _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
 def reviewer(
-    queues: Queues, framework: Framework, dry_runs: DryRuns | None = None, rights: Rights | None = None
+    queues: Queues,
+    namespaces: Namespaces,
+    framework: Framework,
+    dry_runs: DryRuns | None = None,
+    rights: Rights | None = None,
 ) -> Handler:
     """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
 
@@ -45,7 +49,8 @@ def reviewer(
             template_of(task.template)  # raises here, so that the checks below can rely on its shape
         if request.operation == "UPDATE":
             return _review_update(request, job, dry_runs)
-        found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
+        usable = NamespaceQueues(queues, namespaces, request.namespace)
+        found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
         found.add(check_frameworks(job, framework))
         if dry_runs:
             found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))

@@ -75,7 +75,12 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
         {"metadata": {"annotations": {names.PODS_SAFE_TO_EVICT: "false", names.SAFE_TO_EVICT: "false"}}},
         {"evictable": "false", "evictable_by_us": True},
     ),
-    "of the system": ({"spec": {"priorityClassName": "system-node-critical"}}, {"system": True}),
+    "of the system": (
+        {"spec": {"priorityClassName": "system-node-critical"}},
+        {"system": True, "priority_class": "system-node-critical"},
+    ),
+    "priority": ({"spec": {"priority": 7}}, {"priority": 7}),
+    "never preempts": ({"spec": {"preemptionPolicy": "Never"}}, {"preempts": False}),
     "bound": (
         {
             "spec": {"nodeName": "n2"},
