@@ -5,7 +5,7 @@ selects all, as in Volcano. A selector that cannot be read (admission was bypass
 wanted to keep out must not come in by a slip. A namespace that is locked to its queue may use no other.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.api import names
@@ -45,19 +45,27 @@ def barrier(
     if (locked := locked_to(labels)) and locked != queue:
         return Barrier(queue, "", locked=locked)
     labels = {NAME_LABEL: namespace, **labels}
+    for known in lineage(queue, get):
+        text = known.metadata.annotations.get(names.NAMESPACE_SELECTOR)
+        if text is None:
+            continue
+        try:
+            if not selects(read_selector(text), labels):
+                return Barrier(known.metadata.name, text)
+        except ValueError as error:
+            return Barrier(known.metadata.name, text, str(error))
+    return None
+
+
+def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
+    """Yield a queue and those above it, as far as they exist, the root last."""
     for _ in range(DEPTH):
         known = get(queue)
-        text = known.metadata.annotations.get(names.NAMESPACE_SELECTOR) if known else None
-        if text is not None:
-            try:
-                if not selects(read_selector(text), labels):
-                    return Barrier(queue, text)
-            except ValueError as error:
-                return Barrier(queue, text, str(error))
+        if known:
+            yield known
         if queue == names.ROOT_QUEUE:
-            return None
+            return
         queue = (known.spec.parent if known else "") or names.ROOT_QUEUE
-    return None
 
 
 def restricts(queue: Queue) -> bool:

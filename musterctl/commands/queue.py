@@ -1,6 +1,6 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -9,8 +9,11 @@ from extender.explain.clusterdump import ClusterDump
 from extender.explain.queues import QueueReport, queue_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.names import NAMESPACE_SELECTOR
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
+from muster.resources.labels import read_selector
+from muster.volcano.access import lineage
 from musterctl.cluster import JSON, Where, create, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
@@ -31,6 +34,12 @@ def _shown(quantities: JSON) -> str:
     return ",".join(f"{name}={amount}" for name, amount in quantities.items()) or "-"
 
 
+def _namespaces(queue: JSON) -> str:
+    """Return the selector of the namespaces that may use a queue, as far as it says so itself."""
+    said = queue.get("metadata", {}).get("annotations") or {}
+    return said.get(NAMESPACE_SELECTOR) or "all"
+
+
 COLUMNS = (
     from_status("STATE", "state", ""),
     from_spec("PARENT", "parent"),
@@ -39,6 +48,7 @@ COLUMNS = (
     from_status("INQUEUE", "inqueue"),
     from_status("RUNNING", "running"),
     Column("AGE", age),
+    Column("NAMESPACES", _namespaces, wide=True),
     Column("ALLOCATED", lambda queue: _shown(queue.get("status", {}).get("allocated", {})), wide=True),
     Column("DESERVED", lambda queue: _shown(queue.get("spec", {}).get("deserved", {})), wide=True),
     Column("CAPABILITY", lambda queue: _shown(queue.get("spec", {}).get("capability", {})), wide=True),
@@ -73,12 +83,14 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
         show_object(without_managers(found), output)
         return
     spec, status = found.get("spec", {}), found.get("status", {})
-    below = [each.metadata.name for each in client.list(QUEUES) if each.spec.parent == name]
+    queues = {each.metadata.name: each for each in client.list(QUEUES)}
+    below = [each.metadata.name for each in queues.values() if each.spec.parent == name]
     for title, value in (
         ("Name", name),
         ("State", status.get("state") or "Open"),
         ("Parent", spec.get("parent") or "-"),
         ("Below", ", ".join(sorted(below)) or "-"),
+        ("Namespaces", "; ".join(_restrictions(name, queues)) or "all"),
         ("Weight", spec.get("weight", 1)),
         ("Reclaimable", "no" if spec.get("reclaimable") is False else "yes"),
         ("Capability", _shown(spec.get("capability", {}))),
@@ -90,6 +102,14 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
     _show_gangs(client, name)
     for line in event_lines(client, found):
         click.echo(line)
+
+
+def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:
+    """Yield the selectors of namespaces of a queue and those above it, all of which must select."""
+    for above in lineage(name, queues.get):
+        text = above.metadata.annotations.get(NAMESPACE_SELECTOR)
+        if text:
+            yield text if above.metadata.name == name else f"{text} (of {above.metadata.name})"
 
 
 def _show_gangs(client: Client, queue_name: str) -> None:
@@ -169,14 +189,26 @@ def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: W
 @click.option(
     "--reclaimable/--not-reclaimable", default=True, help="Let other queues reclaim what it borrowed, or not."
 )
+@click.option(
+    "--namespace-selector",
+    default="",
+    metavar="LABELS",
+    help="The namespaces that may use it: 'team=vision,env in (a,b)'.",
+)
 @where_options
-def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
+def create_queue(*, queue_name: str, namespace_selector: str, where: Where, **options: Any) -> None:
     """Creates a queue below a parent."""
+    try:
+        read_selector(namespace_selector)
+    except ValueError as error:
+        raise click.BadParameter(str(error), None, None, "--namespace-selector") from error
     spec: JSON = {name: options[name] for name in ("parent", "weight", "reclaimable")}
     for name in ("capability", "deserved"):
         given = amounts(options[name], f"--{name}")
         spec |= {name: given} if given else {}
     guarantee = amounts(options["guarantee"], "--guarantee")
     spec |= {"guarantee": {"resource": guarantee}} if guarantee else {}
-    content = {"metadata": {"name": name_of(QUEUES, queue_name)}, "spec": spec}
+    metadata: JSON = {"name": name_of(QUEUES, queue_name)}
+    metadata |= {"annotations": {NAMESPACE_SELECTOR: namespace_selector}} if namespace_selector else {}
+    content = {"metadata": metadata, "spec": spec}
     create(where.client(), QUEUES, content)

@@ -96,7 +96,7 @@ PAGES: Final[dict[str, Page]] = {
     ),
     "queues.md": Page(
         setup=("muster queue create team-a", "muster queue create team-b"),
-        after=("kubectl delete queue team-a team-b",),
+        after=("kubectl delete queue team-a team-b vision",),
     ),
     "reservations.md": Page(setup=(f"muster job run big {GANG} 8",)),
     "scheduler-configuration.md": Page(words={"FILE": "planning.yaml"}),

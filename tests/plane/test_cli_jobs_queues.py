@@ -232,7 +232,8 @@ def test_a_watch_shows_changes(plane: Plane, namespace: str) -> None:
 def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
     """Created with amounts, listed, viewed, closed and opened."""
     name = f"{namespace}-q"
-    muster("queue", "create", name, "--weight=3", "--capability=cpu=8", "--capability=nvidia.com/gpu=4")
+    limits = ("--capability=cpu=8", "--capability=nvidia.com/gpu=4")
+    muster("queue", "create", name, "--weight=3", *limits, "--namespace-selector=team=vision")
     client = plane.client()
     try:
         assert client.get(QUEUES, name).spec.capability == {"cpu": "8", "nvidia.com/gpu": "4"}
@@ -240,6 +241,9 @@ def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Must
         row = next(line.split() for line in muster("queue", "list").splitlines() if line.startswith(name))
         assert row[1:4] == ["Open", "root", "3"]
         assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", f"queue.scheduling.volcano.sh/{name}")
+        assert "Namespaces:  team=vision" in muster("queue", "view", name)
+        assert "team=vision" in muster("queue", "list", "-o", "wide")
+        assert "no condition on a label" in muster("queue", "create", "x", "--namespace-selector=a b", code=2)
         assert "CloseQueue asked for" in muster("queue", "close", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Closed")
         wait_for(lambda: "Normal CloseQueue: Command" in muster("queue", "view", name))
