@@ -48,7 +48,7 @@ COLUMNS = (
     from_status("INQUEUE", "inqueue"),
     from_status("RUNNING", "running"),
     Column("AGE", age),
-    Column("NAMESPACES", _namespaces, wide=True),
+    Column("NAMESPACES", _namespaces),
     Column("ALLOCATED", lambda queue: _shown(queue.get("status", {}).get("allocated", {})), wide=True),
     Column("DESERVED", lambda queue: _shown(queue.get("spec", {}).get("deserved", {})), wide=True),
     Column("CAPABILITY", lambda queue: _shown(queue.get("spec", {}).get("capability", {})), wide=True),

@@ -242,7 +242,7 @@ def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Must
         assert row[1:4] == ["Open", "root", "3"]
         assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", f"queue.scheduling.volcano.sh/{name}")
         assert "Namespaces:  team=vision" in muster("queue", "view", name)
-        assert "team=vision" in muster("queue", "list", "-o", "wide")
+        assert "team=vision" in muster("queue", "list")
         assert "no condition on a label" in muster("queue", "create", "x", "--namespace-selector=a b", code=2)
         assert "CloseQueue asked for" in muster("queue", "close", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Closed")

@@ -8,6 +8,7 @@ import pytest
 from gangs import RECOVERY_S, job, runs
 from tenants import pod, tenant, uids_of
 
+from extender.planner.reasons.room import NO_ROOM
 from muster.api.kubernetes.core import NAMESPACES, PODS, PRIORITY_CLASSES
 from muster.api.names import NAMESPACE_SELECTOR, QUEUE, QUEUE_LOCKED
 from muster.api.volcano.batch import JOBS
@@ -76,7 +77,8 @@ def test_another_teams_gang_stays(
     ours.create(POD_GROUPS, a_group("grab", "vision"), greedy.namespace)
     member = pod("grab", gpus=8, metadata={"annotations": {"scheduling.k8s.io/group-name": "grab"}})
     ours.create(PODS, member, greedy.namespace)
-    wait_for(lambda: why(ours.get(POD_GROUPS, "grab", greedy.namespace)), 30, "the gang that waits for room")
+    # The cycle that says so has looked for victims, too.
+    wait_for(lambda: why(ours.get(POD_GROUPS, "grab", greedy.namespace)) == NO_ROOM, 30, "the gang that waits for room")
     assert uids_of(client, namespace) == before
 
     make_queue(client, "vision", "team=vision")

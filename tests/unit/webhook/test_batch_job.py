@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, QueueWorld, apply, container, indexed_job, request
+from webhook_world import JSON, NamespaceWorld, QueueWorld, apply, container, indexed_job, request
 
 from muster.runtime import registry
 from webhook.mutate.workload import labelled
@@ -15,7 +15,7 @@ TORCH = {"muster.dev/framework": "torch"}
 
 def errors(job: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(QueueWorld(), registry.framework())(request(job))
+    verdict = reviewer(QueueWorld(), NamespaceWorld(), registry.framework())(request(job))
     return {error.path: error.cause for error in verdict.errors}
 
 
@@ -126,7 +126,7 @@ def test_a_job_of_a_group_has_a_place() -> None:
 def test_variables_that_switch_ours_off_are_warned_of() -> None:
     """PET_STANDALONE and the like are allowed, but the user is told what they do."""
     job = indexed_job(container(env=[{"name": "PET_STANDALONE", "value": "1"}]))
-    verdict = reviewer(QueueWorld(), registry.framework())(request(job))
+    verdict = reviewer(QueueWorld(), NamespaceWorld(), registry.framework())(request(job))
     assert not verdict.errors
     assert "makes torchrun ignore" in verdict.warnings[0]
 
