@@ -9,7 +9,7 @@ from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.gangs import GangPhase, GangView
+from extender.planner.state.gangs import GangPhase, GangView, once_whole
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
@@ -39,7 +39,7 @@ class Snapshot:
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     queues: dict[str, Queue]
     barred: dict[str, Barrier]
-    """Key of a gang that waits whole for a queue which is not for its namespace → why."""
+    """Key of a gang that wants room in a queue which is not for its namespace → why; nothing more is planned for it."""
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
     budgets: list[PodDisruptionBudget]
@@ -174,13 +174,13 @@ def take(state: State) -> Snapshot:
 
 
 def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
-    """Return the gangs that wait for a queue which is not for their namespace; what has a node, or its place, stays."""
+    """Return the gangs that want room in a queue which is not for their namespace, each with the reason."""
     if not state.has_barriers:
         return {}
     known: dict[tuple[str, str], Barrier | None] = {}
     barred = {}
     for gang in gangs:
-        if gang.phase is not GangPhase.WAITING:
+        if _let_in_before(gang) or (gang.started and not any(gang.open_slots().values())):
             continue
         pair = gang.queue, gang.group.metadata.namespace
         if pair not in known:
@@ -188,6 +188,14 @@ def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
         if found := known[pair]:
             barred[gang.key] = found
     return barred
+
+
+def _let_in_before(gang: GangView) -> bool:
+    """Return True for a gang that Muster has placed in this life: it stays, and grows.
+
+    Members on nodes alone say nothing: whoever creates a pod may write a node into it.
+    """
+    return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

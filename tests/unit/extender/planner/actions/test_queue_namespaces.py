@@ -1,7 +1,7 @@
 """A gang waits for a queue only if the queue, and each above it, selects its namespace."""
 
 import pytest
-from extender_world import World, of
+from extender_world import World, of, slots
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
@@ -70,15 +70,32 @@ def test_a_queue_whose_selector_cannot_be_read_takes_nobody() -> None:
 
 
 def test_a_gang_that_runs_stays_and_grows_when_the_selector_changes() -> None:
-    """Only gangs that wait are held against it."""
+    """Muster has let it in."""
     world = a_world(selector="team=vision", labels={"team": "vision"})
-    key = world.gang("a", {"worker": (2, GPU8)}, min_member=1, queue="theirs")
-    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    key = world.gang("a", {"worker": (1, GPU8)}, queue="theirs")
+    [place] = of(world.plan(), decisions.Place)
+    [node] = slots(place)["worker"]
+    world.pod(key, "worker", 0, GPU8, node=node, pin=node, epoch=1, phase="Running")
+    world.close(world.plan())
+    world.scale(key, "worker", 2)
     world.pod(key, "worker", 1, GPU8, gated=True)
     world.queue("theirs", **{"namespace-selector": "team=speech"})
     session = world.plan()
     assert not barred(session)
     assert of(session, decisions.Place)
+    assert not of(session, decisions.Evict)
+
+
+def test_a_member_that_its_owner_put_on_a_node_opens_no_queue() -> None:
+    """A pod may be created with a node, past every scheduler; what follows it would have counted as growth."""
+    world = a_world(selector="team=vision")
+    key = world.gang("a", {"worker": (2, GPU8)}, min_member=1, min_task_member={}, queue="theirs")
+    world.pod(key, "worker", 0, {}, node="node-0", phase="Running")
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert world.view(key).started
+    session = world.plan()
+    assert barred(session)
+    assert not of(session, decisions.Place)
     assert not of(session, decisions.Evict)
 
 
@@ -98,3 +115,19 @@ def test_a_gang_that_may_not_use_a_queue_is_not_the_first_of_it() -> None:
     session = world.plan()
     assert [each.gang.key for each in of(session, decisions.Unschedulable)] == [first]
     assert session.snapshot.barred.keys() == {first}
+
+
+def test_a_gang_of_a_locked_namespace_is_planned_in_its_queue_alone() -> None:
+    """Labels of pods can change after admission has set them back."""
+    world = World()
+    world.nodes(2)
+    world.queue("ours")
+    world.gang("a", {"worker": (1, GPU8)})
+    mine = world.gang("b", {"worker": (1, GPU8)}, queue="ours")
+    assert label(world, {"muster.dev/queue": "ours", "muster.dev/queue-locked": "true"})
+    session = world.plan()
+    [message] = barred(session)
+    assert "the namespace is locked to queue 'ours'" in message
+    assert [each.gang.key for each in of(session, decisions.Place)] == [mine]
+    assert label(world, {})
+    assert not barred(world.plan())
