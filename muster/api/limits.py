@@ -51,6 +51,8 @@ SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
 """Each is searched a domain; partitions of a Job's task are not counted, as they are equally large."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
 """Labels, annotations, selectors, affinity and requests of usual pods are one or two thousand."""
+SUB_GROUP_LOOKS: Final = Limit("looks at pods for sub-groups", 200_000, "looks")
+"""A pod is looked at once for each condition and label key of each policy that may concern it."""
 POLICIES: Final = Limit("policies", 128, "policies")
 """There are fewer events, and programs have few exit codes with a meaning."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")

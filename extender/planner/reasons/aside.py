@@ -17,6 +17,10 @@ NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
 asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format
 too_many_sub_groups = "it has {count} {limit.unit} by labels; at most {limit.value} are allowed".format
+too_many_looks = (
+    "the selectors of its subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} are "
+    "allowed; give each policy a label in matchLabels that only its own pods have"
+).format
 too_many_wishes = (
     "pods of {pod_set} say {count} different things about their topology; at most {limit.value} {limit.unit} are "
     "allowed"

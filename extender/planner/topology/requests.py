@@ -15,8 +15,9 @@ from itertools import groupby
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.queries import requirements
+from extender.planner.topology.subgroups import SlotsLeft, SubGroup, by_labels
 from muster.api.limits import SUB_GROUPS, TOPOLOGY_WISHES, LimitError
 from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
@@ -89,12 +90,13 @@ class Part:
         """Yield the slices that have slots to fill, those with placed members first."""
         (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
+        at = None if self.places is None else {each: rank for rank, each in self.places.items()}
         units = []
         for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
             first, last = number * outer.size, (number + 1) * outer.size
             own: Collection[int] = range(first, last)
-            if self.places is not None:
-                own = frozenset(rank for rank, at in self.places.items() if first <= at < last)
+            if at is not None:
+                own = frozenset(at[each] for each in own if each in at)
             name = f"{self.name} {first}-{last - 1}"
             slots = {pod_set: list(group)}
             parted: dict[str, Ranks] = {pod_set: own}
@@ -127,8 +129,8 @@ class Request:
 
     near: Nearness
     kinds: tuple[Kind, ...]
-    sub_groups: tuple[tuple[str, Nearness, Mapping[str, frozenset[int]]], ...] = ()
-    """By labels: name, nearness, pod set → ranks."""
+    sub_groups: tuple[SubGroup, ...] = ()
+    """By labels."""
     shape: Hashable = None
     """Equal for gangs that ask alike."""
 
@@ -141,10 +143,25 @@ class Request:
         return [near for near in wishes if near.required is not None]
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The reason why the wishes of a gang are not looked at."""
+
+    why: str
+
+
 def request_of(gang: GangView) -> Request | None:
-    """Return the gang's request, None for most gangs; kept with the gang's view."""
+    """Return the gang's request, None for most gangs; kept with the gang's view, as is the refusal of one.
+
+    Raises LimitError for one that asks for too much.
+    """
     if gang.topology is None:
-        gang.topology = _request(gang) or False
+        try:
+            gang.topology = _request(gang) or False
+        except LimitError as error:
+            gang.topology = Refusal(str(error))
+    if isinstance(gang.topology, Refusal):
+        raise LimitError(gang.topology.why)
     return gang.topology if isinstance(gang.topology, Request) else None
 
 
@@ -178,14 +195,22 @@ def _request(gang: GangView) -> Request | None:
     spec = gang.group.spec
     near = of_network(spec.network_topology) or of_gang(gang.group.metadata.annotations)
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
-    kinds = [kind for pod_set in gang.pod_sets for kind in _kinds(gang, pod_set, by_name.get(pod_set.name))]
-    sets = {pod_set.name for pod_set in gang.pod_sets}
-    sub_groups = tuple(
-        sub_group
+    set_names = {pod_set.name for pod_set in gang.pod_sets}
+    members: dict[str, list[PodRecord]] = {}
+    for pod in gang.pods:
+        if pod.slot is not None:
+            members.setdefault(pod.slot.pod_set, []).append(pod)
+    kinds = [
+        kind
+        for pod_set in gang.pod_sets
+        for kind in _kinds(pod_set, members.get(pod_set.name, []), by_name.get(pod_set.name))
+    ]
+    policies = [
+        policy
         for policy in spec.sub_group_policy[: SUB_GROUPS.value]
-        if policy.network_topology and policy.name not in sets
-        for sub_group in _by_labels(gang, policy)
-    )
+        if policy.network_topology and policy.name not in set_names
+    ]
+    sub_groups = tuple(by_labels(gang.pods, policies)) if policies else ()
     speaking = any(kind.said != _SILENT or kind.slices for kind in kinds)
     if not (near or speaking or sub_groups):
         return None
@@ -196,16 +221,16 @@ def _request(gang: GangView) -> Request | None:
     return Request(near, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
 
 
-def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -> list[Kind]:
-    """Return the pod set, in several kinds where its pods say different things."""
+def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[Kind]:
+    """Return the pod set, in several kinds where its pods say different things; `members` have slots of it."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
     otherwise = pod_set.topology or _SILENT
     own = {
         pod.slot.rank: pod.topology or _SILENT
-        for pod in gang.pods
-        if pod.slot is not None and pod.slot.pod_set == pod_set.name and (pod.topology or pod_set.topology)
+        for pod in members
+        if pod.slot is not None and (pod.topology or pod_set.topology)
     }
     said = dict.fromkeys(own.values())
     if len(own) < pod_set.replicas:
@@ -222,29 +247,12 @@ def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -
     return [Kind(pod_set.name, each, frozenset(own), partitions or each.slices) for each, own in ranks.items()]
 
 
-def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearness, Mapping[str, frozenset[int]]]]:
-    wanted = requirements(policy.label_selector) if policy.label_selector else ()
-    found: dict[tuple[str, ...], dict[str, set[int]]] = {}
-    for pod in gang.pods:
-        if pod.slot is not None and all(requirement.holds(pod.labels) for requirement in wanted):
-            values = tuple(pod.labels.get(key, "") for key in policy.match_label_keys)
-            found.setdefault(values, {}).setdefault(pod.slot.pod_set, set()).add(pod.slot.rank)
-    near = of_network(policy.network_topology)
-    return [
-        ("/".join((policy.name, *values)), near, {name: frozenset(ranks) for name, ranks in sets.items()})
-        for values, sets in sorted(found.items())
-    ]
-
-
 def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
     """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
-    left = {name: list(ranks) for name, ranks in root.slots.items() if ranks}
+    left = SlotsLeft(root.slots)
     parts: list[Part] = []
     for name, near, members in request.sub_groups:
-        own = {each: [rank for rank in left.get(each, ()) if rank in inside] for each, inside in members.items()}
-        for each, inside in members.items():
-            left[each] = [rank for rank in left.get(each, ()) if rank not in inside]
-        own = {each: ranks for each, ranks in own.items() if ranks}
+        own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
         if own:
             whole = sum(map(len, members.values()))
             parts.append(replace(root, name=name, slots=own, members=members, near=near, all_slots=whole))
@@ -252,7 +260,7 @@ def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
     groups: dict[str, list[Part]] = {}
     nearness: dict[str, Nearness] = {}
     for kind in request.kinds:
-        ranks = [rank for rank in left.get(kind.pod_set, ()) if kind.ranks is None or rank in kind.ranks]
+        ranks = left.take(kind.pod_set, kind.ranks)
         if not ranks:
             continue
         part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
@@ -261,7 +269,10 @@ def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
             nearness.setdefault(kind.said.group, kind.said.near)
         else:
             parts.append(part)
-    parts += [_group_part(root, name, request, own, nearness[name]) for name, own in groups.items()]
+    kinds: dict[str, list[Kind]] = {}
+    for kind in request.kinds:
+        kinds.setdefault(kind.said.group, []).append(kind)
+    parts += [_group_part(root, name, kinds[name], own, nearness[name]) for name, own in groups.items()]
     return tuple(parts)
 
 
@@ -280,12 +291,11 @@ def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
     )
 
 
-def _group_part(root: Part, name: str, request: Request, children: list[Part], near: Nearness) -> Part:
+def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part], near: Nearness) -> Part:
     members: dict[str, Ranks] = {}
-    for kind in request.kinds:
-        if kind.said.group == name:
-            known: Ranks = members.get(kind.pod_set, frozenset())
-            members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
+    for kind in kinds:
+        known: Ranks = members.get(kind.pod_set, frozenset())
+        members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
     slots: dict[str, list[int]] = {}
     for child in children:
         for pod_set, ranks in child.slots.items():
