@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.plannedjob import planned_job
+from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
@@ -36,6 +37,11 @@ ANSWER_S = 30.0
 MAX_DELAY_S = 5.0
 """Longest time between two tries while the API server does not answer: gangs wait for it."""
 _USUAL_JOB_BYTES = 16 * 1024
+LOOKS = 1_000
+"""Looks at pods for new queries in one event; about a millisecond."""
+SLICE_LOOKS = 1_500
+SLICE_S = 0.002
+"""Looks of a slice, and the pause after it; both take about as long."""
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
 
 log = structlog.get_logger()
@@ -139,19 +145,29 @@ class Cluster(Live):
     """The live state and the reflectors that feed it."""
 
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
-        super().__init__(State(), wake=wake)
+        super().__init__(State(LOOKS, self._compare_on), wake=wake)
+        self._comparing = False
+        self._first: frozenset[Mark] | None = None
+        """The queries that were not compared yet when the caches were filled."""
         self._reflectors = [self._watch(client, fed) for fed in FEED]
         self._synced = False
 
     @property
     def synced(self) -> bool:
-        """True if every cache has been filled once."""
-        self._synced = self._synced or all(reflector.synced for reflector in self._reflectors)
+        """True if every cache has been filled once, and all that was in them has been compared."""
+        if self._synced or not all(reflector.synced for reflector in self._reflectors):
+            return self._synced
+        pending = self.state.comparisons.open_marks
+        self._first = pending if self._first is None else self._first & pending
+        self._synced = not self._first
         return self._synced
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
-        return not_ready({fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)})
+        unread = not_ready({fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)})
+        if unread or self.synced:
+            return unread
+        return "affinities are still compared with the pods of the cluster"
 
     def sizes(self) -> dict[str, int]:
         """Return the number of objects in each cache, by kind."""
@@ -173,6 +189,20 @@ class Cluster(Live):
         """Stop the reflectors; the state stays as it is."""
         for reflector in self._reflectors:
             reflector.stop()
+
+    def _compare_on(self) -> None:
+        """Compare new queries with pods in slices of some milliseconds, with as much time for others in between."""
+        if not self._comparing:
+            self._comparing = True
+            asyncio.get_running_loop().call_later(SLICE_S, self._compare)
+
+    def _compare(self) -> None:
+        self._comparing = False
+        matters = self.state.compare(SLICE_LOOKS)
+        if self.state.comparisons.pending:
+            self._compare_on()
+        if matters:
+            self.changed()
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:

@@ -53,6 +53,16 @@ TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes
 """Labels, annotations, selectors, affinity and requests of usual pods are one or two thousand."""
 SUB_GROUP_LOOKS: Final = Limit("looks at pods for sub-groups", 200_000, "looks")
 """A pod is looked at once for each condition and label key of each policy that may concern it."""
+TERMS: Final = Limit("affinity terms per pod", 64, "terms")
+"""Each is compared with pods of other shapes; usual pods have one to three."""
+CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
+"""Each may be looked at for every pod that is compared."""
+OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
+"""Each pod of the namespace is compared with them, and remembers those that match it."""
+WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")
+"""Each pod of the cluster is compared with them, whoever it belongs to."""
+TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different keys")
+"""Of equal terms in one namespace; networks have four or five levels, and pods are counted for each on every node."""
 POLICIES: Final = Limit("policies", 128, "policies")
 """There are fewer events, and programs have few exit codes with a meaning."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")

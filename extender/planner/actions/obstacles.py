@@ -30,10 +30,12 @@ LATE_S = 5.0
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang at all: back-off, gates of others, or too few pods."""
+    """Return the reason not to try a gang at all: back-off, unknown matches, gates of others, or too few pods."""
     if until := gang.waits_until(session.now):
         attempts = gang.placement.status.attempts if gang.placement else 0
         return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
+    if not gang.compared:
+        return decisions.Unschedulable(gang, reasons.pods.NOT_COMPARED, reasons.pods.not_compared)
     if not gang.started and (held := gang.gated_by_others):
         gates = sorted({gate for pod in held for gate in pod.other_gates})
         words = reasons.pods.gated(sorted(pod.name for pod in held), gates)

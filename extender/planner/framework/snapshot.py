@@ -12,8 +12,9 @@ from extender.planner.state.devices import Devices
 from extender.planner.state.gangs import GangPhase, GangView, once_whole
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
+from extender.planner.state.podcounts import Counts
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.queries import Counts, Mark
+from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
 from extender.planner.state.volumes import Volumes
 from extender.planner.topology.hypernodes import HyperNodeTree

@@ -16,8 +16,9 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import Domains
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
+from extender.planner.state.podcounts import Counts
 from extender.planner.state.podshape import ANY_ADDRESS
-from extender.planner.state.queries import Counts, Mark
+from extender.planner.state.queries import Mark
 
 Mask = NDArray[np.bool_]
 Refusal = tuple[str, Mask]

@@ -15,6 +15,8 @@ from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
 
 Answers = NDArray[np.int16]
+MOST_KEYS = 256
+"""Label keys whose domains are kept, those that were asked for last."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,10 @@ class Domains:
     def of(self, key: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], int]:
         """Return the number of each node's domain, int64 of shape (nodes,), read-only; and the number of domains."""
         size = len(snapshot.nodes)
-        codes, values, seen = self._known.get(key, (np.zeros(0, dtype=np.int64), {}, -1))
+        codes, values, seen = self._known.pop(key, (np.zeros(0, dtype=np.int64), {}, -1))
+        if len(self._known) >= MOST_KEYS:  # anybody can name a key that no node has
+            del self._known[next(iter(self._known))]
+        self._known[key] = codes, values, seen
         if seen == snapshot.generation and len(codes) == size:
             return codes, len(values)
         if len(values) > 2 * size:  # most of them are of nodes that are gone

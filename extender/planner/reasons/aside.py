@@ -21,6 +21,9 @@ too_many_looks = (
     "the selectors of its subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} are "
     "allowed; give each policy a label in matchLabels that only its own pods have"
 ).format
+too_many_terms = (
+    "its affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
+).format
 too_many_wishes = (
     "pods of {pod_set} say {count} different things about their topology; at most {limit.value} {limit.unit} are "
     "allowed"

@@ -7,5 +7,6 @@ and has no lock. Of the extender it may import `planner.ledger`, `planner.dynami
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`, the planner's views of gangs,
 which `gangtable` makes. `nodes` has the arrays; room that is not free stands in the ledger, for `pods` and for the
 slots of `placedslots`. `podclass` and `podshape` tell kinds of pods apart; `neighbours` and `queries` are demands of
-pods on each other, `devices` GPUs that pods share, `devicetable` and `claimants` devices that pods claim.
+pods on each other, which `comparisons` compares with the pods that exist. `devices` are GPUs that pods share,
+`devicetable` and `claimants` devices that pods claim.
 """

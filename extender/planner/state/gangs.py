@@ -69,6 +69,8 @@ class GangView:
     """The reason why it cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
     preempts: bool = True
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
+    compared: bool = field(default=True, init=False)
+    """False while its demands on other pods are still compared with them (`state.comparisons`): it is not placed."""
     phase: GangPhase = field(init=False)
     _open_slots: dict[str, Sequence[int]] | None = field(default=None, init=False)
     least: tuple[object, object] | None = field(default=None, init=False)

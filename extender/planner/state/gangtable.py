@@ -175,7 +175,7 @@ class GangTable:
             self.jobs[uid] = planned_job(new)
             if known is not None and known.spec == self.jobs[uid].spec:
                 return None
-        self._templates.forget(uid)
+        self._templates.forget(job)
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:

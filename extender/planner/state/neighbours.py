@@ -4,9 +4,10 @@ The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are con
 the API server adds to the selectors of a new pod; here they are added again, as templates need it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from extender.planner import reasons
 from extender.planner.state.queries import (
     Labels,
     Mark,
@@ -17,6 +18,7 @@ from extender.planner.state.queries import (
 )
 from muster.api.kubernetes.constraints import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from muster.api.kubernetes.core import PodSpec
+from muster.api.limits import CONDITIONS, TERMS, LimitError
 from muster.resources.labels import Requirement, Requirements
 
 
@@ -82,36 +84,94 @@ class Neighbours:
             [(wish.query.mark, wish.topology_key, wish.weight) for wish in self.wishes],
         ]
 
+    @property
+    def queries(self) -> list[Query]:
+        """Those of the demands that must be met."""
+        asked = (self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads))
+        return [query for query in asked if query is not None]
+
     def concern_themselves(self, matched: frozenset[Mark]) -> bool:
         """Return True if a pod with these marks, once placed, changes where the next of its kind can be."""
-        asked = [self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads)]
-        return any(query is not None and query.mark in matched for query in asked)
+        return any(query.mark in matched for query in self.queries)
 
 
 NONE = Neighbours()
 
 
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod with this spec, namespace and labels."""
+    """Return the demands of a pod with this spec, namespace and labels, without those for which there is no query.
+
+    Raises LimitError for more terms, or conditions in them, than a pod may have.
+    """
+    terms, spreads = _terms(spec), _spreads(spec)
+    if not terms and not spreads:
+        return NONE
+    parts = {id(term): _part(term, namespace, labels) for term in terms}
+    asked = {id(spread): _spread_part(spread, namespace, labels) for spread in spreads}
+    conditions = sum(part.conditions for part in (*parts.values(), *asked.values()) if part is not None)
+    for limit, count in ((TERMS, len(parts) + len(asked)), (CONDITIONS, conditions)):
+        if count > limit.value:
+            raise LimitError(reasons.aside.too_many_terms(count=count, limit=limit))
+    near, far = _affinities(spec)
+
+    def query(term: PodAffinityTerm) -> Query | None:
+        return queries.intern([parts[id(term)]], namespace)
+
+    together = queries.intern((parts[id(term)] for term in near.required), namespace) if near.required else None
+    weighted = [(one.pod_affinity_term, one.weight) for one in near.preferred]
+    weighted += [(one.pod_affinity_term, -one.weight) for one in far.preferred]
+    return Neighbours(
+        together,
+        tuple(dict.fromkeys(term.topology_key for term in near.required)) if together else (),
+        _rules(far.required, query),
+        tuple(
+            _spread(spread, part, found)
+            for spread in spreads
+            for part in (asked[id(spread)],)
+            for found in (queries.intern([part], namespace, staying=True) if part is not None else None,)
+            if found is not None or part is None
+        ),
+        tuple(Wish(found, term.topology_key, weight) for term, weight in weighted if (found := query(term))),
+    )
+
+
+def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
+    """Return the demands of a pod on a node that concern others: pods that it keeps away, as far as its limits allow.
+
+    Whatever else it asked for was decided by whom it was bound. It is not refused for its terms, as its room is used.
+    """
+    _, far = _affinities(spec)
+    parts, left = {}, CONDITIONS.value
+    for term in far.required[: TERMS.value]:
+        part = _part(term, namespace, labels)
+        left -= part.conditions
+        if left < 0:
+            break
+        parts[id(term)] = part
+    terms = [term for term in far.required if id(term) in parts]
+    apart = _rules(terms, lambda term: queries.intern([parts[id(term)]], namespace))
+    return Neighbours(apart=apart) if apart else NONE
+
+
+def _affinities(spec: PodSpec) -> tuple[PodAffinity, PodAffinity]:
     near = (spec.affinity and spec.affinity.pod_affinity) or PodAffinity()
     far = (spec.affinity and spec.affinity.pod_anti_affinity) or PodAffinity()
-    spreads = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
+    return near, far
 
-    def query(term: PodAffinityTerm) -> Query:
-        return queries.intern([_part(term, namespace, labels)])
 
-    weighted = [(term.pod_affinity_term, term.weight) for term in near.preferred]
-    weighted += [(term.pod_affinity_term, -term.weight) for term in far.preferred]
-    wishes = tuple(Wish(query(term), term.topology_key, weight) for term, weight in weighted)
-    if not (near.required or far.required or spreads or wishes):
-        return NONE
-    return Neighbours(
-        queries.intern(_part(term, namespace, labels) for term in near.required) if near.required else None,
-        tuple(dict.fromkeys(term.topology_key for term in near.required)),
-        tuple(dict.fromkeys(Rule(query(term), term.topology_key) for term in far.required)),
-        tuple(_spread(constraint, namespace, labels, queries) for constraint in spreads),
-        wishes,
-    )
+def _terms(spec: PodSpec) -> list[PodAffinityTerm]:
+    near, far = _affinities(spec)
+    preferred = (one.pod_affinity_term for one in (*near.preferred, *far.preferred))
+    return [*near.required, *far.required, *preferred]
+
+
+def _spreads(spec: PodSpec) -> list[TopologySpreadConstraint]:
+    return [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
+
+
+def _rules(terms: Iterable[PodAffinityTerm], query: Callable[[PodAffinityTerm], Query | None]) -> tuple[Rule, ...]:
+    found = ((query(term), term.topology_key) for term in terms)
+    return tuple(dict.fromkeys(Rule(each, key) for each, key in found if each is not None and each.takes(key)))
 
 
 _NOTHING = (Requirement("", "In", frozenset()),)
@@ -139,13 +199,15 @@ def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 
-def _spread(constraint: TopologySpreadConstraint, namespace: str, labels: Labels, queries: QueryTable) -> Spread:
-    selector, query, empty = constraint.label_selector, None, False
-    if selector is not None:
-        wanted = requirements(selector) + _own(constraint.match_label_keys, "In", labels)
-        empty = not wanted
-        if wanted:
-            query = queries.intern([Part(tuple(dict.fromkeys(wanted)), frozenset((namespace,)))], staying=True)
+def _spread_part(spread: TopologySpreadConstraint, namespace: str, labels: Labels) -> Part | None:
+    """Return the pods that a constraint counts; None for a selector that is missing or empty."""
+    if spread.label_selector is None:
+        return None
+    wanted = requirements(spread.label_selector) + _own(spread.match_label_keys, "In", labels)
+    return Part(tuple(dict.fromkeys(wanted)), frozenset((namespace,))) if wanted else None
+
+
+def _spread(constraint: TopologySpreadConstraint, part: Part | None, query: Query | None) -> Spread:
     return Spread(
         constraint.topology_key,
         query,
@@ -153,5 +215,5 @@ def _spread(constraint: TopologySpreadConstraint, namespace: str, labels: Labels
         constraint.min_domains or 1,
         constraint.node_affinity_policy == "Honor",
         constraint.node_taints_policy == "Honor",
-        empty,
+        empty_selector=constraint.label_selector is not None and part is None,
     )

@@ -4,19 +4,21 @@ The shape is everything that decides on which nodes a pod can be: requests, sele
 ports, claims, its demands on other pods, and the demands of other pods that it meets (its marks).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from extender.planner.dynamic.needs import NO_NEEDS, Needs
-from extender.planner.state.neighbours import NONE, Neighbours, neighbours_of
+from extender.planner.state.neighbours import NONE, Neighbours, neighbours_of, rules_of
 from extender.planner.state.podshape import (
     ClaimUse,
+    Demands,
     Port,
     asked_of,
     claims_of,
+    demands_of,
     host_ports,
     ours,
     pin_of,
@@ -26,6 +28,7 @@ from extender.planner.state.podshape import (
 from extender.planner.state.queries import Mark, QueryTable
 from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
 from muster.api.kubernetes.core import Pod, PodSpec
+from muster.api.limits import LimitError
 from muster.resources.gpus import GpuShare
 from muster.resources.pods import requests_on_node
 from muster.resources.vector import Vector, add
@@ -101,6 +104,7 @@ class ClassTable:
             pin=pin_of(meta),
             annotations=meta.annotations if ours(pod.spec) else None,
             taken=requests_on_node(pod) if pod.spec.node_name else None,
+            demands=demands_of(pod),
         )
 
     def of_spec(
@@ -113,16 +117,18 @@ class ClassTable:
         pin: str | None = None,
         annotations: Mapping[str, str] | None = None,
         taken: Vector | None = None,
+        demands: Demands = Demands.ALL,
     ) -> PodClass:
         """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
 
-        `taken` are the amounts of a pod on a node, where they are other than those of its spec.
+        `taken` are the amounts of a pod on a node, where they are other than those of its spec. Raises LimitError for
+        too many terms, unless the pod is on a node: its room is used whatever it asks for.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)
-        neighbours = neighbours_of(spec, namespace, labels or {}, self.queries)
+        neighbours = self._neighbours(spec, namespace, labels or {}, demands, on_node=taken is not None)
         shape = msgspec.msgpack.encode(
             (
                 sorted(requests.items()),
@@ -153,6 +159,17 @@ class ClassTable:
         )
         return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
+    def _neighbours(
+        self, spec: PodSpec, namespace: str, labels: Mapping[str, str], demands: Demands, *, on_node: bool
+    ) -> Neighbours:
+        if demands is Demands.ALL:
+            try:
+                return neighbours_of(spec, namespace, labels, self.queries)
+            except LimitError:
+                if not on_node:
+                    raise
+        return NONE if demands is Demands.NONE else rules_of(spec, namespace, labels, self.queries)
+
     def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
         """Return the class of the same pods with these needs."""
         if cls.needs.key == needs.key:
@@ -173,6 +190,11 @@ class ClassTable:
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
         """Return the class of the same pods with the demands of other pods that they meet now."""
         matched = self.queries.matching(namespace, labels)
+        return cls if matched == cls.matched else self.marked(cls, matched)
+
+    def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
+        """Return the class of the same pods that meet these demands, too; it forgets those that nobody has any more."""
+        matched = frozenset((*self.queries.still(cls.matched), *found))
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:

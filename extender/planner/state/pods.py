@@ -203,6 +203,8 @@ class PodTable:
         """Queue → amounts that its pods of no gang wait for; no zeros."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
+        self.in_namespace: dict[str, set[str]] = {}
+        """Namespace → UIDs."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._slot_of: dict[str, tuple[str, Slot]] = {}
         """UID → gang and slot of the pods that have taken one."""
@@ -227,6 +229,9 @@ class PodTable:
         if known is not None and known.gang and known.gang != record.gang:
             self._leave(known.gang, known.uid)
         self.records[record.uid] = record
+        if known is None or known.namespace != record.namespace:
+            self._leave_namespace(known)
+            self.in_namespace.setdefault(record.namespace, set()).add(record.uid)
         self.ending.pop(record.uid, None)
         if not record.gang and record.runtime is not UNKNOWN and record.uses_node:
             self.ending[record.uid] = record
@@ -246,6 +251,7 @@ class PodTable:
         self._count(record, -1)
         self._ask(record, -1)
         self._sit(uid, None)
+        self._leave_namespace(record)
         if record is not None and record.gang:
             self._leave(record.gang, uid)
         return record
@@ -256,6 +262,14 @@ class PodTable:
         if record is None or record.node:
             return None
         return replace(record, node=node, gated=False, devices=devices or record.devices)
+
+    def _leave_namespace(self, record: PodRecord | None) -> None:
+        if record is None:
+            return
+        there = self.in_namespace[record.namespace]
+        there.discard(record.uid)
+        if not there:
+            del self.in_namespace[record.namespace]
 
     def _leave(self, gang: str, uid: str) -> None:
         members = self._members.get(gang, {})

@@ -5,6 +5,7 @@ Muster's pin is taken off, so that a gated pod and its pinned twin are alike.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from muster.api import names
 from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector
 from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
+from muster.api.muster.gang import gang_of
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
@@ -22,6 +24,17 @@ MOST_KEY_BYTES = 16 * 1024
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
+
+
+class Demands(Enum):
+    """The terms of a pod on other pods that its class has."""
+
+    ALL = auto()
+    """It is planned, or a member of a gang."""
+    RULES = auto()
+    """It is on a node, where its required anti-affinity keeps others away; all else has been decided."""
+    NONE = auto()
+    """Another scheduler has it, and it is nowhere yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,13 @@ def pin_of(meta: ObjectMeta) -> str:
     return meta.annotations.get(names.NODE, "")
 
 
+def demands_of(pod: Pod) -> Demands:
+    """Return the terms of a pod that count."""
+    if ours(pod.spec) or gang_of(pod.metadata) is not None:
+        return Demands.ALL
+    return Demands.RULES if pod.spec.node_name else Demands.NONE
+
+
 def raw_key(pod: Pod) -> bytes | None:
     """Return a key by which pods are of one class if they have the same; it costs a fifth of making the class.
 
@@ -46,6 +66,7 @@ def raw_key(pod: Pod) -> bytes | None:
     pin = pin_of(meta)
     affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
     near = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    demanding = (near or spec.topology_spread_constraints) and demands_of(pod)
     asking = ASKING & meta.annotations.keys()
     parts = (
         _asked(spec.containers),
@@ -58,7 +79,7 @@ def raw_key(pod: Pod) -> bytes | None:
         spec.tolerations,
         affinity,
         spec.topology_spread_constraints,
-        (meta.namespace, meta.labels) if near or spec.topology_spread_constraints else None,
+        (meta.namespace, meta.labels, demanding.value) if demanding else None,
         claims_of(spec, meta.namespace, meta.name) if spec.volumes else None,
         [(name, meta.annotations[name]) for name in sorted(asking)] if asking and ours(spec) else None,
     )

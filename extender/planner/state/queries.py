@@ -1,25 +1,25 @@
-"""Queries: label selectors over pods, the queries that a pod matches, and the number of matching pods on every node.
+"""Queries: label selectors over pods, and the queries that a pod matches.
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
 are interned and die with the last pod class that has them. Each has a *mark*; a pod class carries the marks of all
-queries that its pods match, so that counting pods per mark needs no labels.
+queries that its pods match, so that counting pods per mark (`planner.state.podcounts`) needs no labels.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from weakref import WeakValueDictionary, ref
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from extender.planner.state.amounts import tally
 from muster.api.kubernetes.meta import LabelSelector
+from muster.api.limits import OWN_QUERIES, TOPOLOGY_KEYS, WIDE_QUERIES
 from muster.resources.labels import Requirement, Requirements
 
 Mark = tuple[Hashable, ...]
 Labels = Mapping[str, str]
-_SLACK = 100
 
 
 def requirements(selector: LabelSelector) -> Requirements:
@@ -27,6 +27,15 @@ def requirements(selector: LabelSelector) -> Requirements:
     equal = (Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items())
     rest = (Requirement(one.key, one.operator, frozenset(one.values)) for one in selector.match_expressions)
     return tuple(sorted({*equal, *rest}, key=str))
+
+
+Anchor = tuple[str, str | None] | None
+"""A label that every matching pod has, with its value if that is certain; None if there is none."""
+
+Account = tuple[str, bool]
+"""Namespace whose pods ask, and True for queries about its own pods alone."""
+_BY_LABELS: Account = "", False
+"""Counts queries that depend on the labels of namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +46,16 @@ class Part:
     namespaces: frozenset[str]
     namespace_labels: Requirements | None = None
 
-    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Return True if it matches a pod."""
-        return all(one.holds(labels) for one in self.labels) and (
-            namespace in self.namespaces
-            or (self.namespace_labels is not None and all(one.holds(namespace_labels) for one in self.namespace_labels))
+    def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
+        """Return True if it may match pods of this namespace, which has these labels."""
+        return namespace in self.namespaces or (
+            self.namespace_labels is not None and all(one.holds(namespace_labels) for one in self.namespace_labels)
         )
+
+    @property
+    def conditions(self) -> int:
+        """The work of a comparison: its conditions on labels, and the names of namespaces that it lists."""
+        return len(self.labels) + len(self.namespaces) + len(self.namespace_labels or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -55,29 +68,65 @@ class Query:
     key: bytes
     mark: Mark
     parts: tuple[Part, ...]
-    pair: tuple[str, str] | None
-    """A label that every matching pod has; None if there is none."""
+    account: Account
+    places: frozenset[str] | None
+    """Namespaces outside of which no pod matches; None: any namespace, by its labels."""
+    anchor: Anchor
+    work: int
+    """Conditions that a comparison may look at, and one."""
+    topology_keys: set[str] = field(default_factory=set)
+    """Of the rules with this query."""
+
+    def takes(self, topology_key: str) -> bool:
+        """Return True for a topology key of a rule with this query, unless it has too many others."""
+        if len(self.topology_keys) < TOPOLOGY_KEYS.value:
+            self.topology_keys.add(topology_key)
+        return topology_key in self.topology_keys
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
         """Return True if it matches a pod with these labels in this namespace."""
-        if self.pair is not None and labels.get(self.pair[0]) != self.pair[1]:
-            return False
-        return all(part.matches(namespace, labels, namespace_labels) for part in self.parts)
+        if self.anchor is not None:
+            key, value = self.anchor
+            if key not in labels or (value is not None and labels[key] != value):
+                return False
+        for part in self.parts:  # `all` takes twice as long
+            for one in part.labels:
+                if not one.holds(labels):
+                    return False
+            if namespace not in part.namespaces and not part.reaches(namespace, namespace_labels):
+                return False
+        return True
+
+    def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
+        """Return True if it may match pods of this namespace, which has these labels."""
+        return all(part.reaches(namespace, namespace_labels) for part in self.parts)
 
     def __str__(self) -> str:
         return " and ".join(", ".join(map(str, part.labels)) or "any" for part in self.parts)
 
 
+def anchors_of(labels: Labels) -> list[Anchor]:
+    """Return the anchors of queries that may match a pod with these labels."""
+    return [None, *labels.items(), *((key, None) for key in labels)]
+
+
 class QueryTable:
-    """All queries in use, found by a label that their pods must have."""
+    """All queries in use, found by namespace and by a label that their pods must have.
+
+    Those that the pods of one namespace ask are limited in number: each is compared with pods, also of others.
+    """
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Labels] = {}
         self.fresh: list[Query] = []
         """New queries, with which known pods have not been compared."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
-        self._by_pair: dict[tuple[str, str] | None, list[ref[Query]]] = {}
-        self._indexed = 0
+        self._known: dict[Mark, _Entry] = {}
+        self._gone: deque[Mark] = deque()
+        """Of queries that nobody has any more, and that are still in the index."""
+        self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
+        """Namespace (None: those of any) → anchor → queries."""
+        self._asked: Counter[Account] = Counter()
         self._numbers = count(1)
 
     def on_namespace(self, name: str, labels: Labels | None) -> bool:
@@ -88,55 +137,115 @@ class QueryTable:
             return False
         else:
             self.namespaces[name] = labels
-        return any(part.namespace_labels for query in self.alive() for part in query.parts)
+        self._sweep()
+        return bool(self._asked[_BY_LABELS])
 
-    def intern(self, parts: Iterable[Part], *, staying: bool = False) -> Query:
-        """Return the query with these parts; `staying` leaves out pods that are being deleted."""
+    def near(self, namespace: str) -> int:
+        """Return about how many queries a pod of this namespace is compared with."""
+        return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
+
+    def intern(self, parts: Iterable[Part], owner: str, *, staying: bool = False) -> Query | None:
+        """Return the query of a pod in namespace `owner` with these parts; None if the namespace asks too many others.
+
+        `staying` leaves out pods that are being deleted.
+        """
         parts = tuple(parts)
-        key = msgspec.msgpack.encode([staying, [_plain(part) for part in parts]])
+        key = msgspec.msgpack.encode([owner, staying, [_plain(part) for part in parts]])
         known = self._queries.get(key)
         if known is None:
-            pairs = (
-                (one.key, next(iter(one.values)))
-                for part in parts
-                for one in part.labels
-                if one.operator == "In" and len(one.values) == 1
-            )
+            self._sweep()
+            places = _places(parts)
+            account = owner, places == frozenset((owner,))
+            if self._asked[account] >= (OWN_QUERIES if account[1] else WIDE_QUERIES).value:
+                return None
             mark = ("staying" if staying else "all", next(self._numbers))
-            known = self._queries[key] = Query(key, mark, parts, next(pairs, None))
+            work = 1 + sum(part.conditions for part in parts)
+            known = self._queries[key] = Query(key, mark, parts, account, places, _anchor(parts), work)
+            self._enter(known)
             self.fresh.append(known)
-            self._index(known)
         return known
 
     def matching(self, namespace: str, labels: Labels) -> frozenset[Mark]:
         """Return the marks of all queries that match a pod with these labels in this namespace."""
-        if not self._queries:
+        self._sweep()
+        tables = [table for place in (namespace, None) if (table := self._index.get(place)) is not None]
+        if not tables:
             return frozenset()
         namespace_labels = self.namespaces.get(namespace, {})
         found = []
-        for pair in (None, *labels.items()):
-            for weak in self._by_pair.get(pair, ()):
-                query = weak()
-                if query is not None and query.matches(namespace, labels, namespace_labels):
-                    found.append(query.mark)
+        for anchor in anchors_of(labels):
+            for table in tables:
+                for weak in table.get(anchor, {}).values():
+                    query = weak()
+                    if query is not None and query.matches(namespace, labels, namespace_labels):
+                        found.append(query.mark)
         return frozenset(found)
-
-    def means(self, query: Query, namespace: str, labels: Labels) -> bool:
-        """Return True if the query matches a pod with these labels in this namespace."""
-        return query.matches(namespace, labels, self.namespaces.get(namespace, {}))
 
     def alive(self) -> list[Query]:
         """Return all queries that pod classes have."""
         return list(self._queries.values())
 
-    def _index(self, query: Query) -> None:
-        self._by_pair.setdefault(query.pair, []).append(ref(query))
-        self._indexed += 1
-        if self._indexed > 2 * len(self._queries) + _SLACK:  # most of the index is of queries that are gone
-            alive = self.alive()
-            self._by_pair, self._indexed = {}, 0
-            for one in alive:
-                self._index(one)
+    def still(self, marks: Iterable[Mark]) -> Iterator[Mark]:
+        """Yield those of these marks whose queries pod classes still have."""
+        self._sweep()
+        return (mark for mark in marks if mark in self._known)
+
+    def _enter(self, query: Query) -> None:
+        """Enter a query into the index; its end is only noted, as the planner's thread may be the last that has it."""
+        mark = query.mark
+        by_labels = any(part.namespace_labels for part in query.parts)
+        weak = ref(query, lambda _: self._gone.append(mark))
+        entry = self._known[mark] = _Entry(weak, query.account, query.places, query.anchor, by_labels)
+        for account in entry.accounts:
+            self._asked[account] += 1
+        for place in entry.tables:
+            self._index.setdefault(place, {}).setdefault(entry.anchor, {})[mark] = weak
+
+    def _sweep(self) -> None:
+        """Remove the queries that nobody has any more."""
+        while self._gone:
+            mark = self._gone.popleft()
+            entry = self._known.pop(mark)
+            for account in entry.accounts:
+                tally(self._asked, account, -1)
+            for place in entry.tables:
+                table = self._index[place]
+                del table[entry.anchor][mark]
+                if not table[entry.anchor]:
+                    del table[entry.anchor]
+                if not table:
+                    del self._index[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    query: ref[Query]
+    account: Account
+    places: frozenset[str] | None
+    anchor: Anchor
+    by_labels: bool
+    """It depends on the labels of namespaces."""
+
+    @property
+    def accounts(self) -> Iterable[Account]:
+        return (self.account, _BY_LABELS) if self.by_labels else (self.account,)
+
+    @property
+    def tables(self) -> Iterable[str | None]:
+        return (None,) if self.places is None else self.places
+
+
+def _places(parts: tuple[Part, ...]) -> frozenset[str] | None:
+    """Return the namespaces of the part that is in the fewest."""
+    return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
+
+
+def _anchor(parts: tuple[Part, ...]) -> Anchor:
+    """Return a label that all pods of the parts have, if possible with its only value."""
+    having = [one for part in parts for one in part.labels if one.operator in {"In", "Exists"}]
+    pairs = ((one.key, next(iter(one.values))) for one in having if one.operator == "In" and len(one.values) == 1)
+    keys = ((one.key, None) for one in having)
+    return next(pairs, None) or next(keys, None)
 
 
 def _plain(part: Part) -> list[object]:
@@ -144,47 +253,3 @@ def _plain(part: Part) -> list[object]:
         return conditions and [[one.key, one.operator, sorted(one.values)] for one in conditions]
 
     return [plain(part.labels), sorted(part.namespaces), plain(part.namespace_labels), part.namespace_labels is None]
-
-
-Counts = NDArray[np.int32]
-
-
-@dataclass(slots=True)
-class _Tally:
-    counts: Counts
-    total: int = 0
-    shared: bool = False
-
-
-class PodCounts:
-    """Pods per mark on every node, int32 of shape (nodes,); arrays that a snapshot shares are copied on write."""
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._tallies: dict[Mark, _Tally] = {}
-
-    def grow(self, size: int) -> None:
-        """Grow to so many nodes."""
-        for tally in self._tallies.values():
-            tally.counts = np.pad(tally.counts, (0, size - self._size))
-            tally.shared = False
-        self._size = size
-
-    def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
-        """Count so many more (or fewer) pods with these marks on the node in `column`."""
-        for mark in marks:
-            tally = self._tallies.get(mark)
-            if tally is None:
-                tally = self._tallies[mark] = _Tally(np.zeros(self._size, dtype=np.int32))
-            elif tally.shared:
-                tally.counts, tally.shared = tally.counts.copy(), False
-            tally.counts[column] += pods
-            tally.total += pods
-            if not tally.total:
-                del self._tallies[mark]
-
-    def share(self) -> dict[Mark, Counts]:
-        """Return the counts as they are now; they are not changed afterwards and may not be changed."""
-        for tally in self._tallies.values():
-            tally.shared = True
-        return {mark: tally.counts for mark, tally in self._tallies.items()}

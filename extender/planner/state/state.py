@@ -4,17 +4,15 @@ Every `on_*` method takes one object that changed (None: gone) and costs only wh
 itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
 that arrives later is ignored.
 
-Nodes, the ledger and the matches of pods with demands are up to date after each event. Views of gangs are not, since a
-gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh` makes the views. It is
-used on one loop (`extender.cluster`); nothing here blocks.
+Nodes and the ledger are up to date after each event. So are the matches of pods with demands, apart from demands that
+are still compared with the pods that exist (`planner.state.comparisons`): a gang waits until its own are. Views of
+gangs are not, since a gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh`
+makes the views. It is used on one loop (`extender.cluster`); nothing here blocks.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TypeVar
-
-from msgspec.structs import replace
 
 from extender.planner import reasons
 from extender.planner.ledger import Ledger
@@ -22,6 +20,7 @@ from extender.planner.state.answers import Answers
 from extender.planner.state.aside import Aside
 from extender.planner.state.charges import as_charged, charged, unread
 from extender.planner.state.claimants import Claimants
+from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
@@ -50,7 +49,14 @@ T = TypeVar("T")
 class State:
     """Nodes, pods, gangs, placements and queues, and the marks of gangs that changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: int | None = None, later: Callable[[], None] = lambda: None) -> None:
+        """Make an empty state.
+
+        It compares new queries with pods at once (`looks` is None), or at most about so often in one event: then it
+        calls `later` for what is left, and `compare` goes on with it.
+        """
+        self._looks, self._later = looks, later
+        self._released = False
         self.classes = ClassTable()
         self.ledger = Ledger(self.classes)
         self.nodes = self.ledger.nodes
@@ -84,6 +90,10 @@ class State:
         self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             keep=self._keep_pod, job_changed=self._job_changed,
+        )  # fmt: skip
+        self.comparisons = Comparisons(
+            self.classes, self.pod_table, self._templates,
+            keep=self._keep_pod, job_changed=self._job_changed, released=self._release,
         )  # fmt: skip
         self.aside = Aside()
 
@@ -133,7 +143,7 @@ class State:
             self._gang_changed(self.aside.add_pod(new, reasons.aside.error_words(error)))
             return True
         self._keep_pod(record)
-        self._meet_queries()
+        self._compare()
         return not (goes_on(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
@@ -233,7 +243,8 @@ class State:
         before = self.classes.queries.namespaces.get(name)
         matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
         if matters:
-            self._match_again(lambda namespace, _: namespace == name, list(self.pods.values()))
+            self.comparisons.relabelled(name)
+            self._compare()
         labels = self.classes.queries.namespaces.get(name, {})
         was_locked = name in self._locked
         self._locked.discard(name)
@@ -272,16 +283,46 @@ class State:
         looks: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if looks[key] < MAX_LOOKS), None):
             looks[due] += 1  # a template may bring demands that pods of this gang or another meet
-            self.refresh_gang(due)
+            self._look(due)
+            if self._looks is None or not self._gangs.dirty:
+                self._compare()
+        for key in looks:
+            self._hold(key)
 
     def refresh_gang(self, key: str) -> None:
         """Do so for one gang, if it changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
+        self._look(key)
+        self._compare()
+        self._hold(key)
+
+    def compare(self, looks: int) -> bool:
+        """Compare new queries with pods, about so often; return True if there may be something to decide."""
+        self._released = False
+        self.comparisons.work(looks)
+        return self._released or not self.comparisons.pending
+
+    def _release(self, keys: set[str]) -> None:
+        self._gangs.dirty.update(keys)
+        self._released = True
+
+    def _look(self, key: str) -> None:
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
-        self._meet_queries()
         if other_classes and (key in self._placed_slots or key in self.placements):
             self._follow_placement(key)
+
+    def _hold(self, key: str) -> None:
+        """Have a gang wait for the comparison of its demands."""
+        view = self._gangs.views.get(key)
+        if view is not None:
+            view.compared = not self.comparisons.hold(view)
+
+    def _compare(self) -> None:
+        if self.comparisons.pending:
+            self.comparisons.work(self._looks)
+            if self.comparisons.pending:
+                self._later()
 
     def refreshed(self, key: str) -> GangView | None:
         """Return one gang, as it is now."""
@@ -328,25 +369,6 @@ class State:
         if active:
             self.refresh_gang(key)
         self._placed_slots.follow(key, self.gang(key) if active else None)
-
-    def _meet_queries(self) -> None:
-        """Compare pods and templates with the queries that are new."""
-        queries = self.classes.queries
-        while queries.fresh:
-            query = queries.fresh.pop()
-            key, value = query.pair or ("", None)
-            likely = [record for record in self.pods.values() if record.labels.get(key) == value]
-            self._match_again(partial(queries.means, query), likely)
-
-    def _match_again(self, meant: Callable[[str, dict[str, str]], bool], records: list[PodRecord]) -> None:
-        """Give the pods (of these) and templates that are meant the class with the demands that they meet now."""
-        for record in records:
-            if meant(record.namespace, record.labels):
-                cls = self.classes.matched_again(record.cls, record.namespace, record.labels)
-                if cls is not record.cls:
-                    self._keep_pod(replace(record, cls=cls))
-        for uid in self._templates.match_again(meant):
-            self._job_changed(uid)
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)

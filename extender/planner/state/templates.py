@@ -45,27 +45,29 @@ class Templates:
         self._classes = classes
         self._devices = devices
         self._known: dict[str, list[Template]] = {}
+        self.in_namespace: dict[str, set[str]] = {}
+        """Namespace → UIDs of jobs whose templates were read."""
 
     def of(self, job: Job) -> list[Template]:
         """Return the templates of a job."""
         known = self._known.get(job.metadata.uid)
         if known is None:
             known = self._known[job.metadata.uid] = [self._template(job, task) for task in job.spec.tasks]
+            self.in_namespace.setdefault(job.metadata.namespace, set()).add(job.metadata.uid)
         return known
 
-    def forget(self, uid: str) -> None:
+    def forget(self, job: Job) -> None:
         """Drop the templates of a job that changed or is gone."""
+        uid, namespace = job.metadata.uid, job.metadata.namespace
         self._known.pop(uid, None)
+        there = self.in_namespace.get(namespace, set())
+        there.discard(uid)
+        if not there:
+            self.in_namespace.pop(namespace, None)
 
-    def match_again(self, meant: Callable[[str, dict[str, str]], bool]) -> list[str]:
-        """Match templates that are meant, by namespace and labels, again; return the UIDs of jobs that changed."""
-
-        def matched(template: Template) -> PodClass:
-            if not meant(template.namespace, template.labels):
-                return template.cls
-            return self._classes.matched_again(template.cls, template.namespace, template.labels)
-
-        return self._reclass(matched)
+    def known(self, uid: str) -> list[Template]:
+        """Return the templates of a job, if they were read."""
+        return self._known.get(uid, [])
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
         """Update the needs of templates with these claims or claim templates (None: all); return UIDs of their jobs."""

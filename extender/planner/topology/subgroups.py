@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from extender.planner import reasons
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.queries import Requirements, requirements
+from extender.planner.state.queries import requirements
 from muster.api.limits import SUB_GROUP_LOOKS, LimitError
 from muster.api.volcano.scheduling import SubGroupPolicy
+from muster.resources.labels import Requirements
 from muster.resources.topology import Nearness, of_network
 
 SubGroup = tuple[str, Nearness, Mapping[str, frozenset[int]]]

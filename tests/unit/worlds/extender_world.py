@@ -39,8 +39,8 @@ NOW = 1_800_000_000.0
 class RememberingState(State):
     """A state that also remembers the pods as they came, so that it can be compared with one made from them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, looks: int | None = None) -> None:
+        super().__init__(looks)
         self.pod_objects: dict[str, Pod] = {}
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
@@ -58,6 +58,13 @@ class RememberingState(State):
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)
         return news
+
+    def settle(self) -> None:
+        """Compare all new queries with pods, a few looks at a time."""
+        self.refresh()
+        while self.comparisons.pending:
+            self.compare(1)
+            self.refresh()
 
     def differences(self) -> list[str]:
         """What is not as the objects say."""
@@ -108,8 +115,8 @@ class World:
     Before every cycle the state is compared with one made from the objects, unless the world is not `checked`.
     """
 
-    def __init__(self, *, checked: bool = True) -> None:
-        self.state = RememberingState()
+    def __init__(self, *, checked: bool = True, looks: int | None = None) -> None:
+        self.state = RememberingState(looks)
         self.checked = checked
         self.causes = Causes()
         self.now = NOW

@@ -14,7 +14,8 @@ import numpy as np
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.devices import Devices
-from extender.planner.state.queries import Counts, Labels, Mark
+from extender.planner.state.podcounts import Counts
+from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.muster.gang import Slot

@@ -47,6 +47,7 @@ demands = st.fixed_dictionaries(
         ),
         "topologySpreadConstraints": spread,
         "volumes": st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
+        "schedulerName": st.just("muster"),
     },
 )
 pod_event = st.tuples(
@@ -108,6 +109,20 @@ def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[A
     for one in events:
         tell(world, *one)
         assert world.state.differences() == []
+
+
+@settings(max_examples=200)
+@given(events=st.lists(event, max_size=30), steps=st.lists(st.integers(0, 3), min_size=30, max_size=30))
+def test_comparisons_in_steps_end_as_those_at_once(events: list[tuple[Any, ...]], steps: list[int]) -> None:
+    """Whatever happens while some pods have been compared with new demands, and others not."""
+    world = World(checked=False, looks=1)
+    for one, count in zip(events, steps, strict=False):
+        tell(world, *one)
+        for _ in range(count):
+            world.state.compare(1)
+    world.state.settle()
+    assert world.state.differences() == []
+    assert all(view.compared for view in world.state.gangs())
 
 
 @settings(max_examples=100)

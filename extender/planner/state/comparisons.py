@@ -1,0 +1,207 @@
+"""Comparisons of queries that are new with the pods and templates that exist, in steps.
+
+A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
+of the cluster: that is done in *rounds*, one for each namespace that asks, which take turns. So whoever asks for much
+waits for it himself. A round ends with all pods as if they had come after its queries.
+
+Work is counted in looks at conditions and marks, not by a clock; a million takes about a second.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import ClassTable, PodClass
+from extender.planner.state.pods import PodRecord, PodTable
+from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_of
+from extender.planner.state.templates import Templates
+
+TURN = 500
+"""Looks of one round before the next one has its turn."""
+POD = 5
+"""Looks in which the queries are found that a pod is compared with."""
+CHANGE = 50
+MARK = 5
+"""Looks in which a pod is given another class, and those for each mark that it has."""
+Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
+"""Returns the class that pods of this class with these labels have now, and the looks that it took."""
+
+
+@dataclass(slots=True, eq=False)
+class _Round:
+    steps: Iterator[int]
+    queries: tuple[Query, ...] = ()
+
+
+@dataclass(eq=False)
+class Comparisons:
+    """`keep` takes a pod with another class, `job_changed` the UID of a Job whose pods will have another class.
+
+    `released` takes the keys of gangs that may have waited for the round that has ended.
+    """
+
+    classes: ClassTable
+    pods: PodTable
+    templates: Templates
+    keep: Callable[[PodRecord], None]
+    job_changed: Callable[[str], None]
+    released: Callable[[set[str]], None]
+
+    def __post_init__(self) -> None:
+        self._next: dict[str, list[Query]] = {}
+        """Namespace that asks → queries of its next round, while one is going on."""
+        self._open: set[Mark] = set()
+        """Of the queries of all rounds."""
+        self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
+        """In the order of their turns."""
+        self._held: set[str] = set()
+        self._working = False
+
+    @property
+    def pending(self) -> bool:
+        """True if there is something to compare."""
+        return bool(self._rounds or self.classes.queries.fresh)
+
+    @property
+    def open_marks(self) -> frozenset[Mark]:
+        """The marks of queries with which not all pods have been compared."""
+        return frozenset(self._open)
+
+    def hold(self, gang: GangView) -> bool:
+        """Return True if the gang has demands on pods that are not all compared with them; it is released when so."""
+        self._take_fresh()
+        if not self._open:
+            return False
+        classes = {pod_set.cls for pod_set in gang.pod_sets} | {pod.cls for pod in gang.pods if pod.waiting}
+        held = any(query.mark in self._open for cls in classes if cls for query in cls.neighbours.queries)
+        if held:
+            self._held.add(gang.key)
+        return held
+
+    def relabelled(self, namespace: str) -> None:
+        """Compare the pods of a namespace, whose labels changed, with all queries."""
+        self._begin(("labels", namespace), _Round(self._steps(namespace, self._anew(namespace))))
+
+    def work(self, most: int | None = None) -> None:
+        """Go on for about so many looks; None: to the end."""
+        if self._working:  # a change that is made here asks for more of it
+            return
+        self._working = True
+        try:
+            spent = 0
+            while (most is None or spent < most) and self.pending:
+                self._take_fresh()
+                spent += self._turn()
+        finally:
+            self._working = False
+
+    def _take_fresh(self) -> None:
+        fresh = self.classes.queries.fresh
+        if not fresh:
+            return
+        by_owner: dict[str, list[Query]] = {}
+        for query in fresh:
+            self._open.add(query.mark)
+            by_owner.setdefault(query.account[0], []).append(query)
+        fresh.clear()
+        for owner, queries in by_owner.items():
+            if ("queries", owner) in self._rounds:
+                self._next.setdefault(owner, []).extend(queries)
+            else:
+                self._ask(owner, queries)
+
+    def _ask(self, owner: str, queries: list[Query]) -> None:
+        self._begin(("queries", owner), _Round(self._steps_of(queries), tuple(queries)))
+
+    def _begin(self, key: tuple[str, str], begun: _Round) -> None:
+        self._rounds.pop(key, None)
+        self._rounds[key] = begun
+
+    def _turn(self) -> int:
+        """Carry on the round whose turn it is; return the looks."""
+        key = next(iter(self._rounds))
+        current, spent = self._rounds[key], 0
+        for looks in current.steps:
+            spent += looks
+            if spent >= TURN:
+                if self._rounds.get(key) is current:
+                    self._rounds.move_to_end(key)
+                return spent
+        if self._rounds.get(key) is current:
+            del self._rounds[key]
+        self._end(key[1], current.queries)
+        return spent + 1
+
+    def _end(self, owner: str, queries: tuple[Query, ...]) -> None:
+        self._open.difference_update(query.mark for query in queries)
+        if queries and (later := self._next.pop(owner, None)):
+            self._ask(owner, later)
+        if self._held:
+            held, self._held = self._held, set()
+            self.released(held)
+
+    def _steps_of(self, queries: list[Query]) -> Iterator[int]:
+        """Compare these queries with the pods and templates of all namespaces where some may match."""
+        wide = [query for query in queries if query.places is None]
+        narrow: dict[str, list[Query]] = {}
+        for query in queries:
+            for place in query.places or ():
+                narrow.setdefault(place, []).append(query)
+        everywhere = self.pods.in_namespace.keys() | self.templates.in_namespace.keys()
+        for namespace in everywhere if wide else narrow:
+            labels = self.classes.queries.namespaces.get(namespace, {})
+            asked = [*narrow.get(namespace, ()), *wide]
+            yield sum(query.work for query in asked)
+            meant = [query for query in asked if query.reaches(namespace, labels)]
+            if meant:
+                yield from self._steps(namespace, self._adding(namespace, meant))
+
+    def _steps(self, namespace: str, reclass: Reclass) -> Iterator[int]:
+        """Give the pods and templates of a namespace the classes that they have now, one a step."""
+        for uid in list(self.pods.in_namespace.get(namespace, ())):
+            record = self.pods.records.get(uid)
+            if record is None:
+                continue
+            cls, looks = reclass(record.cls, record.labels)
+            if cls is not record.cls:
+                self.keep(replace(record, cls=cls))
+                looks += CHANGE + MARK * len(cls.matched)
+            yield looks
+        for uid in list(self.templates.in_namespace.get(namespace, ())):
+            changed, spent = False, 1
+            for template in self.templates.known(uid):
+                cls, looks = reclass(template.cls, template.labels)
+                changed |= cls is not template.cls
+                template.cls = cls
+                spent += looks
+            if changed:
+                self.job_changed(uid)
+                spent += CHANGE
+            yield spent
+
+    def _adding(self, namespace: str, queries: list[Query]) -> Reclass:
+        """Add the marks of these queries to the classes of the pods that match them."""
+        namespace_labels = self.classes.queries.namespaces.get(namespace, {})
+        by_anchor: dict[Anchor, list[Query]] = {}
+        for query in queries:
+            by_anchor.setdefault(query.anchor, []).append(query)
+
+        def reclass(cls: PodClass, labels: Labels) -> tuple[PodClass, int]:
+            few = len(by_anchor) <= len(labels)
+            meant = [query for each in (by_anchor if few else anchors_of(labels)) for query in by_anchor.get(each, ())]
+            looks = POD + sum(query.work for query in meant)
+            found = [query.mark for query in meant if query.matches(namespace, labels, namespace_labels)]
+            return (self.classes.also_matched(cls, found) if found else cls), looks + len(found)
+
+        return reclass
+
+    def _anew(self, namespace: str) -> Reclass:
+        """Find the marks of all queries that match."""
+
+        def reclass(cls: PodClass, labels: Labels) -> tuple[PodClass, int]:
+            return self.classes.matched_again(cls, namespace, labels), self.classes.queries.near(namespace)
+
+        return reclass

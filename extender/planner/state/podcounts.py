@@ -1,0 +1,52 @@
+"""The number of pods on every node that match a query, or have a rule or a host port: pods per mark."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.state.queries import Mark
+
+Counts = NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: Counts
+    total: int = 0
+    shared: bool = False
+
+
+class PodCounts:
+    """Pods per mark on every node, int32 of shape (nodes,); arrays that a snapshot shares are copied on write."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._tallies: dict[Mark, _Tally] = {}
+
+    def grow(self, size: int) -> None:
+        """Grow to so many nodes."""
+        for tally in self._tallies.values():
+            tally.counts = np.pad(tally.counts, (0, size - self._size))
+            tally.shared = False
+        self._size = size
+
+    def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
+        """Count so many more (or fewer) pods with these marks on the node in `column`."""
+        for mark in marks:
+            tally = self._tallies.get(mark)
+            if tally is None:
+                tally = self._tallies[mark] = _Tally(np.zeros(self._size, dtype=np.int32))
+            elif tally.shared:
+                tally.counts, tally.shared = tally.counts.copy(), False
+            tally.counts[column] += pods
+            tally.total += pods
+            if not tally.total:
+                del self._tallies[mark]
+
+    def share(self) -> dict[Mark, Counts]:
+        """Return the counts as they are now; they are not changed afterwards and may not be changed."""
+        for tally in self._tallies.values():
+            tally.shared = True
+        return {mark: tally.counts for mark, tally in self._tallies.items()}

@@ -1,0 +1,184 @@
+"""The demands of one pod cost what they concern, and whoever asks for much waits for it himself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from extender_world import World, of
+
+from extender.planner.framework import decisions
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.queries import Labels, Query
+from muster.api.kubernetes.core import Pod
+from muster.api.limits import OWN_QUERIES, TERMS, TOPOLOGY_KEYS, WIDE_QUERIES
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PODS = 100
+JSON = dict[str, Any]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The namespaces of pods that are compared with a query, once for each."""
+    seen: list[str] = []
+    matches = Query.matches
+
+    def counted(self: Query, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        seen.append(namespace)
+        return matches(self, namespace, labels, namespace_labels)
+
+    monkeypatch.setattr(Query, "matches", counted)
+    return seen
+
+
+def term(number: int, *, key: str = "zone", everywhere: bool = False) -> JSON:
+    """One of many different terms that match all pods."""
+    expressions = [{"key": "app", "operator": "NotIn", "values": [f"none-{number}"]}]
+    more = {"namespaceSelector": {}} if everywhere else {}
+    return {"topologyKey": key, "labelSelector": {"matchExpressions": expressions}, **more}
+
+
+def terms(count: int, *, first: int = 0, everywhere: bool = False) -> list[JSON]:
+    """So many different terms that match all pods."""
+    return [term(first + number, everywhere=everywhere) for number in range(count)]
+
+
+def pod(
+    world: World, name: str, namespace: str = "ns", *, far: list[JSON] | None = None, near: list[JSON] | None = None,
+    node: str = "", scheduler: str = "muster", **labels: str,
+) -> PodRecord | None:  # fmt: skip
+    """A pod without a gang, with required (anti-)affinity terms; None if it is set aside."""
+    affinity = {"podAntiAffinity": {REQUIRED: far or []}, "podAffinity": {REQUIRED: near or []}}
+    body = {
+        "metadata": msgspec.to_builtins(world.meta(name, uid=f"uid-{name}", namespace=namespace, labels=labels)),
+        "spec": {**world.pod_spec({"cpu": 1}), "affinity": affinity, "schedulerName": scheduler, "nodeName": node},
+    }
+    world.state.on_pod(None, msgspec.convert(body, Pod))
+    return world.state.pods.get(f"uid-{name}")
+
+
+def crowd(world: World, *namespaces: str) -> None:
+    """Pods without demands."""
+    for namespace in namespaces:
+        for number in range(PODS):
+            pod(world, f"{namespace}-{number}", namespace, app=f"app-{number}")
+
+
+def test_new_terms_are_compared_once_with_each_pod_of_their_namespaces(looks: list[str]) -> None:
+    """Not with those of other namespaces, and not with each other for each pod."""
+    world = World(checked=False)
+    crowd(world, "ns", "other")
+    pod(world, "asks", far=terms(50))
+    assert looks.count("ns") <= 50 * (PODS + 2)
+    assert looks.count("other") == 0
+    record = world.state.pods["uid-ns-0"]
+    assert len(record.cls.matched) == 50
+
+
+def test_a_term_with_a_label_is_not_compared_with_pods_that_lack_it(looks: list[str]) -> None:
+    """With its value, if it says one."""
+    world = World(checked=False)
+    crowd(world, "ns")
+    selectors = [{"matchLabels": {"app": "app-7"}}, {"matchExpressions": [{"key": "other", "operator": "Exists"}]}]
+    pod(world, "asks", far=[{"topologyKey": "zone", "labelSelector": each} for each in selectors])
+    assert len(looks) == 1
+    assert len(world.state.pods["uid-ns-7"].cls.matched) == 1
+
+
+def test_only_what_a_pod_of_another_scheduler_keeps_away_counts(looks: list[str]) -> None:
+    """And that once it is on a node: until then nobody knows where."""
+    world = World(checked=False)
+    crowd(world, "ns")
+    waiting = pod(world, "other", far=terms(3), near=terms(3, first=10), scheduler="default-scheduler")
+    assert waiting is not None
+    assert not waiting.cls.neighbours
+    assert looks == []
+    bound = pod(world, "other", far=terms(3), near=terms(3, first=10), scheduler="default-scheduler", node="node-0")
+    assert bound is not None
+    assert (len(bound.cls.neighbours.apart), bound.cls.neighbours.together) == (3, None)
+
+
+def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
+    """There its room is used, and as many of its terms count as are allowed."""
+    world = World(checked=False)
+    world.node("node-0")
+    assert pod(world, "greedy", far=terms(TERMS.value + 1)) is None
+    assert "at most 64 are allowed" in world.state.aside.pods["uid-greedy"]
+    bound = pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0")
+    assert bound is not None
+    assert len(bound.cls.neighbours.apart) == TERMS.value
+    assert world.state.nodes.used[world.state.nodes.axis["cpu"], 0] == 1000
+    assert not world.state.aside.pods
+
+
+def test_a_pod_with_too_many_conditions_is_set_aside() -> None:
+    """Each may be looked at for each pod."""
+    world = World(checked=False)
+    labels = {f"key-{number}": "x" for number in range(300)}
+    assert pod(world, "greedy", near=[{"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}]) is None
+    assert "conditions; at most 256" in world.state.aside.pods["uid-greedy"]
+
+
+@pytest.mark.parametrize(("everywhere", "limit"), [(True, WIDE_QUERIES.value), (False, OWN_QUERIES.value)])
+def test_the_terms_of_a_namespace_are_limited(*, everywhere: bool, limit: int) -> None:
+    """Further ones are left to kube-scheduler; they count again when others are gone."""
+    world = World(checked=False)
+    victim = pod(world, "victim", "other" if everywhere else "ns")
+    for number in range(limit // TERMS.value + 1):
+        pod(world, f"greedy-{number}", far=terms(TERMS.value, first=100 * number, everywhere=everywhere))
+    victim = world.state.pods["uid-victim"]
+    assert len(victim.cls.matched) == limit
+    last = world.state.pods[f"uid-greedy-{number}"]
+    assert not last.cls.neighbours
+    elsewhere = pod(world, "modest", "third", far=terms(1, everywhere=True))
+    assert elsewhere is not None
+    assert elsewhere.cls.neighbours
+    for each in range(number):
+        world.state.on_pod(Pod(metadata=world.meta(f"greedy-{each}", uid=f"uid-greedy-{each}")), None)
+    world.state.settle()
+    again = pod(world, "greedy", far=terms(1, first=10_000, everywhere=everywhere))
+    assert again is not None
+    assert len(again.cls.neighbours.apart) == 1
+    assert len(world.state.pods["uid-victim"].cls.matched) == 2, "it forgets those that are gone"
+
+
+def test_equal_terms_have_a_limit_of_topology_keys() -> None:
+    """Pods are counted for each on every node."""
+    world = World(checked=False)
+    record = pod(world, "greedy", far=[term(0, key=f"key-{number}") for number in range(20)])
+    assert record is not None
+    assert len(record.cls.neighbours.apart) == TOPOLOGY_KEYS.value
+
+
+def test_a_gang_waits_until_its_terms_are_compared_and_others_do_not() -> None:
+    """Whoever asks for much is compared in turns with who asks for little."""
+    world = World(checked=False, looks=1)
+    world.nodes(2)
+    crowd(world, "ns", "greedy")
+    pod(world, "asks", "greedy", far=terms(50, everywhere=True))
+    asks = world.gang("asks", {"worker": (1, {"cpu": 1})}, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms(1)}}})
+    silent = world.gang("silent", {"worker": (1, {"cpu": 1})})
+    session = world.plan()
+    assert [place.gang.key for place in of(session, decisions.Place)] == [silent]
+    assert [(each.gang.key, each.reason) for each in of(session, decisions.Unschedulable)] == [(asks, "NotComparedYet")]
+    while not world.view(asks).compared:
+        world.state.compare(500)
+    assert world.state.comparisons.pending, "the greedy one is not done"
+    assert [place.gang.key for place in of(world.plan(), decisions.Place)] == [asks]
+
+
+def test_an_event_does_not_do_more_than_its_share(looks: list[str]) -> None:
+    """The rest is done later, a little at a time."""
+    told: list[bool] = []
+    world = World(checked=False, looks=100)
+    world.state._later = lambda: told.append(True)
+    crowd(world, "ns")
+    pod(world, "asks", far=terms(50))
+    assert len(looks) <= 300
+    assert told
+    while world.state.comparisons.pending:
+        looks.clear()
+        world.state.compare(100)
+        assert len(looks) <= 300
+    assert len(world.state.pods["uid-ns-0"].cls.matched) == 50
