@@ -6,8 +6,9 @@ that arrives later is ignored.
 
 Nodes and the ledger are up to date after each event. So are the matches of pods with demands, apart from demands that
 are still compared with the pods that exist (`planner.state.comparisons`): a gang waits until its own are. Views of
-gangs are not, since a gang of a thousand pods brings thousands of events: an event only marks the gang, and `refresh`
-makes the views. It is used on one loop (`extender.cluster`); nothing here blocks.
+gangs are not, nor the placed slots of members that failed or are gone, since a gang of a thousand pods brings thousands
+of events: an event only marks the gang, and `refresh` makes the views. It is used on one loop (`extender.cluster`);
+nothing here blocks.
 """
 
 from collections import Counter
@@ -85,6 +86,8 @@ class State:
         self.jobs: Mapping[str, Job] = self._gangs.jobs
         """Volcano Jobs by UID, by which a PodGroup names its owner."""
         self._placed_slots = PlacedSlots(self.ledger)
+        self._unfollowed: set[str] = set()
+        """Keys of gangs whose pods failed or are gone, maybe all of them: the next view tells of their placed slots."""
         self.answers = Answers()
         """Answers of filter about pods without a gang that are not bound yet."""
         self.claimants = Claimants(
@@ -309,7 +312,9 @@ class State:
 
     def _look(self, key: str) -> None:
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
-        if other_classes and (key in self._placed_slots or key in self.placements):
+        unfollowed = key in self._unfollowed
+        self._unfollowed.discard(key)
+        if unfollowed or (other_classes and (key in self._placed_slots or key in self.placements)):
             self._follow_placement(key)
 
     def _hold(self, key: str) -> None:
@@ -388,7 +393,7 @@ class State:
             if record.taken or record.waiting:
                 self._placed_slots.pod_changed(record.gang, record)
             elif record.gang in self._placed_slots:
-                self._follow_placement(record.gang)
+                self._unfollowed.add(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
@@ -400,7 +405,7 @@ class State:
             return
         self._gangs.dirty.add(record.gang)
         if record.gang in self._placed_slots:
-            self._follow_placement(record.gang)
+            self._unfollowed.add(record.gang)
 
 
 def _put(table: dict[str, T], name: str, new: T | None) -> T | None:
