@@ -1,6 +1,6 @@
 """Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -47,19 +47,37 @@ class Templates:
         self._known: dict[str, list[Template]] = {}
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs of jobs whose templates were read."""
+        self._users: dict[str, set[str]] = {}
+        """Key of a claim or claim template → UIDs of these jobs that name it."""
+        self._refused: dict[str, str] = {}
+        """UID of a job → why its templates are not read."""
 
     def of(self, job: Job) -> list[Template]:
-        """Return the templates of a job."""
-        known = self._known.get(job.metadata.uid)
-        if known is None:
-            known = self._known[job.metadata.uid] = [self._template(job, task) for task in job.spec.tasks]
-            self.in_namespace.setdefault(job.metadata.namespace, set()).add(job.metadata.uid)
+        """Return the templates of a job. Raises LimitError, without another look until the job changes."""
+        uid = job.metadata.uid
+        known = self._known.get(uid)
+        if known is not None:
+            return known
+        if (why := self._refused.get(uid)) is not None:
+            raise LimitError(why)
+        try:
+            known = self._known[uid] = [self._template(job, task) for task in job.spec.tasks]
+        except LimitError as error:
+            self._refused[uid] = str(error)
+            raise
+        self.in_namespace.setdefault(job.metadata.namespace, set()).add(uid)
+        for key in _named(known):
+            self._users.setdefault(key, set()).add(uid)
         return known
 
     def forget(self, job: Job) -> None:
         """Drop the templates of a job that changed or is gone."""
         uid, namespace = job.metadata.uid, job.metadata.namespace
-        self._known.pop(uid, None)
+        self._refused.pop(uid, None)
+        for key in _named(self._known.pop(uid, [])):
+            self._users[key].discard(uid)
+            if not self._users[key]:
+                del self._users[key]
         there = self.in_namespace.get(namespace, set())
         there.discard(uid)
         if not there:
@@ -71,18 +89,11 @@ class Templates:
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
         """Update the needs of templates with these claims or claim templates (None: all); return UIDs of their jobs."""
-
-        def equipped(template: Template) -> PodClass:
-            concerned = keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims)
-            return self._equipped(template.cls, template.claims) if concerned else template.cls
-
-        return self._reclass(equipped)
-
-    def _reclass(self, class_of: Callable[[Template], PodClass]) -> list[str]:
+        concerned = self._known.keys() if keys is None else {uid for key in keys for uid in self._users.get(key, ())}
         changed = []
-        for uid, templates in self._known.items():
-            for template in templates:
-                cls = class_of(template)
+        for uid in concerned:
+            for template in self._known[uid]:
+                cls = self._equipped(template.cls, template.claims)
                 if cls is not template.cls:
                     template.cls = cls
                     changed.append(uid)
@@ -106,6 +117,10 @@ class Templates:
         near = topology.of_pods(annotations, labels)
         priority = spec.priority_class_name or job.spec.priority_class_name
         return Template(task, namespace, labels, cls, other_gates(spec), claims, runtime, near, priority)
+
+
+def _named(templates: list[Template]) -> set[str]:
+    return {key for template in templates for ref in template.claims for key in (ref.key, ref.template) if key}
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:

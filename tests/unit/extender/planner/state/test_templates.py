@@ -1,5 +1,6 @@
 """Gangs are planned for the pods that the controller will make, not only for what their templates say."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podshape import host_ports
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import PodSpec
+from muster.api.limits import TERMS, LimitError
 from muster.api.volcano.batch import VolumeSpec
 from muster.volcano.manifests import claim_names
 
@@ -50,3 +52,50 @@ def test_claims_of_the_job() -> None:
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in manifest["spec"]["volumes"]]
     assert sorted(mounted) == sorted(claim_names(of))
     assert sorted(use.key for use in template.cls.claims) == sorted(f"n/{name}" for name in mounted)
+
+
+def test_templates_with_too_many_terms_are_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the job changes."""
+    made: list[str] = []
+    monkeypatch.setattr(Templates, "_template", _counted(Templates._template, made))
+    of = job({"w": 1})
+    terms = [{"topologyKey": f"key-{number}", "labelSelector": {}} for number in range(TERMS.value + 1)]
+    far = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    plain = of.spec.tasks[0].template["spec"]
+    of.spec.tasks[0].template["spec"] = {**plain, "affinity": far}
+    templates = Templates(ClassTable(), DeviceTable())
+    for _ in range(3):
+        with pytest.raises(LimitError, match="at most 64"):
+            templates.of(of)
+    assert len(made) == 1
+    templates.forget(of)
+    of.spec.tasks[0].template["spec"] = plain
+    assert len(templates.of(of)) == 1
+
+
+def test_a_claim_concerns_only_templates_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands of others."""
+    templates = Templates(ClassTable(), DeviceTable())
+    for number in range(20):
+        of = job({"w": 1})
+        of.metadata.uid = f"uid-{number}"
+        of.spec.tasks[0].template["spec"]["resourceClaims"] = [
+            {"name": "c", "resourceClaimName": f"claim-{number % 10}"}
+        ]
+        templates.of(of)
+    equipped: list[str] = []
+    monkeypatch.setattr(Templates, "_equipped", _counted(Templates._equipped, equipped))
+    templates.equip_again({"n/claim-3"})
+    assert len(equipped) == 2
+    templates.forget(of)
+    equipped.clear()
+    templates.equip_again({"n/claim-9"})
+    assert len(equipped) == 1
+
+
+def _counted(method: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
+    def counted(*given: Any) -> Any:
+        calls.append(method.__name__)
+        return method(*given)
+
+    return counted
