@@ -11,6 +11,7 @@ from extender.planner import reasons
 from extender.planner.state.queries import (
     Labels,
     Mark,
+    Marks,
     Part,
     Query,
     QueryTable,
@@ -90,7 +91,7 @@ class Neighbours:
         asked = (self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads))
         return [query for query in asked if query is not None]
 
-    def concern_themselves(self, matched: frozenset[Mark]) -> bool:
+    def concern_themselves(self, matched: Marks) -> bool:
         """Return True if a pod with these marks, once placed, changes where the next of its kind can be."""
         return any(query.mark in matched for query in self.queries)
 

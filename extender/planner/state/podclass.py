@@ -6,6 +6,7 @@ ports, claims, its demands on other pods, and the demands of other pods that it 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -25,7 +26,7 @@ from extender.planner.state.podshape import (
     raw_key,
     without_pin,
 )
-from extender.planner.state.queries import Mark, QueryTable
+from extender.planner.state.queries import NO_MARKS, Mark, Marks, QueryTable
 from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.limits import LimitError
@@ -48,7 +49,7 @@ class PodClass:
     neighbours: Neighbours = NONE
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
-    matched: frozenset[Mark] = frozenset()
+    matched: Marks = NO_MARKS
     """Marks of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()
     """Marks that its pods are counted under on their nodes."""
@@ -194,16 +195,17 @@ class ClassTable:
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
         """Return the class of the same pods that meet these demands, too; it forgets those that nobody has any more."""
-        matched = frozenset((*self.queries.still(cls.matched), *found))
+        matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 
-    def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:
+    def marked(self, cls: PodClass, matched: Marks) -> PodClass:
         """Return the class like this one that meets exactly these demands of other pods."""
-        key = cls.shape + msgspec.msgpack.encode(sorted(matched)) if matched else cls.shape
+        key = cls.shape + blake2b(msgspec.msgpack.encode(matched), digest_size=16).digest() if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
             ports = (("port", *port) for port in cls.host_ports)
-            marks = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
+            own = tuple(dict.fromkeys((*rules, *ports)))
+            marks = (*matched, *own) if own else matched  # the same object: there may be a thousand of them
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known

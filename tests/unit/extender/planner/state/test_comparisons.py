@@ -1,5 +1,6 @@
 """The demands of one pod cost what they concern, and whoever asks for much waits for it himself."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -182,3 +183,20 @@ def test_an_event_does_not_do_more_than_its_share(looks: list[str]) -> None:
         world.state.compare(100)
         assert len(looks) <= 300
     assert len(world.state.pods["uid-ns-0"].cls.matched) == 50
+
+
+def test_marks_take_little_memory() -> None:
+    """Ten thousand pods that a thousand terms match, each by other ones, take some hundred megabytes at most."""
+    world = World(checked=False)
+    count = OWN_QUERIES.value
+    for number in range(count // TERMS.value):
+        pod(world, f"greedy-{number}", far=terms(TERMS.value, first=TERMS.value * number))
+    first, other = (pod(world, f"none-{number}", app=f"none-{number}") for number in range(2))
+    assert first is not None
+    assert other is not None
+    for cls, lacks in ((first.cls, 1), (other.cls, 2)):
+        assert len(cls.matched) == count - 1
+        assert ("all", lacks) not in cls.matched
+        assert all(("all", number) in cls.matched for number in range(1, count + 1) if number != lacks)
+        assert cls.marks is cls.matched
+        assert sys.getsizeof(cls.marks) + sys.getsizeof(cls.key) < 10_000
