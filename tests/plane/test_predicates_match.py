@@ -19,6 +19,7 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Pod
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
+from muster.api.names import SCHEDULER
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
@@ -123,6 +124,8 @@ def run_worlds(plane: Plane, wait_for: WaitFor, folder: Path, seed: int, worlds:
         state = State()
         for fed in FEED:
             for one in [] if fed.optional else client.list(fed.resource):
+                if fed.resource is PODS and one.spec.scheduler_name == TRIAL:  # of others' pods fewer terms count
+                    one.spec.scheduler_name = SCHEDULER
                 fed.tell(state, None, one)
         accepted, refused = ours(state, pods)
         for pod in pods:
