@@ -24,6 +24,8 @@ Mask = NDArray[np.bool_]
 Refusal = tuple[str, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Nodes on which a spread constraint counts pods, by the node alone."""
+NAMED = 8
+"""Anti-affinities of other pods with one topology key that are told one by one: pods may have hundreds."""
 
 
 class InterPodAffinity:
@@ -120,11 +122,23 @@ class InterPodAffinity:
         for rule in cls.neighbours.apart:
             there = self._domains_with(rule.topology_key, self._counts.get(rule.query.mark))
             yield reasons.cause.anti_affinity(query=rule.query, key=rule.topology_key), there
-        for query_mark in cls.matched:  # anti-affinity of the pods there to this one
+        yield from self._apart_from_others(cls)
+
+    def _apart_from_others(self, cls: PodClass) -> Iterator[Refusal]:
+        """Yield the refusals by anti-affinity of the pods there; of many with one key most are looked at as one."""
+        marks: dict[str, list[Mark]] = {}
+        for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):
-                _, _, key, words = mark
-                there = self._domains_with(str(key), self._counts[mark])
-                yield reasons.cause.anti_affinity_of_others(key=key, query=words), there
+                marks.setdefault(str(mark[2]), []).append(mark)
+        for key, alike in marks.items():
+            for mark in alike[:NAMED]:
+                there = self._domains_with(key, self._counts[mark])
+                yield reasons.cause.anti_affinity_of_others(key=key, query=mark[3]), there
+            if rest := alike[NAMED:]:
+                counts = self._counts[rest[0]].copy()
+                for mark in rest[1:]:
+                    counts += self._counts[mark]
+                yield reasons.cause.anti_affinity_of_many(key=key), self._domains_with(key, counts)
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
         """Return the marks of rules by the mark of their query, and of host ports by protocol and number."""

@@ -27,6 +27,7 @@ affinity_label = "lacks the label {key} of the pod affinity".format
 affinity = "affinity: no pod with {query} in the same {key}".format
 anti_affinity = "anti-affinity with pods with {query} in the same {key}".format
 anti_affinity_of_others = "a pod in the same {key} has anti-affinity with pods with {query}".format
+anti_affinity_of_many = "one of many pods in the same {key} has anti-affinity with it".format
 
 claim_missing = "claim {claim} does not exist".format
 claim_lost = "claim {claim} has lost its volume".format

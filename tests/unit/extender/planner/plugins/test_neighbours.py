@@ -8,6 +8,8 @@ import pytest
 from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
+from extender.planner.plugins.interpodaffinity import NAMED, InterPodAffinity, Mask
+from extender.planner.state.podcounts import Counts
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 
@@ -273,3 +275,35 @@ def test_pods_with_a_claim_each_go_where_their_own_volume_is() -> None:
         pod.metadata.resource_version = str(int(pod.metadata.resource_version) + 100)
         world.state.on_pod(None, pod)
     assert placed(world) == ["node-1", "node-0"]
+
+
+def test_many_anti_affinities_of_others_are_looked_at_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody's pod may have dozens that match all pods: each would be a look at all nodes, for every kind of pods."""
+    world = World()
+    zones(world, "a", "b", "b")
+    expressions = [[{"key": "app", "operator": "NotIn", "values": [f"none-{number}"]}] for number in range(60)]
+    terms = [{"topologyKey": ZONE, "labelSelector": {"matchExpressions": each}} for each in expressions]
+    stand(world, "hater", "node-1", **affinity("podAntiAffinity", *terms))
+    world.gang("a", {"worker": (1, SMALL)})
+    looks: list[str] = []
+    look = InterPodAffinity._domains_with
+
+    def counted(self: InterPodAffinity, key: str, counts: Counts | None) -> Mask:
+        looks.append(key)
+        return look(self, key, counts)
+
+    monkeypatch.setattr(InterPodAffinity, "_domains_with", counted)
+    assert placed(world) == ["node-0"]
+    assert len(looks) <= NAMED + 1
+
+
+def test_none_of_many_anti_affinities_is_left_out() -> None:
+    """Each keeps pods away from its own node."""
+    world = World()
+    zones(world, *(f"z{number}" for number in range(20)))
+    for number in range(19):
+        expression = {"key": "app", "operator": "NotIn", "values": [f"none-{number}"]}
+        term = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [expression]}}
+        stand(world, f"hater-{number}", f"node-{number}", **affinity("podAntiAffinity", term))
+    world.gang("a", {"worker": (1, SMALL)})
+    assert placed(world) == ["node-19"]
