@@ -11,7 +11,7 @@ NOT_COMPARED = "NotComparedYet"
 SLOT_LIMIT = "InFlightLimit"
 """Reasons of conditions."""
 
-not_compared = "its affinities are still compared with the pods of the cluster, for a moment"
+not_compared = "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment"
 too_few = "{have} of the {wanted} pods that start together exist".format
 slot_limit = (
     "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound yet"

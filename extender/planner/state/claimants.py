@@ -20,7 +20,7 @@ from muster.resources.pods import node_allocatable
 
 @dataclass(slots=True, eq=False)
 class Claimants:
-    """`keep` takes a pod with another class, `job_changed` the UID of a Job whose pods will have another class.
+    """`equip` takes UIDs of pods that may have other needs, `job_changed` that of a Job whose pods will have others.
 
     Every `on_*` takes one object that changed (None: gone), and returns True if that can matter to scheduling.
     """
@@ -30,7 +30,7 @@ class Claimants:
     classes: ClassTable
     templates: Templates
     pods: Mapping[str, PodRecord]
-    keep: Callable[[PodRecord], None]
+    equip: Callable[[list[str]], None]
     job_changed: Callable[[str], None]
     users: dict[str, set[str]] = field(default_factory=dict)
     """Key of a claim or claim template → UIDs of pods that name it."""
@@ -98,11 +98,7 @@ class Claimants:
 
     def _look(self, uids: list[str], keys: Collection[str] | None) -> None:
         """Update these pods, and these claims or claim templates (None: all of them)."""
-        for uid in uids:
-            record = self.pods[uid]
-            equipped = self.equipped(record)
-            if equipped is not record:
-                self.keep(equipped)
+        self.equip(uids)
         for uid in self.templates.equip_again(keys):
             self.job_changed(uid)
         for key in list(self.devices.claims) if keys is None else keys:

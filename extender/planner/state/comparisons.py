@@ -2,13 +2,14 @@
 
 A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
 of the cluster: that is done in *rounds*, one for each namespace that asks, which take turns. So whoever asks for much
-waits for it himself. A round ends with all pods as if they had come after its queries.
+waits for it himself. A round ends with all pods as if they had come after its queries. Pods whose claims to devices
+changed are updated in rounds, too, as one claim may have any number of users.
 
 Work is counted in looks at conditions and marks, not by a clock; a million takes about a second.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -40,7 +41,8 @@ class _Round:
 class Comparisons:
     """`keep` takes a pod with another class, `job_changed` the UID of a Job whose pods will have another class.
 
-    `released` takes the keys of gangs that may have waited for the round that has ended.
+    `equipped` gives a pod the class that its claims to devices give it now. `released` takes the keys of gangs that may
+    have waited for the round that has ended.
     """
 
     classes: ClassTable
@@ -48,6 +50,7 @@ class Comparisons:
     templates: Templates
     keep: Callable[[PodRecord], None]
     job_changed: Callable[[str], None]
+    equipped: Callable[[PodRecord], PodRecord]
     released: Callable[[set[str]], None]
 
     def __post_init__(self) -> None:
@@ -57,6 +60,8 @@ class Comparisons:
         """Of the queries of all rounds."""
         self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
         """In the order of their turns."""
+        self._unequipped: dict[str, dict[str, None]] = {}
+        """Namespace → UIDs of pods whose claims changed."""
         self._held: set[str] = set()
         self._working = False
 
@@ -71,12 +76,17 @@ class Comparisons:
         return frozenset(self._open)
 
     def hold(self, gang: GangView) -> bool:
-        """Return True if the gang has demands on pods that are not all compared with them; it is released when so."""
+        """Return True if not all pods are compared with the gang's demands, or its own claims are not up to date.
+
+        It is released when that may have changed.
+        """
         self._take_fresh()
-        if not self._open:
+        unequipped = self._unequipped.get(gang.group.metadata.namespace, {})
+        if not (self._open or unequipped):
             return False
         classes = {pod_set.cls for pod_set in gang.pod_sets} | {pod.cls for pod in gang.pods if pod.waiting}
         held = any(query.mark in self._open for cls in classes if cls for query in cls.neighbours.queries)
+        held = held or any(pod.uid in unequipped for pod in gang.pods)
         if held:
             self._held.add(gang.key)
         return held
@@ -84,6 +94,14 @@ class Comparisons:
     def relabelled(self, namespace: str) -> None:
         """Compare the pods of a namespace, whose labels changed, with all queries."""
         self._begin(("labels", namespace), _Round(self._steps(namespace, self._anew(namespace))))
+
+    def equip(self, uids: Iterable[str]) -> None:
+        """Give these pods, whose claims to devices changed, the classes that they have now."""
+        for uid in uids:
+            namespace = self.pods.records[uid].namespace
+            self._unequipped.setdefault(namespace, {})[uid] = None
+            if ("claims", namespace) not in self._rounds:
+                self._begin(("claims", namespace), _Round(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
         """Go on for about so many looks; None: to the end."""
@@ -181,6 +199,20 @@ class Comparisons:
                 self.job_changed(uid)
                 spent += CHANGE
             yield spent
+
+    def _equip_steps(self, namespace: str) -> Iterator[int]:
+        due = self._unequipped[namespace]
+        while due:
+            uid = next(iter(due))
+            del due[uid]
+            record = self.pods.records.get(uid)
+            if record is None:
+                continue
+            equipped = self.equipped(record)
+            if equipped is not record:
+                self.keep(equipped)
+            yield POD + (0 if equipped is record else CHANGE + MARK * len(equipped.cls.matched))
+        del self._unequipped[namespace]
 
     def _adding(self, namespace: str, queries: list[Query]) -> Reclass:
         """Add the marks of these queries to the classes of the pods that match them."""

@@ -92,11 +92,12 @@ class State:
         """Answers of filter about pods without a gang that are not bound yet."""
         self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
-            keep=self._keep_pod, job_changed=self._job_changed,
+            equip=self._equip, job_changed=self._job_changed,
         )  # fmt: skip
         self.comparisons = Comparisons(
             self.classes, self.pod_table, self._templates,
-            keep=self._keep_pod, job_changed=self._job_changed, released=self._release,
+            keep=self._keep_pod, job_changed=self._job_changed, equipped=self.claimants.equipped,
+            released=self._release,
         )  # fmt: skip
         self.aside = Aside()
 
@@ -305,6 +306,10 @@ class State:
         self._released = False
         self.comparisons.work(looks)
         return self._released or not self.comparisons.pending
+
+    def _equip(self, uids: list[str]) -> None:
+        self.comparisons.equip(uids)
+        self._compare()
 
     def _release(self, keys: set[str]) -> None:
         self._gangs.dirty.update(keys)

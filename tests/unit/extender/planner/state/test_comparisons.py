@@ -12,6 +12,7 @@ from extender.planner.framework import decisions
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Labels, Query
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.devices import ResourceClaim
 from muster.api.limits import OWN_QUERIES, TERMS, TOPOLOGY_KEYS, WIDE_QUERIES
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -200,3 +201,26 @@ def test_marks_take_little_memory() -> None:
         assert all(("all", number) in cls.matched for number in range(1, count + 1) if number != lacks)
         assert cls.marks is cls.matched
         assert sys.getsizeof(cls.marks) + sys.getsizeof(cls.key) < 10_000
+
+
+def test_a_claim_of_many_pods_is_looked_at_in_steps() -> None:
+    """And their gang waits meanwhile."""
+    world = World(checked=False, looks=20)
+    world.node("node-0")
+    uses = {"resourceClaims": [{"name": "c", "resourceClaimName": "claim"}]}
+    key = world.gang("asks", {"worker": (1, {"cpu": 1})})
+    for number in range(PODS):
+        meta = world.meta(f"p{number}", uid=f"p{number}", annotations={"scheduling.k8s.io/group-name": "asks"})
+        spec = {**world.pod_spec({"cpu": 1}), "schedulerName": "muster", **uses}
+        world.state.on_pod(None, msgspec.convert({"metadata": msgspec.to_builtins(meta), "spec": spec}, Pod))
+    world.state.settle()
+    before = {uid: record.cls for uid, record in world.state.pods.items()}
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpus", "count": 1}}]
+    claim = {"metadata": msgspec.to_builtins(world.meta("claim")), "spec": {"devices": {"requests": requests}}}
+    world.state.claimants.on_claim(None, msgspec.convert(claim, ResourceClaim))
+    changed = sum(record.cls is not before[uid] for uid, record in world.state.pods.items())
+    assert changed < PODS // 4
+    assert not world.view(key).compared
+    world.state.settle()
+    assert all(record.cls is not before[uid] for uid, record in world.state.pods.items())
+    assert world.view(key).compared
