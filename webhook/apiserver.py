@@ -29,6 +29,7 @@ from muster.api.kubernetes.reviews import (
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
 from webhook import review
+from webhook.senders import count_question
 
 _TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 _PODS_REMEMBERED_S = 20.0
@@ -78,6 +79,7 @@ class ServerDryRuns:
 
     @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
+        count_question()
         self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
 
 
@@ -99,5 +101,6 @@ class ServerRights:
 
     @cachedmethod(attrgetter("_known"), _spec_key, attrgetter("_lock"))
     def _review(self, spec: SubjectAccessReviewSpec) -> bool:
+        count_question()
         asked = SubjectAccessReview(spec=spec)
         return self._client.create(SUBJECT_ACCESS_REVIEWS, asked, timeout_s=review.time_left(_TIMEOUT_S)).status.allowed

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from prometheus_client import Counter, Histogram
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, TooManyRequests
 from muster.process.tracing import SPANS, workload_of
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from webhook import review
+from webhook import review, senders
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.mutate import job as mutate_job
@@ -26,6 +27,7 @@ from webhook.mutate import queues as mutate_queues
 from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
 from webhook.review import BadReviewError, Handler, MalformedError
+from webhook.senders import Budgets
 from webhook.validate import command as validate_command
 from webhook.validate import hypernode as validate_hyper_node
 from webhook.validate import pod as validate_pod
@@ -88,22 +90,26 @@ class Answer(NamedTuple):
 
 
 class Route:
-    """One route: its path, the handler that decides there, and its metrics."""
+    """One route: its path, the handler that decides there, and its metrics.
 
-    def __init__(self, path: str, handler: Handler) -> None:
+    `budgets` are those of senders that show no certificate; without them each review is an API server's.
+    """
+
+    def __init__(self, path: str, handler: Handler, budgets: Budgets | None = None) -> None:
         self._path = path
+        self._budgets = budgets
         self._handler = handler
         self._seconds = SECONDS.labels(path)
 
-    def answer(self, body: bytes, query: str) -> Answer:
-        """The answer to a review; `query` is that of the URL, where the API server says how long it waits."""
+    def answer(self, body: bytes, query: str, peer: str = "") -> Answer:
+        """The answer to a review of this address; `query` is the URL's: it says how long the API server waits."""
         started = time.perf_counter()
         try:
             request = review.read(body)
         except BadReviewError as error:
             log.warning("not a review", route=self._path, why=str(error))
             return self.refusal(HTTPStatus.BAD_REQUEST, str(error))
-        with review.deadline(query):
+        with review.deadline(query), senders.unknown(peer, self._budgets) if self._budgets else nullcontext():
             result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()
         took_s = time.perf_counter() - started
@@ -163,6 +169,10 @@ def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[by
     except ValueError as error:  # a quantity or time that cannot be read, wherever in the object
         bound.warning("malformed value", exc_info=True)
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
+    except TooManyRequests as error:
+        bound.info("limited", why=str(error))
+        message = f"Muster looks nothing up for the moment (review {request.uid}): {error.message}"
+        return review.failure(request, HTTPStatus.TOO_MANY_REQUESTS, message), "limited"
     except APIError as error:
         bound.warning("look-up failed", why=str(error))
         message = f"Muster could not look up what it needs to decide (review {request.uid}); try again"
@@ -178,11 +188,11 @@ def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[by
     return review.answer(request, verdict), verdict.outcome
 
 
-def create_app(handlers: Mapping[str, Handler]) -> flask.Flask:
-    """The WSGI app that serves these routes."""
+def create_app(handlers: Mapping[str, Handler], budgets: Budgets | None = None) -> flask.Flask:
+    """The WSGI app that serves these routes; `budgets`: see Route."""
     app = flask.Flask("muster-webhook")
     app.config["MAX_CONTENT_LENGTH"] = review.MAX_BODY_BYTES
-    known = {path: Route(path, handler) for path, handler in handlers.items()}
+    known = {path: Route(path, handler, budgets) for path, handler in handlers.items()}
     for path, route in known.items():
         app.add_url_rule(path, endpoint=path, view_func=_view(route), methods=["POST"])
     return app
@@ -195,7 +205,8 @@ def _view(route: Route) -> flask.typing.RouteCallable:
         if request.mimetype != review.CONTENT_TYPE:
             text = f"send an AdmissionReview as {review.CONTENT_TYPE}"
             return _response(route.refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text))
-        return _response(route.answer(request.get_data(cache=False), request.environ["QUERY_STRING"]))
+        peer = request.remote_addr or ""
+        return _response(route.answer(request.get_data(cache=False), request.environ["QUERY_STRING"], peer))
 
     return view
 

@@ -38,6 +38,7 @@ from muster.volcano.access import Barrier, barrier
 from muster.workloads.table import CONTROLLERS
 from webhook import review
 from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights
+from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -160,6 +161,7 @@ class Cached(Generic[T]):
     def live(self, name: str, namespace: str = "") -> T | None:
         """Return the object as the API server has it now."""
         timeout_s = review.time_left(_LIVE_TIMEOUT_S)
+        count_question()
         try:
             return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
         except NotFound:

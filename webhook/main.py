@@ -19,6 +19,7 @@ from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.config import ResourceGroup, load
 from webhook.lookup import Cached, ClusterLookups
+from webhook.senders import Budgets
 from webhook.settings import Options, parse
 
 log = structlog.get_logger(__name__)
@@ -75,7 +76,7 @@ def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLo
         target=settings.train_jobs_as,
     )
     serve(
-        create_app(handlers),
+        create_app(handlers, None if settings.client_ca_file else Budgets()),
         host=options.host,
         port=settings.port,
         threads=THREADS,

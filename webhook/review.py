@@ -46,6 +46,11 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
 
+_REASONS = {
+    HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable",
+    HTTPStatus.BAD_REQUEST: "BadRequest",
+    HTTPStatus.TOO_MANY_REQUESTS: "TooManyRequests",
+}
 _REVIEW = msgspec.json.Decoder(AdmissionReview)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
@@ -123,8 +128,7 @@ def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
 
 def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
     """Return the review that refuses because there is no decision."""
-    reason = {HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable", HTTPStatus.BAD_REQUEST: "BadRequest"}
-    status = ReviewStatus(message=message, reason=reason.get(code, "InternalError"), code=code)
+    status = ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
     return _encode(AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 

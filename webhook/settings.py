@@ -27,7 +27,8 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
     """PEM of an authority: only clients with a certificate of it are answered, as the API server can be given one.
-    Empty answers all clients, as most clusters do: an answer tells its client nothing but what it has sent."""
+    Empty answers all clients, as most clusters do: then look-ups are limited by the client's address, and answers list
+    no queues and quote no quotas (docs/security.md)."""
     mark_pods: bool = False
     """Mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. A kube-scheduler of Muster's own needs no marks."""

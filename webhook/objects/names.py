@@ -17,6 +17,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plugins.mpi_objects import HOSTFILE_ANNOTATION
 from muster.runtime.settings import KEYS
 from webhook.lookup import NamespaceQueues
+from webhook.senders import listed
 
 MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -79,7 +80,7 @@ def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldE
             f"usable queues are: {_usable(queues)}"
         )
     elif children:
-        message = f"can only submit job to leaf queue; `{name}` has queues below it: {', '.join(children)}"
+        message = f"can only submit job to leaf queue; `{name}` has queues below it: {listed(children)}"
     else:
         return []
     return [FieldError(path, message, name)]
@@ -93,7 +94,7 @@ def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldE
 
 
 def _usable(queues: NamespaceQueues) -> str:
-    return ", ".join(queues.names()) or "none yet"
+    return listed(queues.names())
 
 
 def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:

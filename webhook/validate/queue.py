@@ -18,6 +18,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
+from webhook.senders import listed
 
 LARGEST_DEPTH = 5
 _QUEUE = Decoder(Queue)
@@ -51,7 +52,7 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
     if children:
-        message = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
+        message = f"queue {name} can not be deleted because it has {len(children)} child queues: {listed(children)}"
         yield FieldError("metadata.name", message, reason="Forbidden")
 
 

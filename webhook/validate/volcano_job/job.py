@@ -19,6 +19,7 @@ from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
+from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_frameworks, check_pods_of_tasks, check_tasks
@@ -60,8 +61,9 @@ def reviewer(
 
 
 def _may_create_pods(request: AdmissionRequest, rights: Rights | None) -> bool:
+    """Return True if the user may; False too if the review may be forged, and with it the user."""
     action = ResourceAttributes(verb="create", resource=PODS.plural, namespace=request.namespace)
-    return rights is None or rights.allows(request.user_info, action)
+    return rights is None or (is_known() and rights.allows(request.user_info, action))
 
 
 def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:

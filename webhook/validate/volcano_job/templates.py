@@ -23,6 +23,7 @@ from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.apiserver import DryRuns
 from webhook.patch import mapping
+from webhook.senders import is_known
 
 log = structlog.get_logger()
 
@@ -33,6 +34,12 @@ _NO_CLASS = "no PriorityClass with name"
 MAX_TRIED = 8
 """Templates of one Job that are tried: two rounds of calls end within a review."""
 _AT_ONCE = 4
+
+_ADVICE = {
+    True: "`kubectl auth can-i create pods -n {}`: who may is told why",
+    False: "try such a pod by `kubectl create --dry-run=server -n {}`: who may create it is told why",
+}
+"""By the sender's being known."""
 
 MayKnow = Callable[[], bool]
 """Tells whether the user may create pods in the namespace; called only where a refusal would quote the namespace."""
@@ -99,7 +106,7 @@ def _quoted(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> 
     quota = over_quota(refusal)
     # A missing PriorityClass is a matter of the cluster, not of the namespace.
     if not (_NO_CLASS in refusal.message or may_know()):
-        ask = f"`kubectl auth can-i create pods -n {namespace}`: who may is told why"
+        ask = _ADVICE[is_known()].format(namespace)
         if quota:
             return Findings(warnings=[f"{path}: pods would have to wait now, for a quota of the namespace; {ask}"])
         message = f"the namespace does not admit such pods; {ask}"

@@ -1,0 +1,188 @@
+"""A sender without a certificate may ask so much, whatever it sends, and learns nothing that is not for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+from webhook_world import QueueWorld, lookups, vcjob
+
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.volcano.batch import JOBS
+from muster.kube.errors import Forbidden, TooManyRequests
+from muster.runtime import registry
+from webhook.apiserver import ServerDryRuns, ServerRights
+from webhook.app import create_app, routes
+from webhook.lookup import Cached, Lookups
+from webhook.senders import BURST, MOST_PEERS, RATE, Budgets, is_known, unknown
+
+JSON = dict[str, Any]
+QUOTED = "exceeded quota: kept-back, used: pods=7"
+
+
+class Clock:
+    """A clock that is set."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now_s
+
+
+class Refuses:
+    """An API server's client that knows no right, admits no pod, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def create(self, *_: Any, **_more: Any) -> Any:
+        """Refuse everything."""
+        self.asked += 1
+        raise Forbidden(QUOTED)
+
+    def get(self, *_: Any, **_more: Any) -> Any:
+        """Refuse everything."""
+        return self.create()
+
+
+def spent(budgets: Budgets, peer: str) -> int:
+    """Questions that this address can ask right now."""
+    for count in range(round(BURST) + 1):
+        try:
+            budgets.take(peer)
+        except TooManyRequests:
+            return count
+    pytest.fail("there is no end")
+
+
+def test_a_bucket_is_emptied_and_fills_with_time() -> None:
+    """Each address has its own, and none holds more than its size."""
+    clock = Clock()
+    budgets = Budgets(clock)
+    assert spent(budgets, "10.0.0.1") == spent(budgets, "10.0.0.2") == BURST
+    clock.now_s += 1
+    assert spent(budgets, "10.0.0.1") == RATE
+    clock.now_s += 3600
+    assert spent(budgets, "10.0.0.1") == BURST
+
+
+@given(steps=st.lists(st.tuples(st.floats(0, 10), st.integers(0, 3000)), max_size=12))
+def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int]]) -> None:
+    """Over any time: a burst and the rate, whatever the pauses."""
+    clock, taken = Clock(), 0
+    budgets = Budgets(clock)
+    for pause_s, wished in steps:
+        clock.now_s += pause_s
+        for _ in range(wished):
+            try:
+                budgets.take("10.0.0.1")
+            except TooManyRequests:
+                break
+            taken += 1
+    assert taken <= BURST + RATE * clock.now_s + 1
+
+
+def test_so_many_addresses_are_remembered() -> None:
+    """Those that have asked last; one that goes on asking is among them."""
+    budgets = Budgets(Clock())
+    spent(budgets, "10.0.0.1")
+    for number in range(3 * MOST_PEERS):
+        budgets.take(f"fd00::{number:x}")
+        with pytest.raises(TooManyRequests):
+            budgets.take("10.0.0.1")
+    assert budgets.peers == MOST_PEERS
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda client, number: ServerDryRuns(client).attempt({"spec": {"hostname": str(number)}}, "theirs"),
+        lambda client, number: ServerRights(client).allows(
+            UserInfo(username=f"user-{number}"), ResourceAttributes(verb="get", resource="secrets")
+        ),
+        lambda client, number: Cached(client, JOBS).live(f"name-{number}", "theirs"),
+    ],
+    ids=["dry runs", "rights", "owners"],
+)
+def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any]) -> None:
+    """Those of a sender that is not known; an API server's are not."""
+    client, budgets = Refuses(), Budgets(Clock())
+    with unknown("10.0.0.1", budgets):
+        outcomes = [_asked(question, client, number) for number in range(round(BURST) + 1)]
+    assert outcomes == ["asked"] * round(BURST) + ["limited"]
+    assert client.asked == BURST
+    assert is_known()
+    assert {_asked(question, client, number) for number in range(round(BURST) + 1)} == {"asked"}
+
+
+def _asked(question: Callable[[Any, int], Any], client: Refuses, number: int) -> str:
+    try:
+        question(client, number)
+    except TooManyRequests:
+        return "limited"
+    except Forbidden:
+        pass
+    return "asked"
+
+
+def app(client: Refuses, budgets: Budgets | None) -> FlaskClient:
+    """The app without a server, whose dry runs and rights ask this client."""
+    world = lookups(QueueWorld(theirs=("root", "Open"), above=("root", "Open"), below=("above", "Open")))
+    world = Lookups(
+        world.queues,
+        world.owners,
+        world.namespaces,
+        world.runtimes,
+        ServerDryRuns(client),  # type: ignore[arg-type] # all that is called
+        Everything(),
+    )
+    return create_app(routes(world, registry.framework()), budgets).test_client()
+
+
+class Everything:
+    """Rights of a user who may do everything, as a forged `userInfo` says."""
+
+    def allows(self, _user: UserInfo, _action: ResourceAttributes) -> bool:
+        """True."""
+        return True
+
+
+def asked(client: FlaskClient, route: str, obj: JSON, peer: str = "10.0.0.1", **fields: Any) -> JSON:
+    """The response to a review that this address sends."""
+    request = {"uid": "u-1", "operation": "CREATE", "namespace": "n", "object": obj, **fields}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    answer = client.post(route, json=review, environ_base={"REMOTE_ADDR": peer}).get_json()
+    response: JSON = answer["response"]
+    return response
+
+
+def test_a_flood_of_reviews_is_told_to_wait_and_others_are_answered() -> None:
+    """With the code that clients know: try again."""
+    budgets = Budgets(Clock())
+    client = app(Refuses(), budgets)
+    spent(budgets, "10.0.0.1")
+    response = asked(client, "/validate/job", vcjob())
+    assert response["allowed"] is False
+    assert (response["status"]["code"], response["status"]["reason"]) == (429, "TooManyRequests")
+    assert "10.0.0.1 asks for more than 200 look-ups a second" in response["status"]["message"]
+    assert asked(client, "/validate/job", vcjob(), "10.0.0.2")["allowed"] is True
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_quotas_and_queues_are_told_to_known_senders_only(known: bool) -> None:  # noqa: FBT001 - a column of the table
+    """A forged user has every right; still it learns of no quota, and of no queue that it does not name."""
+    client = app(Refuses(), None if known else Budgets())
+    told = [
+        str(asked(client, "/validate/job", vcjob())),
+        str(asked(client, "/validate/job", vcjob(queue="nowhere"))),
+        str(asked(client, "/validate/job", vcjob(queue="above"))),
+        str(asked(client, "/validate/queue", {}, operation="DELETE", name="above")),
+    ]
+    words = ("kept-back", "theirs", "it: below", "queues: below")
+    assert [word in text for word, text in zip(words, told, strict=True)] == [known] * 4, told
+    if not known:
+        assert "kubectl get queues" in told[1]
