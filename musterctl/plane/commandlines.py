@@ -15,7 +15,7 @@ from extender.settings import ExtenderSettings
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.chart import files
-from musterctl.plane import state
+from musterctl.plane import admission, state
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
 from musterctl.plane.rights import CLUSTER_LEASE
@@ -91,7 +91,11 @@ def _etcd(commandlines: CommandLines) -> list[str]:
 
 
 def _api_server(commandlines: CommandLines) -> list[str]:
+    folder = commandlines.pki.webhook_folder
+    callers = yaml.safe_dump(admission.callers(folder / "client.crt", folder / "client.key"))
+    control = yaml.safe_dump(admission.control(commandlines.write("webhook-callers.yaml", callers)))
     return [
+        f"--admission-control-config-file={commandlines.write('admission-control.yaml', control)}",
         f"--etcd-servers={commandlines.url('etcd')}",
         f"--advertise-address={LOOPBACK}",
         *_serving(commandlines, state.API_SERVER),
@@ -176,6 +180,8 @@ def _webhook(commandlines: CommandLines) -> list[str]:
         status_port=commandlines.ports["webhook-status"],
         cert_file=str(commandlines.pki.cert_file("webhook")),
         key_file=str(commandlines.pki.key_file("webhook")),
+        # An API server that existed before has no certificate for us.
+        client_ca_file="" if commandlines.options.kubeconfig else str(commandlines.pki.webhook_folder / "ca.crt"),
         mark_pods=commandlines.options.shared,
         config=str(commandlines.write("admission.yaml", groups)) if groups else None,
     )

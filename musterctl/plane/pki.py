@@ -32,6 +32,8 @@ class Pki:
         self.folder = folder / "pki"
         self.extender_folder = self.folder / "extender"
         """The certificates between kube-scheduler and the extender, with their authority."""
+        self.webhook_folder = self.folder / "webhook-clients"
+        """The certificate that the API server shows the webhook, with its authority."""
 
     @property
     def ca_file(self) -> Path:
@@ -48,9 +50,11 @@ class Pki:
 
     def ensure(self, *, extender_tls: bool = False) -> None:
         """Makes the authority, the serving certificates and the service-account key unless they exist."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (self.webhook_folder / "client.crt").exists():
+            self._issue_webhook_client()
         if self.cert_file("controller").exists():
             return
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority = Authority.create("muster-local")
         authority.save(self.folder)
         api_server = authority.issue(
@@ -70,6 +74,12 @@ class Pki:
         authority.save(self.extender_folder)
         authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(self.extender_folder)
         authority.issue("kube-scheduler", client=True).save(self.extender_folder, "client")
+
+    def _issue_webhook_client(self) -> None:
+        """Its authority signs nothing else, as every client that it has signed for may send reviews."""
+        authority = Authority.create("muster-local-webhook-clients")
+        authority.save(self.webhook_folder)
+        authority.issue("kube-apiserver", client=True).save(self.webhook_folder, "client")
 
     def kubeconfig(self, name: str, server: str) -> Path:
         """Return a kubeconfig with a certificate of that user: Kubernetes' own users, or an administrator."""

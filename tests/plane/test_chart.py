@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
+from charts import CA, GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from muster.chart import CHART
@@ -169,6 +169,34 @@ def test_processes_understand_their_settings(name: str) -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"pem": CA}, {"configMap": {"name": "muster-webhook-client-ca"}}),
+        ({"configMap": "api-servers"}, {"configMap": {"name": "api-servers"}}),
+        ({"secret": "api-servers"}, {"secret": {"secretName": "api-servers", "defaultMode": 0o440}}),
+    ],
+)
+def test_the_webhook_has_the_authority_of_its_clients(given: JSON, source: JSON) -> None:
+    """Its settings name a file in the volume that has it; probes go to the port that asks for no certificate."""
+    found = rendered({"webhook": {"clientCA": given}})
+    written = yaml.safe_load(one(found, "ConfigMap", "muster-webhook-settings")["data"]["settings.yaml"])
+    pod = one(found, "Deployment", "muster-webhook")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    volumes = {each.pop("name"): each for each in pod["volumes"]}
+    mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    folder, _, file = written["clientCaFile"].rpartition("/")
+    volume = volumes[mounts[folder]]
+    ((kind, wanted),) = source.items()
+    assert volume[kind] == {**wanted, "items": [{"key": "ca.crt", "path": file}]}
+    probes = [container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe", "startupProbe")]
+    assert probes == ["status"] * 3
+    if "pem" in given:
+        assert one(found, "ConfigMap", "muster-webhook-client-ca")["data"] == {"ca.crt": CA}
+    without = one(rendered({}), "ConfigMap", "muster-webhook-settings")["data"]["settings.yaml"]
+    assert "clientCaFile" not in yaml.safe_load(without)
+
+
 def test_certificates_are_not_rendered() -> None:
     """No key, no certificate, no caBundle: with GitOps they would change with each rendering."""
     for name in ("defaults", "cert-manager and metrics"):
@@ -215,6 +243,10 @@ WRONG: dict[str, tuple[JSON, str]] = {
     "TLS without certificates": (
         {"extender": {"tls": {"enabled": True, "existingSecret": "extender"}}},
         "extender.tls.enabled: name the Secrets with the certificates in extender.tls.existingSecret and",
+    ),
+    "two authorities of the webhook's clients": (
+        {"webhook": {"clientCA": {"pem": CA, "secret": "ca"}}},
+        "webhook.clientCA: set one of pem, configMap and secret",
     ),
     "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
 }

@@ -1,5 +1,6 @@
 """What the documentation shows as YAML is accepted: objects by the API server, settings by `muster config check`."""
 
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -8,18 +9,23 @@ from documentation import PAGES, documents, text_of
 from planes import Kubectl
 
 from extender.planner.cycle import report_of
+from muster.api import names
 from musterctl import settings
+from musterctl.plane import admission
 from webhook.config import parse
 
 pytestmark = pytest.mark.plane
 _PLANNING: Final = ("actions", "tiers")
 _GROUPS: Final = "resourceGroups"
+_FILES: Final = ("AdmissionConfiguration", "Config")
+"""Kinds that an API server reads from files."""
 WHOLE: Final = [
     (name, document)
     for name in PAGES
     for document in documents(text_of(name))
     if {"apiVersion", "kind"} <= {*(yaml.safe_load(document) or {})}
     and not yaml.safe_load(document)["apiVersion"].startswith("cert-manager.io/")  # installed on no plane
+    and yaml.safe_load(document)["kind"] not in _FILES
 ]
 PARTS: Final = [
     (name, document)
@@ -61,6 +67,17 @@ def test_configuration_is_accepted(document: str) -> None:
         return
     errors = [each for each in report_of(document).errors if "quietnodes" not in each]
     assert not errors
+
+
+def test_an_api_server_is_told_of_its_certificate_as_on_a_plane() -> None:
+    """Where tests/plane/test_webhook_clients.py has it call the webhook; there the certificate is for every webhook."""
+    folder = Path("/etc/kubernetes/muster-webhook")
+    host = f"muster-webhook.{names.SYSTEM_NAMESPACE}.svc"
+    shown = [yaml.safe_load(text) for text in documents(text_of("install.md"))]
+    assert [each for each in shown if each and each.get("kind") in _FILES] == [
+        admission.control(folder / "callers.yaml"),
+        admission.callers(folder / "client.crt", folder / "client.key", host),
+    ]
 
 
 def test_there_are_some() -> None:

@@ -1,5 +1,18 @@
 {{/* The settings of each process: what is the same for all its pods (docs/configuration.md). As YAML. */}}
 
+{{/* The source of the webhook's client authority as a volume has it; empty without one. */}}
+{{- define "muster.clientCA" -}}
+{{- $given := .Values.webhook.clientCA -}}
+{{- if gt (len (compact (list $given.pem $given.configMap $given.secret))) 1 }}
+{{- fail "webhook.clientCA: set one of pem, configMap and secret (docs/chart-values.md)" }}
+{{- end -}}
+{{- if $given.secret -}}
+secret: {secretName: {{ $given.secret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+{{- else if or $given.pem $given.configMap -}}
+configMap: {name: {{ $given.configMap | default "muster-webhook-client-ca" }}, items: [{key: ca.crt, path: ca.crt}]}
+{{- end -}}
+{{- end }}
+
 {{- define "muster.webhookSettings" -}}
 {{- $values := .Values.webhook -}}
 apiVersion: config.muster.dev/v1alpha1
@@ -8,6 +21,9 @@ port: {{ $values.port }}
 statusPort: {{ $values.statusPort }}
 certFile: /etc/muster/tls/tls.crt
 keyFile: /etc/muster/tls/tls.key
+{{- if include "muster.clientCA" . }}
+clientCaFile: /etc/muster/client-ca/ca.crt
+{{- end }}
 markPods: {{ eq .Values.scheduler.mode "cluster" }}
 {{- if $values.resourceGroups }}
 config: /etc/muster/settings/admission.yaml

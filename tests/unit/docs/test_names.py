@@ -25,16 +25,12 @@ WORD = re.compile(r"[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z]+(?:[A-Z]\w*)+|[a-z]+(?:_[a-z0
 
 OF_OTHERS = {
     "DataCacheInitializer": "a class of Kubeflow's SDK",
-    "MutatingAdmissionWebhook": "a plugin of the API server",
     "StrictModes": "an option of sshd",
-    "ValidatingAdmissionWebhook": "a plugin of the API server",
     "allowedTopologies": "a field of a StorageClass that the planner does not read",
     "get_job_events": "a method of Kubeflow's SDK",
     "init_process_group": "a function of torch",
-    "kubeConfigFile": "a setting of the API server",
     "lastState": "a field of a pod that kwok writes",
     "nominatedNodeName": "a field of a pod that Volcano writes",
-    "--admission-control-config-file": "a flag of the API server",
     "--enable-provisioning-requests": "a flag of cluster-autoscaler",
     "--flag": "stands for any flag of a job plugin",
     "--skip-nodes-with-custom-controller-pods": "a flag of cluster-autoscaler",
