@@ -5,6 +5,7 @@ connection end in time, counted from their beginning: a client that sends one by
 """
 
 import asyncio
+import collections
 from typing import cast
 
 from prometheus_client import Counter, Gauge
@@ -22,7 +23,8 @@ AGE_S = 3600.0
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Per server. Beyond that a connection without a complete request is closed; calls that are held or worked on stay."""
+"""Per server. Beyond that a connection without a complete request is closed: the oldest of the address that has most
+of them, so that no client keeps another out. Calls that are held or worked on stay."""
 
 OPEN = Gauge("muster_server_connections", "Open connections of clients, of all servers of the process")
 DROPPED = Counter(
@@ -35,7 +37,7 @@ DROPPED = Counter(
 class BoundedConnection(HttpToolsProtocol):
     """A connection of uvicorn's with these bounds."""
 
-    _begun_at_s = 0.0
+    begun_at_s = 0.0
     _in_header = False
     _header_bytes = 0
     """Of the fields that are complete."""
@@ -49,7 +51,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Gives the first request the time to begin that uvicorn gives to each later one."""
         super().connection_made(transport)
         OPEN.inc()
-        self._begun_at_s = self.loop.time()
+        self.begun_at_s = self.loop.time()
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
         if len(self.connections) > CONNECTIONS:
             self._make_room()
@@ -87,7 +89,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Makes this request the last one where the connection is old, or the server stops."""
         self._in_header = False
         super().on_headers_complete()
-        if self._leaving or self.loop.time() > self._begun_at_s + AGE_S:
+        if self._leaving or self.loop.time() > self.begun_at_s + AGE_S:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -118,6 +120,11 @@ class BoundedConnection(HttpToolsProtocol):
             super().shutdown()
 
     @property
+    def peer(self) -> str:
+        """The address of the client; empty where it has none."""
+        return self.client[0] if self.client else ""
+
+    @property
     def waits_for_client(self) -> bool:
         """True while there is no request, or only a part of one."""
         return self._is_idle or self.cycle.more_body
@@ -136,10 +143,12 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.abort()  # to close it over TLS would wait for the client
 
     def _make_room(self) -> None:
-        for other in cast("set[BoundedConnection]", self.connections):
-            if other is not self and other.waits_for_client:
-                other.drop("connections")
-                return
+        waiting = [each for each in cast("set[BoundedConnection]", self.connections) if each.waits_for_client]
+        counts = collections.Counter(each.peer for each in waiting)
+        others = (each for each in waiting if each is not self)
+        most = max(others, key=lambda each: (counts[each.peer], -each.begun_at_s), default=None)
+        if most:
+            most.drop("connections")
 
 
 def _stop(timer: asyncio.TimerHandle | None) -> None:
