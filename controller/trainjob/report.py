@@ -5,7 +5,9 @@ calls it with `update_trainjob_status`. `Authorities` are the certificates by wh
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +32,8 @@ JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
 """Reports that are worked on at a time; others wait, and none before it is there as a whole."""
+OF_A_PEER: Final = 8
+"""Of those, at most so many of one address: however many it sends, others wait for no more than their own."""
 _CALL_S: Final = 5.0
 
 
@@ -83,6 +87,7 @@ class ReportServer:
         self._address = (host, port)
         self._tls = tls
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="report")
+        self._turns = Turns(OF_A_PEER)
         self._server: Threaded | None = None
 
     def start(self) -> None:
@@ -100,15 +105,40 @@ class ReportServer:
 
     def _app(self) -> Starlette:
         async def report(request: Request) -> Response:
-            said = request.scope["path"], request.headers.get("authorization", "")
-            status, content = await asyncio.get_running_loop().run_in_executor(
-                self._pool, self._reports.answer, *said, await _body(request)
-            )
+            said = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
+            async with self._turns.of(request.client.host if request.client else ""):
+                work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *said)
+                status, content = await work
             return JSONResponse(content, status)
 
         # Any path, as a wrong one is answered like one of the API server.
         routes = [Route("/{path:path}", report, methods=["POST"])]
         return Starlette(routes=routes, exception_handlers={reports.RefusedError: _refused, ClientDisconnect: _gone})
+
+
+class Turns:
+    """Lets so many reports of each address be worked on at a time; on one event loop.
+
+    An address is remembered while it has reports.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._peers: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        """Address → what its reports wait for, and how many there are."""
+
+    @asynccontextmanager
+    async def of(self, peer: str) -> AsyncIterator[None]:
+        """Wait for a turn of this address, and keep it."""
+        free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
+        self._peers[peer] = (free, reports + 1)
+        try:
+            async with free:
+                yield
+        finally:
+            _, reports = self._peers.pop(peer)
+            if reports > 1:
+                self._peers[peer] = (free, reports - 1)
 
 
 async def _body(request: Request) -> bytes:

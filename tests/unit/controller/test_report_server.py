@@ -14,13 +14,18 @@ from typing import Any
 import pytest
 
 from certs.authority import Authority
-from controller.trainjob.report import AT_ONCE, Reports, ReportServer
+from controller.trainjob.report import AT_ONCE, OF_A_PEER, Reports, ReportServer
 from controller.trainjob.rules.reports import MAX_BYTES
+from muster.process import bounds
 from muster.process.tls import Files, ServerTLS
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
 AUTHORITY = Authority.create("test")
 SOON_S = 5.0
+AT_ONCE_ANSWERED = "Bearer soon"
+"""The Authorization header of reports for which the API server needs no time."""
+PEERS = [f"127.0.0.{number}" for number in range(2, 2 + AT_ONCE // OF_A_PEER)]
+"""Addresses of clients which together have as many reports worked on as the server can."""
 
 
 class Echo(Reports):
@@ -34,7 +39,8 @@ class Echo(Reports):
     def answer(self, path: str, authorization: str, body: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
         """Path, header and length of the body."""
         self.begun.release()
-        self.go_on.wait(60)
+        if authorization != AT_ONCE_ANSWERED:
+            self.go_on.wait(60)
         return HTTPStatus.OK, {"path": path, "authorization": authorization, "bytes": len(body)}
 
 
@@ -51,16 +57,18 @@ class World:
         self.server.start()
         self.context = ssl.create_default_context(cadata=AUTHORITY.cert_pem.decode())
 
-    def connect(self) -> HTTPSConnection:
-        """A new connection."""
-        connection = HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=20)
+    def connect(self, peer: str = "127.0.0.1") -> HTTPSConnection:
+        """A new connection from this address."""
+        connection = HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=20, source_address=(peer, 0))
         connection.connect()
         return connection
 
-    def report(self, body: Any = b"{}", method: str = "POST") -> tuple[int, dict[str, Any]]:
+    def report(
+        self, body: Any = b"{}", peer: str = "127.0.0.1", authorization: str = "Bearer abc"
+    ) -> tuple[int, dict[str, Any]]:
         """One report over a connection of its own."""
-        connection = self.connect()
-        connection.request(method, PATH, body, {"Authorization": "Bearer abc"})
+        connection = self.connect(peer)
+        connection.request("POST", PATH, body, {"Authorization": authorization})
         answer = connection.getresponse()
         content = json.loads(answer.read())
         connection.close()
@@ -107,11 +115,38 @@ def test_slow_clients_keep_no_trainer_waiting(world: World) -> None:
         client.close()
 
 
+def test_connections_beyond_the_limit_close_those_of_who_has_most(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trainers that keep their connections are answered over them, while another address opens one after the other."""
+    monkeypatch.setattr(bounds, "CONNECTIONS", 20)
+    trainers = [world.connect() for _ in range(6)]
+    slow = [world.connect("127.0.0.2") for _ in range(64)]
+    for trainer in trainers:
+        trainer.request("POST", PATH, b"{}")
+        assert trainer.getresponse().status == HTTPStatus.OK
+    for client in (*trainers, *slow):
+        client.close()
+
+
+def test_reports_of_one_address_keep_no_others_waiting(world: World) -> None:
+    """Twice as many as are worked on at a time, for all of which the API server does not answer."""
+    world.reports.go_on.clear()
+    with ThreadPoolExecutor(2 * AT_ONCE + 1) as pool:
+        answers = [pool.submit(world.report, peer="127.0.0.2") for _ in range(2 * AT_ONCE)]
+        for _ in range(OF_A_PEER):
+            assert world.reports.begun.acquire(timeout=20)
+        assert pool.submit(world.report, authorization=AT_ONCE_ANSWERED).result(SOON_S)[0] == HTTPStatus.OK
+        world.reports.go_on.set()
+        assert {answer.result(20)[0] for answer in answers} == {HTTPStatus.OK}
+
+
 def test_reports_beyond_those_that_are_worked_on_wait_for_their_turn(world: World) -> None:
     """The API server is asked about so many at a time; all are answered in the end."""
     world.reports.go_on.clear()
-    with ThreadPoolExecutor(AT_ONCE + 8) as pool:
-        answers = [pool.submit(world.report) for _ in range(AT_ONCE + 8)]
+    peers = [*PEERS, "127.0.0.1"] * OF_A_PEER
+    with ThreadPoolExecutor(len(peers)) as pool:
+        answers = [pool.submit(world.report, peer=peer) for peer in peers]
         for _ in range(AT_ONCE):
             assert world.reports.begun.acquire(timeout=20)
         assert not world.reports.begun.acquire(timeout=0.2)
