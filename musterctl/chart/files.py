@@ -45,6 +45,11 @@ def policies() -> list[dict[str, Any]]:
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
 
 
+def opt_out() -> list[dict[str, Any]]:
+    """Return the policy of the chart's `webhook.optOut: admins`, with its binding."""
+    return manifests(FILES / "choices" / "opt-out.yaml")
+
+
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run helm; the caller looks at the exit code."""
     command = [str(binaries.helm()), *arguments]

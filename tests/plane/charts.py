@@ -97,6 +97,7 @@ MATRIX: Final[dict[str, JSON]] = {
         "extender": {"tls": {"enabled": True, "existingSecret": "extender", "existingClientSecret": "client"}}
     },
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
+    "only administrators opt out": {"webhook": {"optOut": "admins"}},
     "API servers that show a certificate": {"webhook": {"clientCA": {"pem": CA}}},
     "their authority in a ConfigMap": {"webhook": {"clientCA": {"configMap": "api-servers"}}},
     "their authority in a Secret": {"webhook": {"clientCA": {"secret": "api-servers"}}},
