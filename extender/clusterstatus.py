@@ -55,7 +55,7 @@ class QueueStatusWriter:
         now = self._wall_s()
         if now < self._next:
             return
-        why = _first_refusals(session)
+        why = first_refusals(session)
         due = []
         for name, standing in session.hooks.queue_standings.call().items():
             queue = session.snapshot.queues.get(name)
@@ -92,13 +92,13 @@ def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | No
     return dict.fromkeys(known, None) | dict(to_quantities(wanted))
 
 
-def _first_refusals(session: Session) -> dict[str, str]:
+def first_refusals(session: Session) -> dict[str, str]:
     """Return the reason of the first waiting gang of each queue."""
     waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     result: dict[str, str] = {}
     for each in waits.values():
         if not each.gang.started:
-            result.setdefault(each.gang.queue, reasons.queues.first_waits(gang=each.gang.key, message=each.message))
+            result.setdefault(each.gang.queue, reasons.queues.first_waits(reason=each.reason))
     return result
 
 

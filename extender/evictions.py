@@ -71,8 +71,9 @@ class Evictions:
                         self._evict_for(room, victim, pod)
                     except TooManyRequests as error:
                         refused.add(room.gang.key)
-                        name = f"{pod.namespace}/{pod.name}"
-                        self._give_way(session, room, reasons.placements.budget(pod=name, error=error.message))
+                        name, asker = f"{pod.namespace}/{pod.name}", room.gang.key
+                        log.info("not evicted", pod=name, uid=pod.uid, asker=asker, why=error.message)
+                        self._give_way(session, room, reasons.placements.BUDGET)
                         return
 
         writes.all("eviction", ask, [room for room in due if room.budgeted])

@@ -187,6 +187,7 @@ class WhatIf:
             snapshot=take(self.state),
             now=self.now,
             causes=self._causes,
+            names_others=True,  # of a dump, which has what its reader may list
             hyper_nodes=self._hyper_nodes,
             provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,

@@ -94,7 +94,7 @@ class Allocate:
             session.decide(why)
             return
         if head := found.book.behind(gang):
-            words = reasons.queues.behind(queue=gang.queue, head=head.key)
+            words = reasons.queues.behind(queue=gang.queue, head=session.called(head))
             session.decide(decisions.Unschedulable(gang, reasons.queues.STRICT_ORDER, words))
             return
         if not found.limit.admit(gang):

@@ -66,7 +66,7 @@ class Consolidate(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of moved gangs."""
-        return reasons.placements.moved(gang=gang.key)
+        return reasons.placements.moved(queue=gang.queue)
 
     def _placed(self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]) -> bool:
         if place_minimum(session, statement, gang) is not None:

@@ -41,7 +41,7 @@ class Preempt(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of the victims."""
-        return reasons.placements.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)
+        return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
 
 
 class Reclaim(Evicting):
@@ -80,4 +80,4 @@ class Reclaim(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of the victims."""
-        return reasons.placements.reclaimed(queue=gang.queue, gang=gang.key)
+        return reasons.placements.reclaimed(queue=gang.queue)

@@ -93,6 +93,10 @@ class Session:
         over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
 
+    def called(self, gang: GangView) -> str:
+        """Return the words for a gang in a message to others: its name only for those who may see it."""
+        return gang.key if self.inputs.names_others else reasons.gangs.of_queue(queue=gang.queue)
+
     def forget(self) -> None:
         """Drop the plugins' functions, once a later cycle has replaced this one.
 

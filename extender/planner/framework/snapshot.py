@@ -208,6 +208,9 @@ class CycleInputs:
     """Seconds since the epoch; the only clock there is in a cycle."""
     causes: Causes = field(default_factory=Causes)
     """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
+    names_others: bool = False
+    """Messages may name gangs of other owners: whoever reads them has listed those. What the extender writes is for all
+    who may read one PodGroup, Queue or Event."""
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, set[str]] = field(default_factory=dict)

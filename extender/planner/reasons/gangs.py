@@ -7,6 +7,8 @@ from extender.planner.reasons.grammar import also, be
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 
+of_queue = "a gang of queue {queue}".format
+"""For those who may not see its namespace."""
 waits = "it waits: {message}".format
 slot_limit = "it waits until fewer slots are placed: {slots} slots of other gangs are starting now".format
 half_placed = (

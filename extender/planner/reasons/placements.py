@@ -16,7 +16,6 @@ gated = "{pod} waits for the scheduling gate {gate}, which is not Muster's".form
 
 not_evicted = "{pods} pods that had to go for it were not evicted in time".format
 BUDGET = "a PodDisruptionBudget does not let pods go that had to go for it"
-budget = "{pod} may not be evicted: {error}".format
 VICTIMS_STAY = "pods that had to go for it do not end"
 ROOM_TAKEN = "the room that was made for it is taken"
 
@@ -25,7 +24,8 @@ EVICTED = "Evicted"
 """Reason of a condition."""
 
 STRAY = "it is pinned by a placement that is over"
-preempted = "preempted by gang {gang} of priority {priority} in queue {queue}".format
-reclaimed = "reclaimed by queue {queue} for gang {gang}".format
-moved = "moved to make room for gang {gang}".format
+# For owners of the victims, who may not see the gang; the extender's log names it.
+preempted = "preempted by a gang of priority {priority} in queue {queue}".format
+reclaimed = "reclaimed by queue {queue} for a gang of its own".format
+moved = "moved to make room for a gang of queue {queue}".format
 incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format

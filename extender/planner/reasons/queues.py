@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.grammar import be, listed
+from extender.planner.reasons.grammar import be, listed, many
 from muster.api.kubernetes.meta import format_time
 from muster.resources.vector import amount_words
 
@@ -21,7 +21,8 @@ closed = "queue {queue!r} is {state}".format
 not_for_namespace = "namespace {namespace} may not use queue {queue!r}: {why}".format
 behind = "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room".format
 unreadable_capability = "the capability of queue {queue} cannot be read: {error}".format
-first_waits = "{gang} waits: {message}".format
+first_waits = "the first gang of the queue waits: {reason}".format
+"""Queues are for all to read: the gang's PodGroup has the message."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
@@ -78,19 +79,15 @@ def expected(at: float | None) -> str:
 
 
 def reserved(
-    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, *, aside: str = ""
+    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, *, named: bool = True
 ) -> str:
-    """Nodes are reserved for a gang; `aside` says why for its own queue only."""
-    words = _reserved(nodes, at, ending, patience_s)
-    return f"{words}; {aside}" if aside else words
-
-
-def _reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float) -> str:
+    """Nodes are reserved for a gang; `named`: who is told may see those that end there."""
     what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
         return f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}"
-    who = f", because {listed(ending)} {be(len(ending))} expected to have ended there" if ending else ""
+    owners = listed(ending) if named else many(len(ending), "workload")
+    who = f", because {owners} {be(len(ending))} expected to have ended there" if ending else ""
     return f"reserved: {what}, {expected(at)}{who}"
 
 

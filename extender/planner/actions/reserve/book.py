@@ -125,7 +125,7 @@ class Book:
         for each in self._live.values():
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
             if own and self._minds(gang, each):
-                found.append((each.gang.key, own, each.at))
+                found.append((session.called(each.gang), own, each.at))
         return reasons.queues.in_the_way(found)
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
@@ -167,7 +167,10 @@ class Book:
         if better is not None:
             self._live[gang.queue] = own = better
             self._views.clear()
-        return own.message if own else ""
+        if own is None:
+            return ""
+        # The message in its Placement names nobody.
+        return self._message(own) if self._session.inputs.names_others else own.message
 
     def _look(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins before the known one; None if there is none."""
@@ -229,7 +232,9 @@ class Book:
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
-        return reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s, aside=reservation.aside)
+        named = self._session.inputs.names_others
+        words = reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s, named=named)
+        return f"{words}; {reservation.aside}" if reservation.aside else words
 
     # -- room that is left ------------------------------------------------------------------------------------------
 

@@ -92,7 +92,9 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
-        codes[np.searchsorted(columns, each.columns)] = session.causes.code(reasons.cause.reserved(gang=each.gang.key))
+        codes[np.searchsorted(columns, each.columns)] = session.causes.code(
+            reasons.cause.reserved(gang=session.called(each.gang))
+        )
     return LeftFree(columns, amounts, codes, columns.tobytes() + amounts.tobytes())
 
 

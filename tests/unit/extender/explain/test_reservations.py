@@ -2,7 +2,9 @@
 
 from explain_world import ExplainWorld
 
+from extender.clusterstatus import first_refusals
 from extender.explain.text import lines_of
+from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import format_time
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -23,7 +25,7 @@ def reserved() -> ExplainWorld:
 
 
 def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to_start() -> None:
-    """In its summary, and where its placement stands."""
+    """In its summary, and where its placement stands: that is written for all to read, and names nobody."""
     world = reserved()
     report = world.gang_report("big")
     when = format_time(world.now + 99)
@@ -34,8 +36,18 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)
     lines = {line.label: line.text for line in lines_of(report, world.now)}
-    assert lines["placement"] == f"none yet; {sentence} (in 99 s)"
+    assert lines["placement"] == f"none yet; {sentence.replace('ns/old', '1 workload')} (in 99 s)"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
+
+
+def test_what_the_extender_writes_names_nobody_else() -> None:
+    """Neither to a gang nor of a queue: its readers may not see the namespace of the other."""
+    world = reserved()
+    session = world.plan()
+    told = {each.gang.key: each.message for each in session.decided(decisions.Unschedulable)}
+    assert "a gang of queue default" in told["ns/long"]
+    assert not [message for message in told.values() if "ns/" in message]
+    assert first_refusals(session) == {"default": "the first gang of the queue waits: NotEnoughResources"}
 
 
 def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:

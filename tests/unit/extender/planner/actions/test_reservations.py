@@ -46,7 +46,8 @@ def test_the_head_gets_nodes_and_the_time_at_which_those_who_run_there_end() -> 
     assert placement.status.phase == "Reserved"
     assert parse_time(placement.status.expected_at) == began + 100
     assert "reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at 2027-01-15T" in text
-    assert "because ns/old is expected to have ended there" in text
+    assert "because 1 workload is expected to have ended there" in text
+    assert "ns/" not in text, "whose it is, is not for everybody who reads the PodGroup"
 
 
 def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_says_why() -> None:
@@ -58,8 +59,9 @@ def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_s
     world.submit("unknown", 1, lasts_s=10)
     text = message(world, "long")
     assert started(world) == {"old", "short"}
-    assert "reserved for ns/big" in text
-    assert "it would run into the reservation of ns/big on " in text
+    assert "reserved for a gang of queue default" in text
+    assert "it would run into the reservation of a gang of queue default on " in text
+    assert "ns/" not in text
     assert "expected at 2027-01-15T" in text
     began = world.runs["ns/old"].started or 0
     assert world.until_started("ns/big", 200) == began + 100
@@ -160,7 +162,7 @@ def test_a_queue_that_is_strictly_ordered_starts_nobody_behind_its_head() -> Non
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="fifo")
     world.submit("long", 1, lasts_s=1000, queue="other")
     assert message(world, "short") == (
-        "queue 'fifo' starts its gangs strictly in order, and ns/big before it waits for room"
+        "queue 'fifo' starts its gangs strictly in order, and a gang of queue fifo before it waits for room"
     )
     assert started(world) == {"old", "long"}
 

@@ -85,7 +85,7 @@ def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
     world.submit("all", 4, lasts_s=10, queue="mine")
     world.step()
     world.submit("small", 1, lasts_s=1000, queue="mine")
-    assert "it would run into the reservation of ns/all" in message(world, "small")
+    assert "it would run into the reservation of a gang of queue mine" in message(world, "small")
     assert world.until_started("ns/all", 200)
 
 
