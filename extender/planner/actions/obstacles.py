@@ -8,7 +8,9 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
+from extender.planner.reasons.grammar import also
 from extender.planner.state.gangs import GangView
+from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
 LIMIT = 256
@@ -43,6 +45,9 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
     if not session.hooks.job_ready.call(gang):
         have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
         words = reasons.pods.too_few(have=have, wanted=gang.min_member)
+        meta = gang.group.metadata
+        if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):
+            words = also(words, reasons.pods.left(namespace=meta.namespace))
         return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
     return None
 

@@ -75,6 +75,8 @@ class Snapshot:
     """Name of a Topology of Kueue's → its label keys, outermost first."""
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
+    left_namespaces: frozenset[str]
+    """Namespaces whose new pods are not Muster's any more, as the label with their queue has gone."""
     queue_use: dict[str, Use]
     """Queue → amounts of its own pods and placed slots, without those of queues below it."""
     queue_asked: dict[str, dict[str, int]]
@@ -166,6 +168,7 @@ def take(state: State) -> Snapshot:
         hyper_nodes_version=state.hyper_nodes_version,
         topologies={name: topology.levels for name, topology in state.topologies.items()},
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
+        left_namespaces=frozenset(state.left_namespaces),
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},

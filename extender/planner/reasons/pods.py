@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from extender.planner.reasons.grammar import listed, verb
+from muster.api import names
 
 NOT_CREATED = "PodsNotCreated"
 GATED = "SchedulingGated"
@@ -13,6 +14,11 @@ SLOT_LIMIT = "InFlightLimit"
 
 not_compared = "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment"
 too_few = "{have} of the {wanted} pods that start together exist".format
+left = (
+    "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "
+    f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait: their owner makes them anew "
+    "without Muster's gate"
+).format
 slot_limit = (
     "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound yet"
 ).format

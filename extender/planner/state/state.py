@@ -72,6 +72,8 @@ class State:
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
         """Grows with every HyperNode that is added or removed, and every change of a spec."""
+        self.left_namespaces: set[str] = set()
+        """Those that have given their pods a queue, and do not any more; as far as this process has seen."""
         self.topologies: dict[str, Topology] = {}
         """Kueue's, by name; none where it is not installed."""
         self.pod_table = PodTable()
@@ -242,9 +244,12 @@ class State:
         self._gangs.priorities.put(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Take a namespace; return True if its labels matter to an affinity term, or to whether a queue is for it."""
+        """Take a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""
         name = (new or old or Namespace()).metadata.name
         before = self.classes.queries.namespaces.get(name)
+        left = new is not None and not new.queue and (name in self.left_namespaces or bool(old and old.queue))
+        changed = left != (name in self.left_namespaces)
+        (self.left_namespaces.add if left else self.left_namespaces.discard)(name)
         matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
         if matters:
             self.comparisons.relabelled(name)
@@ -254,7 +259,7 @@ class State:
         self._locked.discard(name)
         if locked_to(labels):
             self._locked.add(name)
-        return matters or (before != labels and (was_locked or self.has_barriers))
+        return matters or changed or (before != labels and (was_locked or self.has_barriers))
 
     @property
     def has_barriers(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import field
 
+from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
 from muster.api.kubernetes.meta import Object, ReportedCondition
@@ -208,6 +209,12 @@ class Node(Object):
 
 class Namespace(Object):
     """A namespace; its labels can opt in to Muster."""
+
+    @property
+    def queue(self) -> str:
+        """The queue that it gives to its pods; empty without one, or if it opts out."""
+        labels = self.metadata.labels
+        return "" if labels.get(names.MANAGED) == "false" else labels.get(names.QUEUE, "")
 
 
 class PriorityClass(Object):
