@@ -115,7 +115,7 @@ class Reliever:
             case "queue-not-for-namespace":
                 namespace, state = self._gang.group.metadata.namespace, self._what_if.state
                 known = self._session.snapshot.queues.items()
-                fit = [name for name, queue in known if queue.open and not state.barrier(name, namespace)]
+                fit = [name for name, queue in known if queue.open and not state.access.barrier(name, namespace)]
                 text = reasons.relief.other_queue(namespace, sorted(set(fit) - {"root"}))
                 yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":

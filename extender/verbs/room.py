@@ -44,7 +44,7 @@ def not_for_namespace(state: State, queue: str, namespace: str) -> Reason | None
 
     Without the namespace, which the watch brings a moment later, that is not certain.
     """
-    if not state.barrier(queue, namespace):
+    if not state.access.barrier(queue, namespace):
         return None
     return Reason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else Reason.NOT_SEEN
 

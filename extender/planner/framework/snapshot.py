@@ -168,7 +168,7 @@ def take(state: State) -> Snapshot:
         hyper_nodes_version=state.hyper_nodes_version,
         topologies={name: topology.levels for name, topology in state.topologies.items()},
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
-        left_namespaces=frozenset(state.left_namespaces),
+        left_namespaces=frozenset(state.access.left),
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
@@ -179,7 +179,7 @@ def take(state: State) -> Snapshot:
 
 def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
     """Return the gangs that want room in a queue which is not for their namespace, each with the reason."""
-    if not state.has_barriers:
+    if not state.access.restricted:
         return {}
     known: dict[tuple[str, str], Barrier | None] = {}
     barred = {}
@@ -188,7 +188,7 @@ def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
             continue
         pair = gang.queue, gang.group.metadata.namespace
         if pair not in known:
-            known[pair] = state.barrier(*pair)
+            known[pair] = state.access.barrier(*pair)
         if found := known[pair]:
             barred[gang.key] = found
     return barred

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.ledger import Ledger
+from extender.planner.state.access import Access
 from extender.planner.state.answers import Answers
 from extender.planner.state.aside import Aside
 from extender.planner.state.charges import as_charged, charged, unread
@@ -38,7 +39,6 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.api.volcano.topology import HyperNode, Topology
-from muster.volcano.access import Barrier, barrier, locked_to, restricts
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
@@ -63,17 +63,14 @@ class State:
         self.nodes = self.ledger.nodes
         self.devices = DeviceTable()
         self.volumes = Volumes()
-        self.queues: dict[str, Queue] = {}
-        self._locked: set[str] = set()
-        """Namespaces that are locked to their queue."""
+        self.access = Access()
+        self.queues = self.access.queues
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
         """Grows with every HyperNode that is added or removed, and every change of a spec."""
-        self.left_namespaces: set[str] = set()
-        """Those that have given their pods a queue, and do not any more; as far as this process has seen."""
         self.topologies: dict[str, Topology] = {}
         """Kueue's, by name; none where it is not installed."""
         self.pod_table = PodTable()
@@ -246,30 +243,12 @@ class State:
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Take a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""
         name = (new or old or Namespace()).metadata.name
-        before = self.classes.queries.namespaces.get(name)
-        left = new is not None and not new.queue and (name in self.left_namespaces or bool(old and old.queue))
-        changed = left != (name in self.left_namespaces)
-        (self.left_namespaces.add if left else self.left_namespaces.discard)(name)
-        matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
-        if matters:
+        of_queues = self.access.on_namespace(old, new)
+        of_terms = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
+        if of_terms:
             self.comparisons.relabelled(name)
             self._compare()
-        labels = self.classes.queries.namespaces.get(name, {})
-        was_locked = name in self._locked
-        self._locked.discard(name)
-        if locked_to(labels):
-            self._locked.add(name)
-        return matters or changed or (before != labels and (was_locked or self.has_barriers))
-
-    @property
-    def has_barriers(self) -> bool:
-        """True if some queue may not be for some namespace."""
-        return bool(self._locked) or any(map(restricts, self.queues.values()))
-
-    def barrier(self, queue: str, namespace: str) -> Barrier | None:
-        """Return the reason why a namespace may not use a queue; None if it may."""
-        labels = self.classes.queries.namespaces.get(namespace, {})
-        return barrier(queue, namespace, labels, self.queues.get)
+        return of_terms or of_queues
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
         """Take a volume claim; return True if the change matters to scheduling."""
