@@ -8,5 +8,6 @@ Start at `state`, which is told of every object (`feed` lists the kinds), then `
 which `gangtable` makes. `nodes` has the arrays; room that is not free stands in the ledger, for `pods` and for the
 slots of `placedslots`. `podclass` and `podshape` tell kinds of pods apart; `neighbours` and `queries` are demands of
 pods on each other, which `comparisons` compares with the pods that exist. `devices` are GPUs that pods share,
-`devicetable` and `claimants` devices that pods claim.
+`devicetable` and `claimants` devices that pods claim. `access` says which namespaces may use a queue, `tables` keeps
+what is looked up by name alone.
 """

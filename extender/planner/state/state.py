@@ -13,7 +13,6 @@ nothing here blocks.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.ledger import Ledger
@@ -29,25 +28,19 @@ from extender.planner.state.gangtable import GangTable, version
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
+from extender.planner.state.tables import Tables, put
 from extender.planner.state.templates import Templates
-from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
-from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
-from muster.api.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import Placement, node_of
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
-from muster.api.volcano.topology import HyperNode, Topology
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
 
 
-T = TypeVar("T")
-
-
-class State:
+class State(Tables):
     """Nodes, pods, gangs, placements and queues, and the marks of gangs that changed."""
 
     def __init__(self, looks: int | None = None, later: Callable[[], None] = lambda: None) -> None:
@@ -60,19 +53,10 @@ class State:
         self._released = False
         self.classes = ClassTable()
         self.ledger = Ledger(self.classes)
-        self.nodes = self.ledger.nodes
+        super().__init__(self.ledger.nodes)
         self.devices = DeviceTable()
-        self.volumes = Volumes()
         self.access = Access()
         self.queues = self.access.queues
-        self.quotas: dict[str, dict[str, ResourceQuota]] = {}
-        """Namespace → name → quota; namespaces without any are left out."""
-        self.budgets: dict[str, PodDisruptionBudget] = {}
-        self.hyper_nodes: dict[str, HyperNode] = {}
-        self.hyper_nodes_version = 0
-        """Grows with every HyperNode that is added or removed, and every change of a spec."""
-        self.topologies: dict[str, Topology] = {}
-        """Kueue's, by name; none where it is not installed."""
         self.pod_table = PodTable()
         self.pods: Mapping[str, PodRecord] = self.pod_table.records
         """By UID, pods of all schedulers, with a gang or without."""
@@ -209,31 +193,7 @@ class State:
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
         """Take a queue."""
-        _put(self.queues, (new or old or Queue()).metadata.name, new)
-
-    def on_resource_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        """Take a quota of a namespace."""
-        meta = (new or old or ResourceQuota()).metadata
-        quotas = self.quotas.setdefault(meta.namespace, {})
-        _put(quotas, meta.name, new)
-        if not quotas:
-            del self.quotas[meta.namespace]
-
-    def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        """Take a disruption budget."""
-        _put(self.budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
-
-    def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
-        """Take a HyperNode; return True if the change matters to scheduling, which its status does not."""
-        known = _put(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
-        matters = (known.spec if known else None) != (new.spec if new else None)
-        self.hyper_nodes_version += matters
-        return self._version_changed(matters)
-
-    def on_topology(self, old: Topology | None, new: Topology | None) -> None:
-        """Take a Topology of Kueue's."""
-        _put(self.topologies, (new or old or Topology()).metadata.name, new)
-        self.nodes.version += 1
+        put(self.queues, (new or old or Queue()).metadata.name, new)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Take a priority class; gangs have its value from their next change on."""
@@ -249,22 +209,6 @@ class State:
             self.comparisons.relabelled(name)
             self._compare()
         return of_terms or of_queues
-
-    def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Take a volume claim; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_claim(old, new))
-
-    def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Take a persistent volume; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_volume(old, new))
-
-    def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Take a storage class; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_storage_class(old, new))
-
-    def _version_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
-        self.nodes.version += matters  # pods that did not fit may fit now
-        return matters
 
     def refresh(self) -> None:
         """Give every member its slot, and make the views of the gangs that changed."""
@@ -395,13 +339,3 @@ class State:
         self._gangs.dirty.add(record.gang)
         if record.gang in self._placed_slots:
             self._unfollowed.add(record.gang)
-
-
-def _put(table: dict[str, T], name: str, new: T | None) -> T | None:
-    """Put an object into a table, or remove it; return the one that was there."""
-    known = table.get(name)
-    if new is not None:
-        table[name] = new
-    elif known is not None:
-        del table[name]
-    return known
