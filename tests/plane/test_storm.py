@@ -7,6 +7,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import pytest
@@ -93,11 +94,22 @@ class Storm:
         attempt(lambda: self.client.delete(NODES, name))
 
     def nodes_come(self) -> None:
-        """What was lost is there again, empty."""
+        """What was lost is there again, empty: a pod that was bound in the moment of the loss has not come with it.
+
+        A kubelet would end such a pod. kwok does not know it, and it would be terminating for ever.
+        """
         there = {node.metadata.name for node in self.client.list(NODES)}
         for manifest in node_objects(self.plane.state.options):
-            if manifest["metadata"]["name"] not in there:
+            name = manifest["metadata"]["name"]
+            if name not in there:
+                self._empty(name)
                 attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
+
+    def _empty(self, node: str) -> None:
+        for pod in self.client.list(PODS, field_selector=f"spec.nodeName={node}"):
+            if not pod.finished:
+                meta = pod.metadata
+                attempt(partial(self.client.delete, PODS, meta.name, meta.namespace, uid=meta.uid, grace_period_s=0))
 
 
 class Overcommit:
@@ -188,9 +200,10 @@ def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
 def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     """Members that ended are where the placement says; of each slot one did.
 
-    One that is evicted in the moment when it ends may succeed while it goes; its owner makes another one.
+    One that is evicted in the moment when it ends may succeed while it goes; its owner makes another one. And so it
+    does for one that had succeeded on a node that was lost, with which Kubernetes deletes its pods.
     """
-    done = [life for life in lives if life.done]
+    done = [life for life in lives if life.done and not (life.node in storm.lost and life.gone and _again(life, lives))]
     storm.checked(name, done)
     by_rank = sorted((life.slot.rank, life.created, life) for life in done if life.slot)
     assert [rank for rank, *_ in by_rank] == list(range(storm.sizes[name])), f"{by_rank}; lost: {storm.lost}"
@@ -198,6 +211,11 @@ def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
         if placement.metadata.name.startswith(f"{name}-"):
             slots = [(life.node, life.slot) for life in done if life.slot]
             assert all(node_of(placement, slot.pod_set, slot.rank) == node for node, slot in slots)
+
+
+def _again(life: Life, lives: list[Life]) -> bool:
+    """True if a later pod of the same slot has ended well."""
+    return any(each.done and each.slot == life.slot and each.created > life.created for each in lives)
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
