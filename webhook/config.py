@@ -18,6 +18,7 @@ from muster.api.kubernetes.constraints import Affinity, Toleration
 from muster.process.settings import mistakes
 from webhook.objects.constraints import affinity_errors, label_errors, toleration_errors
 from webhook.objects.names import is_subdomain
+from webhook.review import without_nulls
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 """Annotation of pods with the name of their group; it counts for groups without `object`."""
@@ -108,18 +109,11 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
 def _read(text: str) -> Any:
     """Return the content of YAML, empty as a mapping; ValueError says on one line why it cannot be read."""
     try:
-        return _without_nulls(yaml.safe_load(text) or {})
+        return without_nulls(yaml.safe_load(text) or {})
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:
         raise ValueError("it cannot be read, because an alias holds itself, or it is nested too deeply") from None
-
-
-def _without_nulls(node: Any) -> Any:
-    """Leave out members that are null."""
-    if isinstance(node, dict):
-        return {key: _without_nulls(member) for key, member in node.items() if member is not None}
-    return [_without_nulls(each) for each in node] if isinstance(node, list) else node
 
 
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:

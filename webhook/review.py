@@ -103,11 +103,29 @@ def read(body: bytes) -> AdmissionRequest:
 
 
 def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return the object of a review; raises `MalformedError`."""
+    """Return the object of a review; raises `MalformedError`.
+
+    A field with null counts as absent, as for the API server: it keeps `annotations: null` of a custom object that was
+    applied with an empty map.
+    """
     try:
         return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        if b"null" not in bytes(raw):
+            raise MalformedError(str(error)) from error
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedError(str(error)) from error
+    try:
+        return decoder.decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedError(str(error)) from error
+
+
+def without_nulls(node: Any) -> Any:
+    """Return a copy of JSON without the members of objects that are null."""
+    if isinstance(node, dict):
+        return {key: without_nulls(member) for key, member in node.items() if member is not None}
+    return [without_nulls(each) for each in node] if isinstance(node, list) else node
 
 
 def generic(raw: msgspec.Raw) -> dict[str, Any]:

@@ -76,6 +76,14 @@ def test_good_queues() -> None:
         assert not queue.reviewer(QUEUES)(request(obj)).errors
 
 
+def test_a_null_is_a_field_that_is_absent() -> None:
+    """The API server keeps them in custom objects: server-side apply of an empty map leaves one."""
+    one = {"metadata": {"name": "new", "annotations": None, "labels": None}, "spec": {"capability": None}}
+    assert not queue.reviewer(QUEUES)(request(one)).errors
+    bad = {**one, "spec": {"capability": {"cpu": "many"}, "parent": None}}
+    assert [each.path for each in queue.reviewer(QUEUES)(request(bad)).errors] == ["spec.capability[cpu]"]
+
+
 @pytest.mark.parametrize(("name", "refused"), [("root", 2), ("default", 1), ("a", 1), ("e", 0)])
 def test_deletion(name: str, refused: int) -> None:
     """The two built-in queues and queues with children stay."""
