@@ -122,9 +122,11 @@ class World:
         return _post(url, body, headers)
 
     def post_to_webhook(self, path: str, body: JSON) -> tuple[int, JSON]:
-        """What the webhook's port answers him."""
-        url = f"https://127.0.0.1:{self.plane.state.ports['webhook']}{path}"
-        return _post(url, body, {}, ssl.create_default_context(cafile=str(self.plane.root / "pki" / "ca.crt")))
+        """What the webhook answers to a review that an API server sends for him."""
+        url, pki = f"https://127.0.0.1:{self.plane.state.ports['webhook']}{path}", self.plane.root / "pki"
+        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(pki / "webhook-clients" / "client.crt", pki / "webhook-clients" / "client.key")
+        return _post(url, body, {}, context)
 
     def _phase(self, name: str) -> str:
         return self.admin.get(JOBS, name, self.innocent.namespace).status.state.phase

@@ -500,7 +500,7 @@ def test_a_web_page_of_his_asks_the_extender(world: World, headers: dict[str, st
     world.assert_unharmed()
 
 
-def test_he_asks_the_webhook_himself_what_their_namespace_forbids(world: World) -> None:
+def test_a_review_does_not_tell_him_what_their_namespace_forbids(world: World) -> None:
     """He is told that such pods are not admitted, and not by which policy."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     world.admin.merge_patch(NAMESPACES, world.innocent.namespace, {"metadata": {"labels": labels}})
