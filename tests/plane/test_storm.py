@@ -106,7 +106,7 @@ class Storm:
                 attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
 
     def _empty(self, node: str) -> None:
-        for pod in self.client.list(PODS, field_selector=f"spec.nodeName={node}"):
+        for pod in self.client.list(PODS, self.namespace, field_selector=f"spec.nodeName={node}"):
             if not pod.finished:
                 meta = pod.metadata
                 attempt(partial(self.client.delete, PODS, meta.name, meta.namespace, uid=meta.uid, grace_period_s=0))
