@@ -71,5 +71,5 @@ def test_a_short_storm(plane: Plane, tmp_path: Path, seed: int) -> None:
 @pytest.mark.storm
 @pytest.mark.timeout(3600)
 def test_a_long_storm(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:
-    """Six hundred gangs each, on a plane of its own."""
-    run(fresh_plane(), tmp_path, seed, gangs=600)
+    """Two hundred gangs each, on a plane of its own."""
+    run(fresh_plane(), tmp_path, seed, gangs=200)
