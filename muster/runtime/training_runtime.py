@@ -21,11 +21,10 @@ from muster.api.kubeflow.trainer import (
     TrainJobSpec,
 )
 from muster.api.limits import PODS
-from muster.resources.gpus import share_errors
 from muster.runtime.plugins.jobset import claim_names, mounted_names, unmapped
 from muster.runtime.plugins.pod_groups import together
 from muster.runtime.train_job import Runtime, Target, describe
-from muster.runtime.workload import template_of
+from muster.runtime.workload import gpu_errors
 
 CONTAINERS: Mapping[str, str] = {
     TRAINER: NODE,
@@ -46,7 +45,7 @@ def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
         path = f"{JOBS}[{index}]"
         yield from _check_step(job, path)
-        yield from _check_gpus(_at(job.template, "spec", "template"), f"{path}.template.spec.template")
+        yield from gpu_errors(_at(job.template, "spec", "template"), f"{path}.template.spec.template")
         yield from _check_order(job, path, seen)
         seen.add(job.name)
     count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None
@@ -59,11 +58,6 @@ def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
     if policy and policy.coscheduling and policy.volcano:
         message = "must have either coscheduling or volcano, not both"
         yield FieldError("spec.podGroupPolicy", message, reason="Forbidden")
-
-
-def _check_gpus(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    spec, _, annotations = template_of(template)
-    yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
 
 
 def _check_step(job: ReplicatedJob, path: str) -> Iterator[FieldError]:

@@ -1,6 +1,6 @@
 """From an owner and a pod (or its template) to `Info`: its settings and the container that runs the framework."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.resources.gpus import share_errors
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter, own_rank
@@ -115,6 +116,12 @@ def _injections(containers: Sequence[Container], settings: Mapping[str, Setting]
             message = f"must name containers of {path}; there are {', '.join(known)}"
             raise InvalidFieldError(FieldError(setting.path, message, name))
     return [known[name] for name in wanted]
+
+
+def gpu_errors(template: Mapping[str, object], path: str) -> Iterator[FieldError]:
+    """The mistakes in the parts of GPUs that the raw pod template at `path` asks for."""
+    spec, _, annotations = template_of(template)
+    yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:

@@ -1,6 +1,7 @@
 """Tenants of a plane: users with a token of their own, and with rights in one namespace only."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import yaml
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube.client import Client
+from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
 JSON = dict[str, Any]
@@ -86,6 +88,15 @@ def owner(of: Any) -> JSON:
         "uid": of.metadata.uid,
         "controller": True,
     }
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """What he is told; empty if he may."""
+    try:
+        act()
+    except APIError as error:
+        return error.message
+    return ""
 
 
 def uids_of(client: Client, namespace: str) -> dict[str, str]:

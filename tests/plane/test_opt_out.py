@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tenants import OWN_RULES, ROLES, pod, tenant
+from tenants import OWN_RULES, ROLES, pod, refusal, tenant
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Invalid
+from muster.kube.errors import Invalid
 from musterctl.chart.files import opt_out
 from musterctl.plane import install
 from musterctl.plane.plane import Plane
@@ -83,15 +83,6 @@ OBJECTS: dict[str, tuple[Any, Callable[[JSON], JSON]]] = {
     ),
     "task of a volcano job": (VOLCANO_JOBS, volcano_job),
 }
-
-
-def refusal(act: Callable[[], object]) -> str:
-    """What he is told; empty if he may."""
-    try:
-        act()
-    except APIError as error:
-        return error.message
-    return ""
 
 
 class World:

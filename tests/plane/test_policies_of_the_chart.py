@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rights_scenario import REPLICA_SETS
-from tenants import ROLE_BINDINGS, ROLES, pod, tenant
+from tenants import ROLE_BINDINGS, ROLES, pod, refusal, tenant
 from train_jobs import train_job
 
 from muster.api import names
@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import NAMESPACES, PODS, SECRETS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Forbidden
+from muster.kube.errors import Forbidden
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER, WEBHOOK
 
@@ -43,15 +43,6 @@ def owner(plane: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: Wait
     wait_for(lambda: not refusal(lambda: he.client.create(PODS, gated, he.namespace)), what="his rights")
     yield he.client, he.namespace
     admin.delete(NAMESPACES, he.namespace)
-
-
-def refusal(act: Callable[[], object]) -> str:
-    """What he is told; empty if he may."""
-    try:
-        act()
-    except APIError as error:
-        return error.message
-    return ""
 
 
 def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: WaitFor) -> None:

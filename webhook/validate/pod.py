@@ -64,12 +64,6 @@ def _not_a_budget(key: str, value: str) -> str:
     return f"{shown}, it must be a valid percentage which between 1% ~ 99%, or a number of pods greater than 0"
 
 
-def check_gpus(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """Check the parts of GPUs that the template at `path` asks for."""
-    spec, _, annotations = template_of(template)
-    yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
-
-
 def check_framework(
     template: Mapping[str, Any], path: str, adapter: Adapter, annotations: Mapping[str, str], framework: Framework
 ) -> Findings:

@@ -16,7 +16,7 @@ from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS, whole_number
 from muster.runtime.framework import Framework
-from muster.runtime.workload import template_of
+from muster.runtime.workload import gpu_errors, template_of
 from muster.workloads.adapter import Adapter
 from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
@@ -26,7 +26,7 @@ from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.pod import check_framework, check_gpus, check_topology
+from webhook.validate.pod import check_framework, check_topology
 
 JSON = dict[str, Any]
 
@@ -127,7 +127,7 @@ class _Template:
 
 def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
-    findings.errors += check_gpus(given.template, given.path)
+    findings.errors += gpu_errors(given.template, given.path)
     managed = given.labels.get(names.MANAGED) != "false"
     if names.QUEUE in given.labels and managed:
         findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)

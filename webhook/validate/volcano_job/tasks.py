@@ -12,11 +12,11 @@ from muster.resources.planned import PlannedTemplate, planned_spec
 from muster.resources.pods import resource_names
 from muster.resources.quantity import parse
 from muster.runtime.framework import Framework
-from muster.runtime.workload import template_of
+from muster.runtime.workload import gpu_errors, template_of
 from muster.volcano.tasks import partition_minimum, total_replicas
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
-from webhook.validate.pod import check_budgets, check_framework, check_gpus, check_topology
+from webhook.validate.pod import check_budgets, check_framework, check_topology
 from webhook.validate.podgroup import check_network_topology
 from webhook.validate.volcano_job.spec import check_policies
 
@@ -98,7 +98,7 @@ def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
         where = f"{path}.template.metadata.annotations"
         templates.append((annotations, where, task.replicas))
         yield from RETRIES.exceeded(f"{path}.maxRetry", task.max_retry)
-        yield from check_gpus(task.template, f"{path}.template")
+        yield from gpu_errors(task.template, f"{path}.template")
         yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
         yield from TEMPLATE_BYTES.exceeded(f"{path}.template", size)
         yield from check_budgets(annotations, where)
