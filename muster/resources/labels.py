@@ -68,6 +68,18 @@ def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     return all(each.holds(labels) for each in selector)
 
 
+def is_key(text: str) -> bool:
+    """Return True if a label may have this key: a name, perhaps behind a domain and a slash."""
+    domain, slash, name = text.rpartition("/")
+    named = len(name) <= MAX_LABEL and _NAME.fullmatch(name)
+    return bool(named and (not slash or (len(domain) <= _MAX_DOMAIN and _DOMAIN.fullmatch(domain))))
+
+
+def is_value(text: str) -> bool:
+    """Return True if a label may have this value; it may be empty."""
+    return not text or (len(text) <= MAX_LABEL and _NAME.fullmatch(text) is not None)
+
+
 def _parts(text: str) -> Iterator[str]:
     """Yield the conditions of a selector: what is between commas that are in no parentheses."""
     start = depth = 0
@@ -95,15 +107,9 @@ def _read(part: str) -> Requirement:
         operator = "DoesNotExist" if found["bare"] else "Exists"
     else:
         raise ValueError(f"{part!r} is no condition on a label; write {_FORMS}")
-    _check_key(found["key"])
+    if not is_key(found["key"]):
+        raise ValueError(f"{found['key']!r} can be the key of no label")
     for value in values:
-        if value and (len(value) > MAX_LABEL or not _NAME.fullmatch(value)):
+        if not is_value(value):
             raise ValueError(f"{value!r} can be the value of no label")
     return Requirement(found["key"], operator, values)
-
-
-def _check_key(key: str) -> None:
-    domain, slash, name = key.rpartition("/")
-    named = len(name) <= MAX_LABEL and _NAME.fullmatch(name)
-    if not named or (slash and (len(domain) > _MAX_DOMAIN or not _DOMAIN.fullmatch(domain))):
-        raise ValueError(f"{key!r} can be the key of no label")

@@ -11,7 +11,7 @@ from typing import Final
 from muster.api.fields import FieldError
 from muster.api.kubernetes.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
-from webhook.objects.names import MAX_LABEL, is_subdomain
+from muster.resources.labels import MAX_LABEL, is_key, is_value
 
 _TOLERATED: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -21,7 +21,6 @@ _COMPARISONS: Final = ("Gt", "Lt")
 _OF_LABELS: Final = (*_LISTS, *_BARE)
 _OF_NODES: Final = (*_OF_LABELS, *_COMPARISONS)
 _WEIGHTS: Final = range(1, 101)
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SYNTAX = "of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -122,12 +121,11 @@ def _weight_errors(weight: int, path: str) -> Iterator[FieldError]:
 
 
 def _key_errors(key: str, path: str) -> Iterator[FieldError]:
-    prefix, slash, name = key.rpartition("/")
-    if len(name) > MAX_LABEL or not _NAME.fullmatch(name) or (slash and not is_subdomain(prefix)):
+    if not is_key(key):
         message = f"should be a key: at most {MAX_LABEL} characters {_SYNTAX}, perhaps behind a domain and '/'"
         yield FieldError(path, message, key)
 
 
 def _value_errors(value: str, path: str) -> Iterator[FieldError]:
-    if value and (len(value) > MAX_LABEL or not _NAME.fullmatch(value)):
+    if not is_value(value):
         yield FieldError(path, f"should be empty, or at most {MAX_LABEL} characters {_SYNTAX}", value)
