@@ -67,10 +67,11 @@ def asked(plane: Plane) -> Iterator[Asked]:
         return
     with log.open(encoding="utf-8") as lines:
         for line in lines:
-            if line.endswith("\n"):
-                event = json.loads(line)
-                if event["stage"] == "ResponseComplete" or event["verb"] == "watch":
-                    yield _asked(event)
+            if not line.endswith("\n"):
+                return  # still being written; its rest would be read as a line of its own
+            event = json.loads(line)
+            if event["stage"] == "ResponseComplete" or event["verb"] == "watch":
+                yield _asked(event)
 
 
 def forbidden(plane: Plane) -> list[str]:
