@@ -16,8 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.writes import Writes
-from muster.api import names
-from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
@@ -153,22 +152,19 @@ class Evictions:
         """Delete a pod that has no node, without grace; False if a bind call that was under way has given it one.
 
         Its kubelet would let it run on beside its successor, so the version that was seen without a node is deleted.
+        Nothing is written into the pod before: its owner could act on that, and it may have been bound by then.
         """
-        seen = self._mark(pod, "true")  # it never ran, so no policy of its owner may see an eviction
-        if not seen.spec.node_name:
+        seen = self._client.get(PODS, pod.name, pod.namespace)
+        if seen.metadata.uid == pod.uid and not seen.spec.node_name:
             try:
                 version = seen.metadata.resource_version
                 self._client.delete(
                     PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version, grace_period_s=0
                 )
             except Conflict:
-                log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+                seen = self._client.get(PODS, pod.name, pod.namespace)
             else:
                 return True
-        unmarked = self._mark(pod, None)
-        self._cluster.ask(lambda state: state.on_pod_written(unmarked))
+        if seen.metadata.uid == pod.uid:
+            self._cluster.ask(lambda state: state.on_pod_written(seen))
         return False
-
-    def _mark(self, pod: PodRecord, value: str | None) -> Pod:
-        mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: value}}}
-        return self._client.merge_patch(PODS, pod.name, mark, pod.namespace)

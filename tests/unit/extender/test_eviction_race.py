@@ -1,6 +1,7 @@
 """A pod that never ran is deleted without grace, unless a binding that was under way comes first."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,8 +12,7 @@ from extender.cluster import Cluster
 from extender.evictions import Evictions
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import Pod
-from muster.api.names import OUT_OF_SYNC
-from muster.kube.errors import Conflict
+from muster.kube.errors import Conflict, NotFound
 
 
 class Api:
@@ -28,16 +28,12 @@ class Api:
         self.pod.spec.node_name = "node-0"
         self._changed()
 
-    def merge_patch(self, _resource: object, _name: str, patch: dict[str, Any], _namespace: str) -> Pod:
-        """Marks the pod, or takes the mark away."""
-        self._before(self, "patch")
-        assert self.pod is not None
-        value = patch["metadata"]["annotations"][OUT_OF_SYNC]
-        self.pod.metadata.annotations.pop(OUT_OF_SYNC, None)
-        if value:
-            self.pod.metadata.annotations[OUT_OF_SYNC] = value
-        self._changed()
-        return self.pod
+    def get(self, _resource: object, _name: str, _namespace: str) -> Pod:
+        """The pod as it is; nothing but these two calls is made."""
+        self._before(self, "get")
+        if self.pod is None:
+            raise NotFound("there is no such pod")
+        return deepcopy(self.pod)
 
     def delete(self, _resource: object, _name: str, _namespace: str, **options: Any) -> None:
         """Deletes the pod if it is as it was seen."""
@@ -88,10 +84,21 @@ def test_a_pod_without_a_node_is_deleted_at_once() -> None:
     assert api.pod is None
 
 
-@pytest.mark.parametrize("call", ["patch", "delete"])
+@pytest.mark.parametrize("call", ["get", "delete"])
 def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) -> None:
-    """Its kubelet may have started it, and a later cycle decides about it anew; its owner sees no mark."""
+    """Its kubelet may have started it, and a later cycle decides about it anew; nothing was written into it."""
     api, world = evict(bind_before(call))
     assert api.pod is not None
-    assert OUT_OF_SYNC not in api.pod.metadata.annotations
     assert [record.node for record in world.state.pods.values()] == ["node-0"]
+
+
+def test_another_pod_of_that_name_stays() -> None:
+    """It is the successor of one that is gone."""
+
+    def replaced(api: Api, call: str) -> None:
+        assert call == "get"
+        assert api.pod is not None
+        api.pod.metadata.uid = "another"
+
+    api, _ = evict(replaced)
+    assert api.pod is not None
