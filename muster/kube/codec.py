@@ -12,6 +12,7 @@ from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import ListMeta, Object
+from muster.kube.lean import lean
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ class Page(Generic[T]):
         decode, res = decoder(self._res.type).decode, self._res
         for raw in self._items:
             try:
-                item = decode(raw)
+                item = decode(lean(raw))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
                 self.left_out.append(leave_out(res, identity(memoryview(raw), error), error))
                 continue

@@ -140,8 +140,9 @@ class Mirror(Generic[T]):
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Put each of them and note its key, a step for each."""
+        """Put each of them and note its key; to read one is a step, and to put it another."""
         for item in items:
+            yield
             keys.add(self.put(item))
             yield
 

@@ -1,5 +1,6 @@
 """One watch request: bytes from the API server → lines → typed events."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar, cast
@@ -11,6 +12,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.codec import decoder, identity, leave_out, part, text
 from muster.kube.errors import Unreachable, error_of
+from muster.kube.lean import LONG, lean
 from muster.kube.transport import BROKEN, MOST_BYTES, sentence
 
 T = TypeVar("T")
@@ -24,6 +26,15 @@ class _Event(msgspec.Struct, gc=False):
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
+
+
+async def _turn() -> None:
+    """Let others on the loop run."""
+    await asyncio.sleep(0)
+
+
+async def _no_turn() -> None:
+    """Go on at once."""
 
 
 class Watch(Generic[T]):
@@ -51,7 +62,7 @@ class Watch(Generic[T]):
         try:
             while not self._closed:
                 while self._lines:
-                    event = self._event(self._lines.popleft())
+                    event = await self._event(self._lines.popleft())
                     if event is not None:
                         return event
                 data = await self._answer.content.readany()
@@ -84,10 +95,14 @@ class Watch(Generic[T]):
         """Close it, under the name that asynchronous generators have for it."""
         self.close()
 
-    def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
+    async def _event(self, line: bytes) -> tuple[str, T] | None:
+        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event.
+
+        A long line takes milliseconds, so others on the loop get a turn between the steps.
+        """
+        turn = _turn if len(line) > LONG else _no_turn
         if len(line) > MOST_BYTES:
-            return self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
+            return await self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
@@ -95,16 +110,22 @@ class Watch(Generic[T]):
             if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid: "containers": null
                 return event.type, self._named(decoder(Object).decode(event.object).metadata)
         except RecursionError as error:
-            return self._unreadable(line, error)
+            return await self._unreadable(line, error)
+        await turn()
         try:
-            return event.type, self._decode(event.object)
+            read = event.type, self._decode(lean(event.object))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
-            return self._unreadable(line, error, event)
+            return await self._unreadable(line, error, event)
+        await turn()
+        return read
 
-    def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
+    async def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
         """Leave an object out, unless it is deleted: that needs no more than its name."""
+        await _turn()
         if event is None:
-            kind, which = text(part(line, b"type")), identity(part(line, b"object"), error)
+            kind, beginning = text(part(line, b"type")), part(line, b"object")
+            await _turn()
+            which = identity(beginning, error)
         else:
             kind, which = event.type, identity(memoryview(event.object), error)
         leave_out(self._resource, which, error)
