@@ -14,7 +14,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self, TypeVar
 
@@ -42,6 +42,11 @@ API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
 MARGIN_S = 0.5
 """Kept back for the answer itself."""
+_MOST_CHARS = 32_768
+"""Of the errors that an answer tells."""
+_MOST_WARNINGS = 100
+_MOST_OF_A_WARNING = 1_000
+"""Characters. The API server passes on 4,096 bytes of them in all."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
@@ -135,7 +140,8 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
 
 def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
     """Return the review that tells the API server the verdict."""
-    response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=[*verdict.warnings] or None)
+    warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:_MOST_WARNINGS]] or None
+    response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
     if verdict.errors:
         response.status = _refusal(request, verdict)
     elif verdict.patch:
@@ -151,15 +157,33 @@ def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
 
 
 def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
-    """Return all errors, once as one message and once as causes that clients can show field by field."""
-    errors, code = verdict.errors, verdict.refusal
-    causes = [
-        StatusCause(reason=f"FieldValue{error.reason}", message=error.cause, field=error.path) for error in errors
-    ]
+    """Return all errors, once as one message and once as causes that clients can show field by field.
+
+    Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes helps nobody.
+    """
+    code = verdict.refusal
+    shown, left = _shown(verdict.errors)
+    causes = [StatusCause(reason=f"FieldValue{error.reason}", message=error.cause, field=error.path) for error in shown]
     details = StatusDetails(name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes)
-    message = "; ".join(map(str, errors))
+    message = "; ".join(map(str, shown)) + (f"; and {left} more errors" if left else "")
     reason = "Forbidden" if code == HTTPStatus.FORBIDDEN else "Invalid"
     return ReviewStatus(message=message, reason=reason, code=code, details=details)
+
+
+def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
+    """Return the errors that are told, and the number of others; a single one that is too long is cut."""
+    shown: list[FieldError] = []
+    chars = 0
+    for error in errors:
+        chars += len(str(error))
+        if chars > _MOST_CHARS:
+            break
+        shown.append(error)
+    if not shown:
+        first = errors[0]
+        half = _MOST_CHARS // 2
+        shown = [replace(first, path=first.path[:half], message=first.message[:half])]
+    return shown, len(errors) - len(shown)
 
 
 def _encode(response: AdmissionResponse) -> bytes:

@@ -13,11 +13,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import REGISTRY
 from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
+from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.process.tracing import SPANS, trace_id
 from muster.runtime import registry
 from webhook.app import create_app, routes
-from webhook.review import MAX_BODY_BYTES, Verdict
+from webhook.review import MAX_BODY_BYTES, Verdict, answer
 
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
@@ -69,6 +70,33 @@ def test_refusal_lists_all_errors() -> None:
     ]
     assert causes["spec.tasks[1].name"]["reason"] == "FieldValueDuplicate"
     assert all(f"{field}: {cause['message']}" in status["message"] for field, cause in causes.items())
+
+
+def refusal(*errors: FieldError, warnings: list[str] | None = None) -> dict[str, Any]:
+    """What the API server is answered."""
+    request = AdmissionRequest(uid="1", operation="CREATE")
+    response = json.loads(answer(request, Verdict(errors=errors, warnings=warnings or [])))["response"]
+    assert isinstance(response, dict)
+    return response
+
+
+def test_of_thousands_of_errors_the_first_are_told_and_the_others_counted() -> None:
+    """An answer of megabytes helps nobody, and takes the time of others to be sent."""
+    many = [
+        FieldError(f"spec.plugins[{number}]", "must be one of those that there are", number) for number in range(9999)
+    ]
+    status = refusal(*many)["status"]
+    told = len(status["details"]["causes"])
+    assert 100 < told < 1000
+    assert status["message"].startswith(str(many[0]))
+    assert status["message"].endswith(f"; and {9999 - told} more errors")
+
+
+def test_an_error_that_is_too_long_is_cut() -> None:
+    """A path may have a key of the user's, and a message names that others have written."""
+    response = refusal(FieldError("x" * 10**6, "y" * 10**6), warnings=["z" * 10**6] * 10**3)
+    assert len(json.dumps(response)) < 300_000
+    assert response["status"]["message"].startswith("xxx")
 
 
 @pytest.mark.parametrize(
