@@ -22,7 +22,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
 from muster.kube.loop import background_loop
-from muster.process import tracing
+from muster.process import memory, tracing
 from muster.process.health import Debug, Health, StatusServer
 from muster.process.lag import LoopLag
 from muster.process.logs import configure
@@ -113,6 +113,7 @@ class Process:
         self._controller.start()
         if not self._synced():
             return self._end()
+        log.info("caches are filled", objects=memory.freeze())
         self._elector.start()
         while (news := self._news.get()) is News.LEADING:
             log.info("leading")

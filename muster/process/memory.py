@@ -1,10 +1,11 @@
-"""Keeps the unused memory of the C library small. glibc only; elsewhere nothing happens.
+"""Keeps the unused memory of the C library small (glibc only), and collections of garbage short.
 
 A list of 50,000 pods is in memory twice for a moment, as bytes and as objects; and by default each thread that ever
 allocated something gets a pool of its own, which it never shrinks.
 """
 
 import ctypes
+import gc
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
@@ -22,3 +23,15 @@ def give_back() -> None:
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)
+
+
+def freeze() -> int:
+    """Take all objects of now out of later collections, which would stop every thread meanwhile; return their number.
+
+    To be called once the caches are filled: a full collection takes 0.16 s with 20,000 pods, and 0.06 s with modules
+    alone.
+    """
+    gc.collect()
+    gc.freeze()
+    give_back()
+    return gc.get_freeze_count()
