@@ -155,24 +155,16 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """The amounts that a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
 
-    What was noted counts, whatever the pod asks for by now. A part that cannot be read counts nothing; ValueError names
-    a quantity that is wrong.
+    That part counts whatever the pod asks for, and nothing else does: what was not noted was not given. ValueError
+    names a quantity that is wrong.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
-    if requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations):
+    devices = len(given_devices(annotations))
+    if not devices or (requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations)):
         return requests
     text = annotations.get(GPU_PORTION, "")
-    noted = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
-    devices = len(devices_of_text(annotations.get(GPU_DEVICES_CHOSEN, "")))
-    if not (noted and devices):
-        try:
-            share = share_of(annotations, requests)
-        except ValueError:
-            return requests
-        if share is None or share.by_resource:
-            return requests
-        noted, devices = share.portion or noted, share.devices
-    return add(requests, {GPU: noted * devices})
+    portion = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
+    return add(requests, {GPU: portion * devices})
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
@@ -187,6 +179,11 @@ def device_memory(node: Node, amounts: Vector) -> int:
 def format_portion(portion: int) -> str:
     """Thousandths of a device as users write them."""
     return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
+
+
+def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
+    """The devices that Muster noted when it bound a pod that asks for parts by annotations; empty for any other pod."""
+    return devices_of_text(annotations.get(GPU_DEVICES_CHOSEN, ""))
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:

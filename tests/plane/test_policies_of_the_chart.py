@@ -91,14 +91,6 @@ def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> Non
         assert not admin.merge_patch(PODS, GATED, lift, namespace).spec.scheduling_gates
 
 
-def test_nobody_else_makes_pods_pinned(owner: tuple[Client, str]) -> None:
-    """With the words that say what to do."""
-    client, namespace = owner
-    pinned = pod("pinned", metadata={"annotations": {names.NODE: "node-0", names.EPOCH: "1"}})
-    assert "leave them out of pods that you create" in refusal(lambda: client.create(PODS, pinned, namespace))
-    assert not refusal(lambda: client.create(PODS, pod("plain"), namespace, dry_run=True))
-
-
 CHARGES: dict[str, dict[str, Any]] = {
     "another queue": {"labels": {names.QUEUE: "theirs"}},
     "no queue": {"labels": {names.QUEUE: None}},
@@ -122,7 +114,8 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Pla
         "annotations": {names.GPU_FRACTION: "0.9", names.GPU_DEVICES_CHOSEN: "1"},
     }
     name = f"bound-{path or 'whole'}"
-    client.create(PODS, pod(name, scheduler="nobody", metadata=metadata, nodeName="node-0"), namespace)
+    with closing(plane.client()) as admin:
+        admin.create(PODS, pod(name, scheduler="nobody", metadata=metadata, nodeName="node-0"), namespace)
 
     def write(change: dict[str, Any], by: Client = client) -> str:
         return refusal(lambda: by.merge_patch(PODS, name, {"metadata": change}, namespace, subresource=path))
@@ -137,11 +130,49 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Pla
 
 
 def test_a_pod_that_waits_may_change_what_it_asks_for(owner: tuple[Client, str]) -> None:
-    """Nothing is charged yet."""
+    """Nothing is charged yet; which devices it has is Muster's word all the same."""
     client, namespace = owner
     client.create(PODS, pod("waits", scheduler="nobody"), namespace)
-    for change in CHARGES.values():
-        assert not refusal(lambda change=change: client.merge_patch(PODS, "waits", {"metadata": change}, namespace))
+    for what, change in CHARGES.items():
+        told = refusal(lambda change=change: client.merge_patch(PODS, "waits", {"metadata": change}, namespace))
+        assert ("only Muster lifts the gate" in told) if what == "another device" else not told
+
+
+@pytest.mark.parametrize("key", [names.NODE, names.EPOCH, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION])
+def test_nobody_else_makes_pods_with_notes_of_muster(owner: tuple[Client, str], key: str) -> None:
+    """With the words that say what to do."""
+    client, namespace = owner
+    noted = pod("noted", metadata={"annotations": {key: "1"}})
+    assert "leave them out of pods that you create" in refusal(lambda: client.create(PODS, noted, namespace))
+
+
+BY_MARKERS: dict[str, Any] = {
+    "name": "second",
+    "image": "none",
+    "resources": {"limits": {names.MEMBER_MARKER: 1, names.BINDING_MARKER: 1}},
+}
+AT_A_NODE: dict[str, tuple[dict[str, Any], bool]] = {
+    "muster": ({"schedulerName": "muster"}, True),
+    "volcano": ({"schedulerName": "volcano"}, True),
+    "markers": ({"schedulerName": "default-scheduler", "initContainers": [BY_MARKERS]}, True),
+    "gang": ({"schedulerName": "nobody"}, True),
+    "another": ({"schedulerName": "nobody"}, False),
+}
+
+
+@pytest.mark.parametrize("who", AT_A_NODE)
+def test_a_pod_of_musters_names_no_node(owner: tuple[Client, str], plane: Plane, who: str) -> None:
+    """It would be charged to whatever queue it names; with another scheduler it is charged to none."""
+    client, namespace = owner
+    spec, is_refused = AT_A_NODE[who]
+    put = pod("put", metadata={"labels": {names.QUEUE: "default"}}, nodeName="node-0")
+    put["spec"] |= spec
+    if who == "gang":
+        put["metadata"]["annotations"] = {names.GROUP_NAME: "mine"}
+    told = refusal(lambda: client.create(PODS, put, namespace, dry_run=True))
+    assert ("must not name its node" in told) if is_refused else not told, told
+    with closing(plane.client()) as admin:
+        admin.create(PODS, put, namespace, dry_run=True)
 
 
 def test_the_webhook_creates_no_pods(plane: Plane, namespace: str) -> None:

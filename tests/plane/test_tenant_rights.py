@@ -5,6 +5,7 @@ and Secrets there. After each cell everything that another tenant has is as it w
 that tenant also gets most of the cluster for one more gang.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from musterctl.plane.plane import Plane
+from webhook.objects.names import WRITTEN
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 Deed = Callable[[World], object]
@@ -375,11 +377,19 @@ ADMITTED = [
         unbound(),
     ),
     Admitted(
-        "a pod that he puts on their node himself, as a member of their gang, displaces nobody",
+        "a pod of another scheduler that he puts on their node himself counts in no queue, and displaces nobody",
         create(
             PODS,
-            # Without the label of their queue: a pod that names an open queue counts there, whosever it is.
-            lambda w: forged_pod(w, name="put", gpus=8, nodeName=w.member.spec.node_name, metadata={"labels": {}}),
+            lambda w: pod(
+                "put",
+                scheduler="nobody",
+                gpus=1,
+                nodeName=w.member.spec.node_name,
+                metadata={
+                    "labels": {names.QUEUE_NAME: w.queue.metadata.name},
+                    "annotations": {names.GPU_FRACTION: "0.9", names.GPU_NUM_DEVICES: "4"},
+                },
+            ),
         ),
     ),
     Admitted("a gang of his whose gates never go holds no node", own_gang_behind_a_gate, unbound()),
@@ -403,6 +413,20 @@ PINNED = [
     Refused(
         "he makes a pod on their node that is a copy of theirs",
         create(PODS, lambda w: forged_pod(w, pinned=True, name="put", nodeName=w.member.spec.node_name)),
+    ),
+    Refused(
+        "he puts a pod on their node himself, in their queue and as a member of their gang",
+        create(PODS, lambda w: forged_pod(w, name="put", gpus=8, nodeName=w.member.spec.node_name)),
+    ),
+    Refused(
+        "he puts a pod of another scheduler on their node, in their queue and as a member of their gang",
+        create(
+            PODS, lambda w: forged_pod(w, name="put", scheduler="nobody", gpus=8, nodeName=w.member.spec.node_name)
+        ),
+    ),
+    Refused(
+        "he makes a pod that says which GPUs of which nodes it has",
+        create(PODS, pod("has", metadata={"annotations": {names.GPU_DEVICES_CHOSEN: "0,1", names.GPU_PORTION: "1"}})),
     ),
     Refused(
         "he makes pods that say they are pinned to every node",
@@ -442,6 +466,51 @@ PINNED = [
 def test_only_muster_pins(world: World, cell: Refused) -> None:
     """The policy muster-pods refuses it, whoever admits pods otherwise."""
     refused(world, cell._replace(says="muster-pods"))
+
+
+NOTES = sorted(WRITTEN)
+"""Every label and annotation that Muster writes for itself."""
+LIES = ("1", "true", "w", "0,1,2,3,4,5,6,7")
+
+
+def forge(world: World, key: str) -> list[str]:
+    """He writes a note on all that he may have, with words that it could have; return what was let in."""
+    lies = [*LIES, world.group, world.queue.metadata.name, world.train.metadata.uid, world.nodes[0]]
+    let_in = []
+    for number, lie in enumerate(lies):
+        notes = {"annotations": {key: lie}, "labels": {key: lie} if len(lie) <= 63 and "," not in lie else {}}
+        name, where = f"forged-{number}", world.he.namespace
+        gang = job(name, where, task("w", 1))
+        gang["metadata"] |= notes
+        gang["spec"]["tasks"][0]["template"]["metadata"] = notes
+        for resource, made in (
+            (PODS, pod(name, metadata=notes, gpus=8)),
+            (POD_GROUPS, group(name, metadata={"name": name, **notes})),
+            (JOBS, gang),
+            (CONFIG_MAPS, {"metadata": {"name": name, **notes}}),
+        ):
+            with contextlib.suppress(Forbidden, Invalid):
+                world.he.client.create(resource, made, where)
+                let_in.append(f"{resource.plural}: {lie}")
+    return let_in
+
+
+@pytest.mark.parametrize("key", NOTES)
+def test_a_note_of_musters_changes_nothing_of_theirs(world: World, key: str) -> None:
+    """Those by which a pod gets a node, GPUs or a placement are refused; any other is about his own objects."""
+    try:
+        let_in = forge(world, key)
+        on_pods = [each for each in let_in if each.startswith("pods: ")]
+        guarded = {names.NODE, names.EPOCH, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION}
+        assert bool(on_pods) == (key not in guarded)
+        assert any(each.startswith("podgroups: ") for each in let_in) == (key != names.PLACEMENT)
+        world.assert_another_gang_starts()
+        world.assert_unharmed()
+    finally:
+        for one in world.admin.list(CONFIG_MAPS, world.he.namespace):
+            if one.metadata.name.startswith("forged-"):
+                world.admin.delete(CONFIG_MAPS, one.metadata.name, world.he.namespace)
+        world.clean()
 
 
 @pytest.fixture

@@ -34,12 +34,13 @@ _OF_USERS = frozenset({
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
     *names.SCALE_UP_KEYS,
 })  # fmt: skip
-_OURS = frozenset({
+WRITTEN = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
     *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
-    *(names.DELETE_AFTER, names.REVIEWED),
-    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
+    *(names.DELETE_AFTER, names.REVIEWED, names.PLACEMENT, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION),
+    *(names.SCALE_UP_ATTEMPT, *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers"))),
 })  # fmt: skip
+"""Labels and annotations that Muster writes for itself."""
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}
 
 
@@ -106,7 +107,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
     for place, known in _KNOWN.items():
         given = metadata.get(place)
         for key in given if isinstance(given, Mapping) else ():
-            if str(key).startswith(_PREFIX) and key not in known | _OURS:
+            if str(key).startswith(_PREFIX) and key not in known | WRITTEN:
                 yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {_advice(key, place)}"
 
 

@@ -3,24 +3,33 @@
 Labels and annotations of a pod are its owner's, and a policy of the API server (`muster-pods`) keeps those by which it
 is charged. Where it is not installed, or somebody may pass it, or a write comes between the binding and its news, the
 planner still holds on to what it bound: a pod that names another queue, gang, slot or device, asks for a smaller part
-of a GPU, or cannot be read any more, gives nothing back that it uses.
+of a GPU, or cannot be read any more, gives nothing back that it uses. And a part of a GPU that nobody has given takes
+nothing: a pod that was on a node from the beginning was bound by no scheduler.
 """
 
 from msgspec.structs import replace
 
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.core import Pod
-from muster.resources.gpus import asking_for
+from muster.resources.gpus import asking_for, given_devices
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
     """Return the pod as it asks for its part of GPUs; a bound one asks for what it was bound with."""
-    if known is None or not _still_there(known, pod):
-        return pod
-    annotations = asking_for(known.cls.gpu, pod.metadata.annotations)
+    annotations = _asking(known, pod)
     if annotations is None:
         return pod
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+
+
+def _asking(known: PodRecord | None, pod: Pod) -> dict[str, str] | None:
+    """Return the annotations with which a bound pod asks for what it was given; None if it does as it is."""
+    annotations = pod.metadata.annotations
+    if known is not None and _still_there(known, pod):
+        return asking_for(known.cls.gpu, annotations)
+    if pod.spec.node_name and not given_devices(annotations):
+        return asking_for(None, annotations)
+    return None
 
 
 def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.objects.names import unknown_keys
+from muster.api import names
+from webhook.objects.names import _OF_USERS, LABELS, WRITTEN, unknown_keys
 
 
 @pytest.mark.parametrize("text", ["30s", "1h30m", "0.5s"])
@@ -31,3 +32,13 @@ def test_an_unknown_way_to_reserve_is_warned_of() -> None:
 def test_what_muster_writes_is_known() -> None:
     """A copy of a Job's pod has Muster's own keys without a warning."""
     assert unknown_keys({"labels": {"muster.dev/reviewed": "true"}, "annotations": {"muster.dev/node": "a"}}) == []
+
+
+OF_QUEUES = {names.NAMESPACE_SELECTOR, names.QUEUE_LOCKED, names.PREEMPT_MIN_RUNTIME, names.RECLAIM_MIN_RUNTIME}
+ELSEWHERE = OF_QUEUES | names.MARKERS | {names.ROTATE}
+
+
+def test_every_key_is_a_users_or_musters_own() -> None:
+    """Each of Muster's own is forged by a tenant in tests/plane/test_tenant_rights.py, and gains him nothing."""
+    ours = {value for value in vars(names).values() if isinstance(value, str) and value.startswith("muster.dev/")}
+    assert ours - LABELS - _OF_USERS - WRITTEN == ELSEWHERE

@@ -11,19 +11,18 @@ from muster.resources.gpus import GpuShare, counted, format_portion
     ("annotations", "gpus"),
     [
         ({}, None),
-        ({"gpu-fraction": "0.25"}, 250),
-        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, 500),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "0.125"}, 125),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "1"}, 1000),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "all"}, 0),
-        ({"gpu-fraction": "much"}, None),
+        ({"gpu-fraction": "0.25"}, None),
+        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "8", "muster.dev/gpu-devices": "all"}, None),
+        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "0.125", "muster.dev/gpu-devices": "0"}, 125),
+        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "1", "muster.dev/gpu-devices": "0"}, 1000),
+        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "all", "muster.dev/gpu-devices": "0"}, 0),
         ({"gpu-fraction": "0.01", "muster.dev/gpu-portion": "0.9", "muster.dev/gpu-devices": "0"}, 900),
         ({"muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "0,1"}, 1000),
         ({"gpu-fraction": "much", "muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "3"}, 500),
     ],
 )
 def test_a_part_counts_as_it_is(annotations: dict[str, str], gpus: int | None) -> None:
-    """By what was noted when it was bound, else by what it asks for, or how much of its device that turned out."""
+    """By what was noted when it was bound, whatever it asks for."""
     pod = msgspec.convert({"metadata": {"annotations": annotations}, "spec": {"nodeName": "n"}}, Pod)
     assert counted(pod).get("nvidia.com/gpu") == gpus
 

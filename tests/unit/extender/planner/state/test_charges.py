@@ -81,6 +81,19 @@ def test_it_counts_until_it_ends(world: World, lie: str) -> None:
     assert "mine" not in world.state.ledger.queues.queues
 
 
+@pytest.mark.parametrize("devices", [{}, {names.GPU_DEVICES_CHOSEN: "all"}], ids=["none", "unreadable"])
+def test_a_part_that_nobody_gave_takes_nothing(devices: dict[str, str]) -> None:
+    """A pod that names its node itself asks nobody for its part, and so cannot take the GPUs of others."""
+    world = World()
+    world.nodes(1)
+    free = world.state.nodes.used.copy()
+    asks = {names.GPU_FRACTION: "0.999", names.GPU_NUM_DEVICES: "8", **devices}
+    world.state.on_pod(None, pod(world, {"annotations": asks}))
+    assert "nvidia.com/gpu" not in world.state.ledger.queues.queues["mine"].staying
+    assert (world.state.nodes.used[:, 3:] == free[:, 3:]).all()
+    assert not entry(world).cls.gpu
+
+
 def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
     """A write between the binding and its news changes nothing."""
     world = World()
