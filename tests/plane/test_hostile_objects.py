@@ -14,6 +14,7 @@ import pytest
 from gangs import metric
 from hostile_objects import KINDS, HostileObjects, Schemas, as_data, base
 from innocents import run_storm
+from loop_turns import measured
 from tenants import ROLE_BINDINGS, Tenant
 
 from muster.api.base import Resource
@@ -73,3 +74,11 @@ def test_a_short_storm(plane: Plane, tmp_path: Path, seed: int) -> None:
 def test_a_long_storm(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:
     """Two hundred gangs each, on a plane of its own."""
     run(fresh_plane(), tmp_path, seed, gangs=200)
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_the_turns_of_the_loops(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:
+    """Fifty gangs each; prints how long single callbacks of the loops compute, and which ones take longest."""
+    with measured(tmp_path / "turns"):
+        run(fresh_plane(), tmp_path, seed, gangs=int(__import__("os").environ.get("G", "100")))
