@@ -27,7 +27,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
-from muster.kube.errors import Unreachable
+from muster.kube.errors import ServerError, Unreachable
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 
@@ -40,6 +40,8 @@ QUOTA = {"pods": "300", "requests.nvidia.com/gpu": "8"}
 PAUSES_S = {"steady storm": 1.0, "flood": 0.2}
 """What a hostile tenant waits between two deeds, on average."""
 COMPLETED_S = 180.0
+ENDED_S = 300.0
+"""For a namespace with thousands of objects to be deleted."""
 
 
 class Innocents:
@@ -242,7 +244,7 @@ def end(admin: Client, tenants: list[Tenant]) -> None:
     """Deletes the tenants, and waits until nothing of theirs takes room."""
     for one in tenants:
         admin.delete(NAMESPACES, one.namespace)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + ENDED_S
     while any(_has_pods(admin, one) for one in tenants):
         assert time.monotonic() < deadline, "pods are left over"
         time.sleep(0.2)
@@ -252,5 +254,5 @@ def _has_pods(admin: Client, one: Tenant) -> bool:
     """True if the tenant has pods, or the API server is too busy with deleting them to say so."""
     try:
         return bool(admin.list(PODS, one.namespace))
-    except Unreachable:
+    except (Unreachable, ServerError):
         return True

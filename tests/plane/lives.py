@@ -125,8 +125,8 @@ class Story:
     """UIDs of pods that the Eviction API let go."""
     evicted_late: int = 0
     """How many of them had succeeded before."""
-    run_again: int = 0
-    """How many were made anew, in the same life of their gang, although their slot's work had been done."""
+    run_again: list[str] = field(default_factory=list)
+    """Those that were made anew, in the same life of their gang, although their slot's work had been done."""
     late: dict[str, float] = field(default_factory=dict)
     """Queue → by how many seconds a gang of it started later than was promised to it, at the worst; see `Promise`."""
     promises: int = 0
@@ -201,7 +201,8 @@ class _Teller:
         self._of_pod[uid] = life
         if uid not in life.members:
             slot = slot_of(pod.metadata)
-            self.story.run_again += any(other.done and other.slot == slot for other in life.members.values())
+            if any(other.done and other.slot == slot for other in life.members.values()):
+                self.story.run_again.append(f"{pod.metadata.name} ({uid}) of {life.name}, version {seen.version}")
             life.members[uid] = Member(slot)
         member = life.members[uid]
         self.story.evicted_late += first and member.done
