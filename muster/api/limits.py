@@ -95,6 +95,14 @@ OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
 """The API server takes objects of 1.5 MiB, which are texts in memory; of others it is a hundred times the usual."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
 """Ten thousand usual Jobs, and an eighth of the memory of a process."""
+METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
+"""A thousand labels; real objects have some dozens. The same counts for owners and for finalizers."""
+DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
+"""Hundreds of volumes or tolerations; real pods have some dozens."""
+CONTAINERS: Final = Limit("containers per pod", 256, "containers")
+"""Several times as many as any pod has; each is looked at for the room of the pod."""
+CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")
+"""Each is read for the room of the pod; a container has three or four."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
 """The table: all limits of this module, in their order."""
 

@@ -17,6 +17,7 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.codec import UNREADABLE, Identity, Page, decoder, leave_out
 from muster.kube.config import Config, Options
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
+from muster.kube.lean import lean
 from muster.kube.loop import TimeSlice
 from muster.kube.transport import BROKEN, Transport, sentence
 from muster.kube.watch import Watch, lines_of
@@ -187,7 +188,7 @@ class Reads:
         """Send a request whose answer is one object of the kind."""
         answer = await self._send(verb, res, method, path, content, **call)
         try:
-            return decoder(res.type).decode(answer)
+            return decoder(res.type).decode(lean(answer, pod=res.plural == "pods"))
         except UNREADABLE as error:
             raise _undecodable(f"a {res.kind}", error, f"{method} {path}") from error
 

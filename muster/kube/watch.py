@@ -113,7 +113,7 @@ class Watch(Generic[T]):
             return await self._unreadable(line, error)
         await turn()
         try:
-            read = event.type, self._decode(lean(event.object))
+            read = event.type, self._decode(lean(event.object, pod=self._resource.plural == "pods"))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
             return await self._unreadable(line, error, event)
         await turn()

@@ -12,6 +12,7 @@ from train_jobs import train_job
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, PODS, SECRETS
+from muster.api.limits import CONTAINER_AMOUNTS, CONTAINERS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
@@ -144,6 +145,29 @@ def test_nobody_else_makes_pods_with_notes_of_muster(owner: tuple[Client, str], 
     client, namespace = owner
     noted = pod("noted", metadata={"annotations": {key: "1"}})
     assert "leave them out of pods that you create" in refusal(lambda: client.create(PODS, noted, namespace))
+
+
+def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Client, str], plane: Plane) -> None:
+    """Whoever makes it, for whatever scheduler: its room depends on all of them."""
+    _, namespace = owner
+
+    def told(containers: int, amounts: int, ports: int = 0) -> str:
+        limits = {f"x.example/{number}": 1 for number in range(amounts)}
+        listens = [{"containerPort": 1 + number} for number in range(ports)]
+        each = {"image": "none", "resources": {"limits": limits, "requests": limits}, "ports": listens}
+        made = pod("large", scheduler="nobody")
+        made["spec"]["containers"] = [{"name": f"c{number}", **each} for number in range(containers)]
+        with closing(plane.client()) as admin:
+            return refusal(lambda: admin.create(PODS, made, namespace, dry_run=True))
+
+    assert not told(CONTAINERS.value, 4)
+    assert not told(2, CONTAINER_AMOUNTS.value // 4)
+    for large in (
+        (CONTAINERS.value + 1, 0),
+        (2, CONTAINER_AMOUNTS.value // 4 + 1),
+        (1, 0, CONTAINER_AMOUNTS.value + 1),
+    ):
+        assert f"{CONTAINERS.value} containers, nor more than {CONTAINER_AMOUNTS.value} requests" in told(*large)
 
 
 BY_MARKERS: dict[str, Any] = {

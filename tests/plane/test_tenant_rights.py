@@ -484,7 +484,7 @@ def forge(world: World, key: str) -> list[str]:
         gang["metadata"] |= notes
         gang["spec"]["tasks"][0]["template"]["metadata"] = notes
         for resource, made in (
-            (PODS, pod(name, metadata=notes, gpus=8)),
+            (PODS, pod(name, metadata=notes)),
             (POD_GROUPS, group(name, metadata={"name": name, **notes})),
             (JOBS, gang),
             (CONFIG_MAPS, {"metadata": {"name": name, **notes}}),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.kube.codec import Page
-from muster.kube.lean import LONG, lean
+from muster.kube.lean import LONG, TOO_LARGE, lean
 
 MANY = 10_000
 CHARGED = {names.QUEUE: 'the "best"', names.TASK_SPEC: "worker"}
@@ -73,3 +73,50 @@ def test_lists_are_read_so() -> None:
     labels = {f"x{number}": "x" for number in range(MANY)} | CHARGED
     body = b'{"metadata":{},"items":[' + text(labels=labels) + b"," + text() + b"]}"
     assert [pod.metadata.labels for pod in Page.read(PODS, body)] == [CHARGED, {}]
+
+
+def fill(field: str) -> Any:
+    """More of this field of a pod's spec than is read."""
+    text = "x" * 100
+    demands: dict[str, Any] = {
+        "nodeSelector": {f"{text}{number}": "" for number in range(1000)},
+        "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "podAffinityTerm": {"topologyKey": f"{text}{number}"}} for number in range(1000)
+        ]}},
+        "tolerations": [{"key": f"{text}{number}"} for number in range(1000)],
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": f"{text}{number}", "whenUnsatisfiable": "DoNotSchedule"}
+            for number in range(1000)
+        ],
+        "volumes": [{"name": f"{text}{number}", "emptyDir": {}} for number in range(1000)],
+        "resourceClaims": [{"name": f"{text}{number}", "resourceClaimName": "x"} for number in range(1000)],
+        "schedulingGates": [{"name": f"x/{text}{number}"} for number in range(1000)],
+    }  # fmt: skip
+    return demands[field]
+
+
+FIELDS = (
+    *("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"),
+    *("volumes", "resourceClaims", "schedulingGates"),
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_demand_of_a_pod_that_is_too_long_is_cut(field: str) -> None:
+    """The pod's room and node are as they were; one that waits for a node gets none where it demanded one."""
+    content = {
+        "metadata": {"name": "one"},
+        "spec": {
+            field: fill(field),
+            "nodeName": "node-0",
+            "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+    data = json.dumps(content, separators=(",", ":")).encode()
+    whole = msgspec.json.decode(data, type=Pod)
+    pod = msgspec.json.decode(lean(data, pod=True), type=Pod)
+    assert bytes(lean(data)) == data, "of other kinds these fields are others"
+    assert len(lean(data, pod=True)) < 1000
+    assert (pod.spec.node_name, pod.spec.containers) == ("node-0", whole.spec.containers)
+    demands = pod.spec.node_selector, pod.spec.affinity, pod.spec.scheduling_gates
+    assert any(TOO_LARGE in str(each) for each in demands) == (field in {"nodeSelector", "affinity", "schedulingGates"})
