@@ -159,10 +159,14 @@ class Runtimes:
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
     def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
-        """The ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's."""
+        """The ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's, or cannot be read."""
         meta = train_job.metadata
         name = snapshot_name(meta.name)
-        found = find(self._client, _SNAPSHOTS, name, meta.namespace)
+        try:
+            found = find(self._client, _SNAPSHOTS, name, meta.namespace)
+        except Undecodable as error:
+            why = f"ConfigMap {name} cannot be read: {error.message}; delete it, and the runtime will be read again"
+            raise Obstacle(why) from error
         if found and not belongs(found.metadata, train_job):
             raise foreign(f"ConfigMap {name}", found.metadata, train_job)
         return found
