@@ -12,6 +12,7 @@ import pytest
 from gangs import RECOVERY_S, History, job, runs
 from lives import Recorder
 
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES
 from muster.api.kubernetes.meta import Object
@@ -30,6 +31,7 @@ tiers:
   - plugins: [{name: gang}, {name: priority}, {name: proportion}, {name: predicates}, {name: minruntime}]
 """
 NOT_YET_S = 4.0
+PLAIN_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
 FORBIDDEN = "keep-everybody"
 _ADMISSION = "admissionregistration.k8s.io"
 POLICIES: Resource[Object] = Resource(
@@ -96,6 +98,12 @@ def make_queues(client: Client) -> None:
         client.apply(QUEUES, {**kind, "metadata": {"name": name}, "spec": spec})
 
 
+def running(client: Client, namespace: str, name: str) -> int:
+    """Pods of a Job of Kubernetes' own that run and are to stay."""
+    pods = (one for one in client.list(PODS, namespace) if one.metadata.name.startswith(f"{name}-"))
+    return sum(one.status.phase == "Running" and not one.metadata.deletion_timestamp for one in pods)
+
+
 def lost(history: History, gang: str) -> int:
     """Pods of a gang that held a node and are gone."""
     return sum(life.bound is not None and life.gone is not None for life in history.of(f"{gang}-"))
@@ -115,6 +123,29 @@ def test_a_gang_of_high_priority_starts_whole_and_one_victim_is_enough(
         wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "the gang of high priority")
         assert sorted(lost(history, f"low{number}") for number in range(4)) == [0, 0, 0, 2]
         assert history.half_placed_s("high-", 2) < 10
+
+
+def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """More of its pods are evicted than its backoffLimit allows to fail.
+
+    The Job controller waits 10 s before it makes pods again, twice as long for each further one: for 3 pods 40 s.
+    """
+    pod = {
+        "restartPolicy": "Never",
+        "priorityClassName": "low",
+        "containers": [{"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}],
+    }
+    labels = {names.QUEUE: "default"}
+    spec = {"parallelism": 3, "completions": 3, "backoffLimit": 2, "template": {"spec": pod}}
+    client.create(PLAIN_JOBS, {"metadata": {"name": "plain", "labels": labels}, "spec": spec}, namespace)
+    wait_for(lambda: running(client, namespace, "plain") == 3, 60, "the Job")
+    submit(client, namespace, "high", 8, "high")
+    wait_for(lambda: runs(client, namespace, "high", 8), RECOVERY_S, "the gang of high priority")
+    client.delete(JOBS, "high", namespace)
+    wait_for(lambda: running(client, namespace, "plain") == 3, 120, "the Job again")
+    status = client.get(PLAIN_JOBS, "plain", namespace)["status"]
+    assert not [one for one in status.get("conditions", []) if one["type"] in {"Failed", "FailureTarget"}]
+    assert not status.get("failed")
 
 
 def test_small_gangs_move_so_that_a_large_one_fits(

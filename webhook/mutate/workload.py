@@ -8,19 +8,24 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.pod_problems import DISRUPTED
 from muster.volcano.access import locked_to
 from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import Path, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
-from webhook.patch import Patch, Why, find, mapping
+from webhook.patch import Patch, Why, find, mapping, pointer
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
 
 LABELLED = tuple(kind for kind in KINDS if kind.labelled)
 """The kinds that the API server sends here."""
+DEFAULT_BACKOFF_LIMIT = 6
+"""Of Kubernetes."""
+EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
+"""The rule of a podFailurePolicy for pods that the Eviction API let go."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 
@@ -38,9 +43,46 @@ def reviewer(namespaces: Namespaces) -> Handler:
         inherited = of_namespace if kind is BATCH_JOB else {}
         locked = locked_to(of_namespace)
         patch = labelled(workload, kind.templates, inherited, locked)
-        return Verdict.of(patch, [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)])
+        warnings = [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)]
+        if kind is BATCH_JOB and _opts_in(workload, patch):
+            warnings += forgiving(workload, patch)
+        return Verdict.of(patch, warnings)
 
     return review
+
+
+def forgiving(job: JSON, patch: Patch) -> list[str]:
+    """Have evicted pods of a batch Job not count as failed; return a warning where its user has to do something.
+
+    Kubernetes counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job
+    for good. Jobs of another controller are left to that.
+    """
+    spec = mapping(job.get("spec"))
+    template = mapping(find(spec, ("template", "spec")))
+    if spec.get("podFailurePolicy") or spec.get("managedBy") or find(job, ("metadata", "ownerReferences")):
+        return []
+    if template.get("restartPolicy") == "Never":
+        why = Why("so that pods that Muster evicts do not count towards backoffLimit", "spec.template.spec")
+        patch.set("spec", "podFailurePolicy", value={"rules": [EVICTED]}, why=why)
+        if "podReplacementPolicy" in spec:  # the API server's default, which it takes with no podFailurePolicy
+            patch.set("spec", "podReplacementPolicy", value="Failed", why=why)
+        return []
+    parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
+    limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
+    if not (isinstance(parallelism, int) and isinstance(limit, int)) or parallelism <= limit:
+        return []
+    warning = (
+        f"spec.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would fail "
+        "this Job for good; set spec.template.spec.restartPolicy to Never, and Muster has Kubernetes not count them"
+    )
+    return [warning]
+
+
+def _opts_in(job: JSON, patch: Patch) -> bool:
+    """Return True if the Job's pods will be Muster's."""
+    labels = _labels(mapping(find(job, ("spec", "template"))))
+    set_now = any(pointer("metadata", "labels", names.QUEUE) in each["path"] for each in patch.operations)
+    return not optin.opted_out(labels) and (set_now or names.QUEUE in labels)
 
 
 def labelled(

@@ -7,6 +7,7 @@ import pytest
 from webhook_world import JSON, NamespaceWorld, QueueWorld, apply, container, indexed_job, request
 
 from muster.runtime import registry
+from webhook.mutate import workload as mutate_workload
 from webhook.mutate.workload import labelled
 from webhook.validate.workload import reviewer
 
@@ -143,3 +144,51 @@ def test_the_job_is_not_changed_by_validation() -> None:
     before = msgspec.json.encode(job)
     errors(job)
     assert msgspec.json.encode(job) == before
+
+
+def reviewed(spec: JSON, **metadata: Any) -> tuple[JSON, list[str]]:
+    """The Job that the API server gets after the mutation, and the warnings."""
+    template = {"metadata": {}, "spec": {"restartPolicy": "Never", **spec.pop("pod", {})}}
+    job = indexed_job(labels={"muster.dev/queue": "default"}, template=template, **spec)
+    job["metadata"] |= metadata
+    verdict = mutate_workload.reviewer(NamespaceWorld())(request(job))
+    return apply(job, verdict.patch), list(verdict.warnings)
+
+
+def test_evicted_pods_do_not_count_towards_the_backoff_limit() -> None:
+    """Seven of them would fail the Job for good."""
+    job, warnings = reviewed({"podReplacementPolicy": "TerminatingOrFailed"})
+    assert job["spec"]["podReplacementPolicy"] == "Failed", "the API server takes no other with a podFailurePolicy"
+    [rule] = job["spec"]["podFailurePolicy"]["rules"]
+    assert rule == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert not warnings
+
+
+OWNER = {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata"),
+    [
+        ({"podFailurePolicy": {"rules": [{"action": "Count"}]}}, {}),
+        ({"managedBy": "example.com/other"}, {}),
+        ({}, OWNER),
+        ({}, {"labels": {"muster.dev/managed": "false"}}),
+        ({}, {"labels": {}}),
+    ],
+    ids=["its user's policy", "another controller's", "a JobSet's", "opted out", "not Muster's"],
+)
+def test_a_job_that_is_left_as_it_is(spec: JSON, metadata: JSON) -> None:
+    """Its user, its owner or another controller decides."""
+    job, warnings = reviewed(dict(spec), **metadata)
+    assert job["spec"].get("podFailurePolicy") == spec.get("podFailurePolicy")
+    assert not warnings
+
+
+@pytest.mark.parametrize(("spec", "warns"), [({}, False), ({"backoffLimit": 3}, True), ({"size": 7}, True)])
+def test_a_job_whose_containers_are_restarted_in_place_is_warned(spec: JSON, warns: bool) -> None:  # noqa: FBT001
+    """Kubernetes takes no podFailurePolicy there."""
+    job, warnings = reviewed({"pod": {"restartPolicy": "OnFailure"}, **spec})
+    assert "podFailurePolicy" not in job["spec"]
+    assert bool(warnings) == warns
+    assert all("one eviction of the" in each and "restartPolicy to Never" in each for each in warnings)
