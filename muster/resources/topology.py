@@ -1,13 +1,14 @@
 """The wishes of workloads about topology: annotations, and Volcano's networkTopology. Pure.
 
 Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
-(`kueue.x-k8s.io/podset-…`); if both are there, Muster's count. A *level* is a node label key, the tierName of
-HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
+(`kueue.x-k8s.io/podset-…`); if both name a level, Muster's count; `muster.dev/topology` is the topology of either. A
+*level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no effect;
+admission refuses it with `mistakes`.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import msgspec
@@ -89,7 +90,8 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
     annotations = dict(given)
     required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
     kueue = Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
-    near = of_gang(annotations) or kueue
+    own = of_gang(annotations)
+    near = own if own.required is not None or own.preferred is not None else replace(kueue, topology=own.topology)
     found = PodTopology(near, _slices(annotations, near.topology), _first(annotations, names.TOPOLOGY_GROUP), kind)
     return found if found.near or found.slices or found.group else None
 
@@ -195,7 +197,7 @@ def _wrong_group(annotations: Mapping[str, str], path: str) -> Iterator[FieldErr
 def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]:
     if (text := annotations.get(names.KUEUE_SLICE_LAYERS)) is not None and not _wrong_layers(text, None):
         layers = msgspec.json.decode(text, type=list[_Layer])
-        return tuple(Slices(layer.size, Nearness("", layer.topology)) for layer in layers)
+        return tuple(Slices(layer.size, Nearness(topology, layer.topology)) for layer in layers)
     for level_key, size_key in (names.TOPOLOGY_SLICE_KEYS, names.KUEUE_SLICE_KEYS):
         size = whole_number(annotations.get(size_key), PODS.value)
         level = _level(topology, annotations.get(level_key, ""))

@@ -10,6 +10,7 @@ _NO_CACHE = Argument(without="answers are always kept until the node changes", d
 _BINDS = Argument(without="volumes are bound by kube-scheduler, as its own configuration says")
 _CLAIMS = Argument(without="devices that are claimed are counted by the plugin dynamicresources")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
+_NO_GANG = Argument(without="pods of no gang are placed by the plugins that order nodes")
 _DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other devices are for device plugins to share out"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
@@ -90,12 +91,17 @@ _VOLCANO: dict[str, Plugin] = {
         arguments=_plain("resourceStrategyFitWeight resources sra proportional"),
     ),
     "network-topology-aware": Plugin(
-        without="gangs that say how near to each other they must be are plugin topology's",
-        arguments=_plain(
-            "weight hypernode.binpack.cpu hypernode.binpack.memory hypernode.binpack.resources"
-            " hypernode.binpack.resources.* hypernode.binpack.normal-pod.enable hypernode.binpack.normal-pod.fading"
-            " hypernode.gradient.evict.max-hypernodes"
-        ),
+        ours="topology",
+        differs="it is topology, which also knows label keys and Kueue's Topologies; the fuller domain comes first",
+        arguments={
+            **dict.fromkeys(
+                ("weight", *(f"hypernode.binpack.{part}" for part in ("cpu", "memory", "resources", "resources.*"))),
+                Argument(without="domains come before nodes, and are compared by the pods of the gang that fit"),
+            ),
+            "hypernode.binpack.normal-pod.enable": _NO_GANG,
+            "hypernode.binpack.normal-pod.fading": _NO_GANG,
+            "hypernode.gradient.evict.max-hypernodes": Argument(without="victims are searched for in all domains"),
+        },
     ),
     "task-topology": Plugin(
         without="tasks that belong together say so with pod affinity", arguments=_plain("task-topology.weight")

@@ -77,6 +77,11 @@ class Report:
 
 
 ENQUEUE, GANG = "enqueue", "gang"
+CONSTRAINTS = ("predicates", "dynamicresources", "topology")
+"""Plugins of what pods and gangs require: they are there under every configuration."""
+_REQUIRED = "it is there in any case: what a pod or a gang requires holds under every configuration"
+_CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
+"""Hooks that no switch takes from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,10 @@ def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
     if all(use.name != GANG for use in found.plugins):
         found.plugins.insert(0, PluginUse(GANG, ""))
         found.report.differs("tiers", GANG, "it is there in any case, and first: members start together or not at all")
+    for name in CONSTRAINTS:
+        if name in registry.plugins and all(use.name != name for use in found.plugins):
+            found.plugins.append(PluginUse(name, ""))
+            found.report.differs("tiers", name, _REQUIRED)
     _sections(config, registry, found.report)
     _usage(config, found)
     return found
@@ -175,6 +184,7 @@ def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *
 def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> frozenset[str]:
     """Return the hooks that the switches take from the plugin."""
     off: set[str] = set()
+    ours = known.ours or option.name
     for name, value in option.switches.items():
         where = f"{path}.{name}"
         switch = known.switches.get(name) or SWITCHES.get(name)
@@ -183,8 +193,11 @@ def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *,
         elif not isinstance(value, bool):
             report.errors.append(f"{where}: must be true or false, and is {value!r}")
         elif value != switch.default:
-            off.update(switch.hooks)
-            if there and switch.differs:
+            kept = _CONSTRAINING if ours in CONSTRAINTS else frozenset()
+            off.update(set(switch.hooks) - kept)
+            if there and kept & set(switch.hooks):
+                report.idle(where, name, "what a pod or a gang requires holds under every configuration")
+            elif there and switch.differs:
                 report.differs(where, name, switch.differs)
             elif there and not switch.hooks:
                 report.idle(where, name, switch.without)

@@ -56,13 +56,13 @@ def looks_of(
                 classes[cls.key] = cls
                 pods[cls.key] += count
     looks = []
-    slices = _sliced(part, forest, reach)
+    slices = _sliced(part, forest, reach) if len(pods) == 1 else ()
     for key, count in pods.items():
         cls = classes[key]
         room = nodes.limit(_room(session, gang, cls, ever=ever))
         least = count if part.least is None else min(part.least, count)
         most = max(count, part.all_slots - (part.wanted - count))
-        looks.append(Look(cls, Wanted(geometry, room, least, most, slices if len(pods) == 1 else ())))
+        looks.append(Look(cls, Wanted(geometry, room, least, most, slices)))
     if len(looks) > 1:
         largest = [int(look.wanted.room.sum()) / look.wanted.least for look in looks]
         looks = [looks[place] for place in np.argsort(largest, kind="stable")]
@@ -82,7 +82,11 @@ def _room(session: Session, gang: GangView, cls: PodClass, *, ever: bool) -> Amo
 
 
 def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], ...]:
-    """Return level and size of the slices that must be whole, of the part or of the only one in it."""
+    """Return level and size of the slices that must be whole, of the part or of the only one in it.
+
+    Empty if there are none, or if they cannot all be kept whole in the part's own tree: then they are placed one after
+    the other, each in the tree that has its level.
+    """
     while len(part.children) == 1 and not part.slices:
         part = part.children[0]
     if part.least is not None or not part.regular:
@@ -93,8 +97,8 @@ def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], 
 
 
 def _level(near: Nearness, forest: Forest, reach: Reach) -> int | None:
-    """Return the required level in the same tree; None without one."""
-    found = forest.find(near)
+    """Return the required level in the same tree; None without one. A tree that has it comes before others that do."""
+    found = forest.within(near, reach.tree)
     return found.outer if isinstance(found, Reach) and found.tree is reach.tree and found.hard else None
 
 

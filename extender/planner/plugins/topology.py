@@ -171,7 +171,7 @@ class Topology(PlainPlugin):
         if part.children:
             return NodeSet(np.flatnonzero(usable), along=wanted.geometry.places, name=name)
         columns = np.flatnonzero(usable)
-        sliced = part.regular and not session.snapshot.one_by_one(look.cls)
+        sliced = bool(wanted.slices) and not session.snapshot.one_by_one(look.cls)
         scores = session.scores(look.cls)
         profile = self._profile_for(part)
         filling = Filling(

@@ -163,6 +163,13 @@ class Forest:
             found = self._reaches[near] = self._find(near)
         return found
 
+    def within(self, near: Nearness, tree: Tree) -> Reach | Unknown:
+        """Return the levels that a wish of a part is about, in the tree of the part around it if that has them."""
+        keys = [level for level in (near.required, near.preferred) if level is not None]
+        if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
+            return self.find(near)
+        return self._in(tree, near)
+
     def _find(self, near: Nearness) -> Reach | Unknown:
         hard = near.required is not None
         tree = self.tree(near.topology) if near.topology else self._with(near)
@@ -170,6 +177,11 @@ class Forest:
             tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # there are none
         if tree is None:
             return Unknown(reasons.topology.no_topology(name=near.topology, known=any_of(self.names)), hard)
+        return self._in(tree, near)
+
+    @staticmethod
+    def _in(tree: Tree, near: Nearness) -> Reach | Unknown:
+        hard = near.required is not None
         outer = WHOLE if near.required is None else _level(tree, near.required)
         if outer is None:
             return Unknown(_no_level(tree, near.required), hard)

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from extender_world import World
+from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.configuration.build import Assembly
+from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.known import SWITCHES
 from extender.planner.cycle import parts_of, registry
 from extender.planner.framework import config
@@ -104,11 +105,28 @@ def test_gang_and_enqueue_are_there_in_any_case() -> None:
     """KAI-Scheduler's files name neither; both come first."""
     actions, plugins = parts_of(config.parse(text("{name: predicates}", actions="allocate")))
     assert [action.name for action in actions][1:-1] == ["enqueue", "allocate"]
-    assert [plugin.name for plugin in plugins] == ["gang", "predicates"]
+    assert [plugin.name for plugin in plugins] == ["gang", "predicates", "dynamicresources", "topology"]
+
+
+def test_no_switch_takes_what_pods_and_gangs_require() -> None:
+    """kube-scheduler would refuse what the planner then places; topology it does not know at all."""
+    off = "{name: predicates, enablePredicate: false}", "{name: network-topology-aware, enablePredicate: false}"
+    report = examine(text(*off), registry())
+    assert not report.errors
+    assert [(each.path, each.effect.value) for each in report.findings if "enablePredicate" in each.path] == [
+        ("tiers[0].plugins[0].enablePredicate", "no effect"),
+        ("tiers[0].plugins[1].enablePredicate", "no effect"),
+    ]
+    world = Racks(1, 2, 2)
+    _, world.plugins = parts_of(config.parse(text(*off)))
+    world.node("b0r0n0", unschedulable=True)
+    key = world.asks("a", 2, 8, network=None, required="rack")
+    world.plan()
+    assert world.placed(key)["worker"] == ["b0r1n0", "b0r1n1"]
 
 
 def test_what_is_named_twice_is_there_once() -> None:
     """Volcano would let an action run twice; a gang that was placed would be placed again."""
     actions, plugins = parts_of(config.parse(text("{name: gang}", "{name: gang}", actions='"allocate, allocate"')))
     assert [action.name for action in actions][1:-1] == ["enqueue", "allocate"]
-    assert [plugin.name for plugin in plugins] == ["gang"]
+    assert [plugin.name for plugin in plugins] == ["gang", "predicates", "dynamicresources", "topology"]

@@ -136,7 +136,7 @@ def test_their_files_load(text: str) -> None:
     content = yaml.safe_load(text)
     named = [part.strip() for part in content["actions"].split(",")]
     named += [plugin["name"] for tier in content["tiers"] for plugin in tier["plugins"]]
-    ours = {"consolidation": "consolidate", "capacity": "proportion"}
+    ours = {"consolidation": "consolidate", "capacity": "proportion", "network-topology-aware": "topology"}
     assert [name for name in named if ours.get(name, name) not in running and name not in idle] == []
 
 
