@@ -22,9 +22,11 @@ from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
+from extender.planner.state.pods import PodRecord
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
@@ -178,9 +180,7 @@ class Evicting:
         return place_minimum(session, statement, gang) is None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
-        evictions, operations = statement.evictions, statement.commit()
-        for eviction in evictions:  # the pods are still there, but plugins go on without them
-            session.snapshot.free[:, eviction.column] -= eviction.amount
+        operations = statement.commit_victims()
         if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.add(gang.key)
             session.decide(decisions.Enqueue(gang))
@@ -241,13 +241,25 @@ def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 def _room_of_leaving(session: Session) -> Iterator[None]:
     """Count the room of pods that are being deleted as free, so that none is evicted for it."""
     snapshot = session.snapshot
+    going = [
+        (pod, column)
+        for pod in snapshot.leaving.values()
+        if (column := snapshot.index.get(pod.node)) is not None and expected_to_go(pod.gone_by, session.now)
+    ]
     room = np.zeros_like(snapshot.free)
-    for pod in snapshot.leaving.values():
-        column = snapshot.index.get(pod.node)
-        if column is not None and expected_to_go(pod.gone_by, session.now):
-            room[:, column] += snapshot.row_of(pod.cls)
+    for pod, column in going:
+        room[:, column] += snapshot.row_on(pod.cls, column)
     snapshot.free += room
+    _take_devices(snapshot, going, -1)
     try:
         yield
     finally:
         snapshot.free -= room
+        _take_devices(snapshot, going, 1)
+
+
+def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
+    """Take the shared GPUs of pods on their nodes (with sign -1: give them back)."""
+    for pod, column in pods:
+        if pod.cls.gpu is not None:
+            snapshot.devices.take(pod.cls.gpu, column, pod.devices, sign)

@@ -70,7 +70,9 @@ def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victim
     index = session.snapshot.index
     nodes = set(missing.values())
     columns = [index[node] for node in nodes if node in index]
-    if bool((session.snapshot.free[:, columns] < 0).any()):
+    snapshot = session.snapshot
+    free = snapshot.free[:, columns]
+    if bool((free < 0).any()) or bool(snapshot.devices.at(columns).overfull(free, snapshot.axis).any()):
         return False
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     classes = {cls for slot in missing if (owner := sets.get(slot.pod_set)) and (cls := owner.class_of(slot.rank))}

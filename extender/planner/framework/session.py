@@ -211,12 +211,15 @@ class Session:
             self._node_codes[key] = np.zeros(len(self.snapshot.nodes), dtype=np.int16) if codes is None else codes
         return self._node_codes[key]
 
-    def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
+    def room(
+        self, cls: PodClass, free: Amounts | None = None, *, columns: Amounts | None = None, ports: bool = True
+    ) -> Amounts:
         """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
 
         Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the room
-        that the gang being tried may use. Room on shared GPUs is exact for the nodes as they are and for empty ones;
-        for any other `free` it is an upper bound.
+        that the gang being tried may use; with `columns` it is that of these nodes, in their order, and so is the
+        result. Room on shared GPUs is exact for the nodes as they are and for empty ones; for any other `free` it is an
+        upper bound.
         """
         shared = free is None or free is self.snapshot.free
         free = self.usable() if free is None else free
@@ -230,14 +233,16 @@ class Session:
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
         if cls.gpu is not None or (shared and self.snapshot.devices.pods.any()):
-            room = np.minimum(room, self._devices_room(cls, free, now=shared))
+            room = np.minimum(room, self._devices_room(cls, free, now=shared, columns=columns))
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
-    def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool) -> Amounts:
+    def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
         """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
         snapshot = self.snapshot
         if not now and free is not snapshot.allocatable:
-            return snapshot.devices.most(cls.gpu, free, snapshot.axis) if cls.gpu else np.full(free.shape[1], LARGE)
+            if cls.gpu is None:
+                return np.full(free.shape[1], LARGE)
+            return snapshot.devices.most(cls.gpu, free, snapshot.axis, columns)
         devices = snapshot.devices if now else snapshot.devices.emptied()
         if cls.gpu is not None:
             return devices.room(cls.gpu, devices.unused(free, snapshot.axis))

@@ -144,6 +144,13 @@ class Statement:
         operations, self._log, self._slots = list(self.operations), [], 0
         return operations
 
+    def commit_victims(self) -> list[Operation]:
+        """Do so, with the room of evicted pods taken again, as they are still there; plugins go on without them."""
+        for eviction in self.evictions:
+            self._session.snapshot.free[:, eviction.column] -= eviction.amount
+            self._give_back(eviction, -1)
+        return self.commit()
+
 
 @contextmanager
 def undone(statement: Statement) -> Iterator[None]:

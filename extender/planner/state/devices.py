@@ -92,13 +92,23 @@ class Devices:
 
     def unused(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
         """Return the unused devices of each node, int64 of shape (nodes,); `free` is along the axis."""
+        left: Amounts = np.maximum(self._spare(free, axis), 0)
+        return left
+
+    def _spare(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
+        """Return the unused devices of each node; negative where more are used than there are."""
         rows = np.zeros(free.shape[1], dtype=np.int64)
         if GPU in axis:
             rows += (free[axis[GPU]] + self.counted) // WHOLE
         if VOLCANO_GPU_NUMBER in axis:
             rows += np.where(self.volcano, free[axis[VOLCANO_GPU_NUMBER]], 0)
-        left: Amounts = np.maximum(rows - self.touched - self.unknown, 0)
-        return left
+        spare: Amounts = rows - self.touched - self.unknown
+        return spare
+
+    def overfull(self, free: Amounts, axis: Mapping[str, int]) -> NDArray[np.bool_]:
+        """Return True where shares use more than all of a device, or more devices than the node has, by node."""
+        full: NDArray[np.bool_] = (self.shared > WHOLE).any(axis=1) | ((self.pods > 0) & (self._spare(free, axis) < 0))
+        return full
 
     def unused_at(self, free: Amounts, axis: Mapping[str, int], column: int) -> int:
         """Return the same for one node."""
@@ -130,12 +140,18 @@ class Devices:
             low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
         return low
 
-    def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,)."""
+    def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int], columns: Amounts | None = None) -> Amounts:
+        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,).
+
+        With `columns`, `free` and the result are those of these nodes, in their order.
+        """
+        portions, volcano = self.portions(share), self.volcano
+        if columns is not None:
+            portions, volcano = portions[columns], volcano[columns]
         if GPU not in axis:
-            return np.where(self.volcano, np.iinfo(np.int64).max, 0)
-        room: Amounts = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices)
-        return np.where(self.volcano, np.iinfo(np.int64).max, room)
+            return np.where(volcano, np.iinfo(np.int64).max, 0)
+        room: Amounts = np.maximum(free[axis[GPU]], 0) // (portions * share.devices)
+        return np.where(volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores that have room for a pod; None if there are not enough.

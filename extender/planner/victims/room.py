@@ -156,7 +156,7 @@ class Room:
 
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
         usable = need.usable if columns is None else need.usable[columns]
-        return np.where(usable, self._session.room(need.cls, free), 0)
+        return np.where(usable, self._session.room(need.cls, free, columns=columns), 0)
 
 
 def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
@@ -183,8 +183,12 @@ def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask
     wanted, open_slots = minimum_wanted(gang), gang.open_slots()
     part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})
     before, snapshot.free = snapshot.free, snapshot.free.copy()
+    devices, snapshot.devices = snapshot.devices, snapshot.devices.copy()
     for piece in pieces:
         np.add.at(snapshot.free.T, piece.columns, piece.rows)
+        for pod in piece.pods:
+            if pod.cls.gpu is not None and pod.node in snapshot.index:
+                snapshot.devices.take(pod.cls.gpu, snapshot.index[pod.node], pod.devices, -1)
     try:
         found: list[Mask | None] = []
         for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), LOOKED_AT):
@@ -195,4 +199,4 @@ def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask
             found.append(inside)
         return found
     finally:
-        snapshot.free = before
+        snapshot.free, snapshot.devices = before, devices
