@@ -39,7 +39,7 @@ def _best_effort(gang: GangView) -> bool:
 def _placed(session: Session, gang: GangView) -> bool:
     if not wants_nodes(session, gang) or obstacle(session, gang) is not None:
         return False
-    session.reserved = session.reserved_from(gang.queue)
+    session.reserved = session.reserved_from(gang)
     statement = Statement(session)
     try:
         fits = place_minimum(session, statement, gang) is None

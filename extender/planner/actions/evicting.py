@@ -185,6 +185,8 @@ class Evicting:
             session.enqueued.add(gang.key)
             session.decide(decisions.Enqueue(gang))
         session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
+        if session.kept is not None:
+            session.kept.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
@@ -228,9 +230,8 @@ def _may_ask(session: Session, gang: GangView) -> bool:
 
 @contextmanager
 def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Keep the reservations, unless the gang has one itself."""
-    head = gang.placement is not None and gang.placement.status.phase == "Reserved"
-    before, session.reserved = session.reserved, None if head else session.reserved_from(gang.queue)
+    """Keep the reservations of others."""
+    before, session.reserved = session.reserved, session.reserved_from(gang)
     try:
         yield
     finally:

@@ -1,7 +1,8 @@
 """Answers of plugins where a number or an array does not say it all: causes, node sets, votes, refusals, rules."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from extender.planner import reasons
 from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.reserved import ReservedRoom
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
@@ -159,3 +162,17 @@ class LeftFree:
     """Cause per column that names the gang it is reserved for."""
     mark: bytes
     """Equal for equal columns and amounts."""
+
+
+class Kept(Protocol):
+    """The reservations of a cycle."""
+
+    @property
+    def rooms(self) -> Sequence[ReservedRoom]:
+        """What is reserved; goes into the ledger after the cycle."""
+
+    def left_by(self, gang: GangView) -> LeftFree | None:
+        """Return the room that this gang leaves to others; nothing of what is reserved for itself."""
+
+    def over(self, gang: GangView) -> None:
+        """Keep nothing more for a gang that has got its room."""

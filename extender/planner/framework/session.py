@@ -1,6 +1,6 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cmp_to_key
 from typing import Protocol, TypeVar
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.framework.answers import Codes, LeftFree, QueueRefusal, ReservationRules
+from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Ordering, parents_of, turns
 from extender.planner.framework.snapshot import CycleInputs
@@ -62,12 +62,8 @@ class Session:
         """Keys of gangs that made an action fail → the error, for the log."""
         self.reserved: LeftFree | None = None
         """Room reserved for others than the gang that is being tried."""
-        self.reserved_in_all: LeftFree | None = None
-        """Room reserved from all queues for any gang; known when `allocate` has ended."""
-        self.reserved_within: Mapping[str, LeftFree] = {}
-        """The same by queue, where gangs of that queue leave more free than all others do."""
-        self.reserved_rooms: Sequence[ReservedRoom] = ()
-        """The same by gang; goes into the ledger after the cycle."""
+        self.kept: Kept | None = None
+        """All reservations; known when `allocate` has ended."""
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         self._not_for_growth: Mask | None = None
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
@@ -84,9 +80,14 @@ class Session:
         """The rules of reservations."""
         return self.hooks.reservation_rules.call() or ReservationRules()
 
-    def reserved_from(self, queue: str) -> LeftFree | None:
-        """Return the room that gangs of this queue without a reservation leave free, when `allocate` has ended."""
-        return self.reserved_within.get(queue, self.reserved_in_all)
+    def reserved_from(self, gang: GangView) -> LeftFree | None:
+        """Return the room that a gang leaves to reservations of others, when `allocate` has ended."""
+        return self.kept.left_by(gang) if self.kept is not None else None
+
+    @property
+    def reserved_rooms(self) -> Sequence[ReservedRoom]:
+        """All reserved rooms."""
+        return self.kept.rooms if self.kept is not None else ()
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,)."""

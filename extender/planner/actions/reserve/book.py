@@ -130,11 +130,9 @@ class Book:
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
         """Count a gang that got nodes in this cycle."""
+        self.over(gang)
         own = self._live.get(gang.queue)
-        if own is not None and own.gang.key == gang.key:
-            del self._live[gang.queue]
-            self._views.clear()
-        elif own is not None:  # the queue uses more now, so that less may be kept for it
+        if own is not None:  # the queue uses more now, so that less may be kept for it
             self._live[gang.queue] = self._judged(own)
             self._views.clear()
         runtime_s = gang.runtime_s
@@ -213,11 +211,7 @@ class Book:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
-        rooms = list(self._live.values())
-        session.reserved_rooms = rooms
-        session.reserved_in_all = left_to(session, [each for each in rooms if not each.only])
-        within = {each.only: [room for room in rooms if room.only in {"", each.only}] for each in rooms if each.only}
-        session.reserved_within = {queue: left for queue, own in within.items() if (left := left_to(session, own))}
+        session.kept = self
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
@@ -237,6 +231,22 @@ class Book:
         return f"{words}; {reservation.aside}" if reservation.aside else words
 
     # -- room that is left ------------------------------------------------------------------------------------------
+
+    @property
+    def rooms(self) -> Sequence[Reservation]:
+        """What is reserved."""
+        return list(self._live.values())
+
+    def left_by(self, gang: GangView) -> LeftFree | None:
+        """Return the room that this gang leaves to others, also in the cycle in which it becomes the head itself."""
+        return self._view(gang)
+
+    def over(self, gang: GangView) -> None:
+        """Keep nothing more for a gang that has got its room."""
+        own = self._live.get(gang.queue)
+        if own is not None and own.gang.key == gang.key:
+            del self._live[gang.queue]
+            self._views.clear()
 
     def _known_releases(self) -> Releases:
         if self._releases is None:
