@@ -5,7 +5,7 @@ are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -15,15 +15,20 @@ from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.fill import PartSearch, fill
 from extender.planner.actions.search import place_minimum, there
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
-from extender.planner.framework.operations import Scenario
+from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import part_of
+from extender.planner.victims.moves import Unit, solve_moves
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
+from extender.planner.victims.solver import Search
+from extender.planner.victims.stays import stays
 
+Slot = tuple[int, tuple[int, ...]]
+"""Column of a node, and the shared GPUs there."""
 MOST_MOVED = 16
 """Pods that are moved for one gang."""
 MOST_CONSIDERED = 512
@@ -68,19 +73,59 @@ class Consolidate(Evicting):
         """Return the sentence for the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 
-    def _placed(self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]) -> bool:
+    def solve(self, search: Search, pieces: list[Piece]) -> list[Piece] | None:
+        """Return the pieces that move."""
+        return solve_moves(search, pieces)
+
+    def _placed(
+        self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]
+    ) -> Sequence[Piece] | None:
         if place_minimum(session, statement, gang) is not None:
-            return False
-        for piece in pieces:
+            return None
+        moving = [unit for unit in reversed(_apart(pieces)) if not stays(session, statement, unit)]
+        for unit in sorted(moving, key=lambda unit: -_size(session, unit)):
             before = statement.checkpoint()
-            if not _moved(session, statement, piece):
-                return False
-            columns = Counter(
-                operation.column for operation in statement.operations_since(before) for _ in operation.ranks
-            )
-            if columns == Counter(piece.columns.tolist()):
-                return False  # it would only be restarted where it is
-        return True
+            if not all(_moved(session, statement, piece) for piece in unit):
+                return None
+            if _slots_of(statement.operations_since(before)) == _slots_held(session, unit):
+                return None  # it would only be restarted where it is
+        going = {id(piece) for unit in moving for piece in unit}
+        return [piece for piece in pieces if id(piece) in going]
+
+
+def _apart(pieces: Sequence[Piece]) -> list[Unit]:
+    """Return the pieces as they stay or move: all of a gang whose rest is among them, else each by itself."""
+    whole = {piece.gang.key for piece in pieces if piece.rest}
+    units: dict[Hashable, list[Piece]] = {}
+    for piece in pieces:
+        units.setdefault(piece.gang.key if piece.gang.key in whole else id(piece), []).append(piece)
+    return [tuple(unit) for unit in units.values()]
+
+
+def _size(session: Session, unit: Unit) -> float:
+    """Return the largest part of a node that a pod of it takes: what is hard to place comes first."""
+    most = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
+    return max(float((piece.rows / most).max(initial=0.0)) for piece in unit)
+
+
+def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
+    """Return the node and the shared GPUs of every member that has been placed."""
+    return Counter(
+        (operation.column, devices)
+        for operation in operations
+        for devices in operation.devices or [()] * operation.size
+    )
+
+
+def _slots_held(session: Session, unit: Unit) -> Counter[Slot]:
+    """Return those that its pods have now."""
+    index = session.snapshot.index
+    return Counter(
+        (index[pod.node], pod.devices if pod.cls.gpu else ())
+        for piece in unit
+        for pod in piece.pods
+        if pod.node in index
+    )
 
 
 def _moved(session: Session, statement: Statement, piece: Piece) -> bool:

@@ -169,15 +169,21 @@ class Evicting:
             moved=self.moves,
         )
         with undone(statement):
-            found = solve(search, pieces)
+            found = self.solve(search, pieces)
         if not found or sum(len(piece.pods) for piece in found) > MOST_VICTIMS:
             statement.discard()
             return None if found is None or found else []
         self._decide(session, statement, gang, found)
         return found
 
-    def _placed(self, session: Session, statement: Statement, gang: GangView, _pieces: Sequence[Piece]) -> bool:
-        return place_minimum(session, statement, gang) is None
+    def solve(self, search: Search, pieces: list[Piece]) -> list[Piece] | None:
+        """Return the pieces that go; empty if none has to, None if nothing helps."""
+        return solve(search, pieces)
+
+    def _placed(
+        self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]
+    ) -> Sequence[Piece] | None:
+        return pieces if place_minimum(session, statement, gang) is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
         operations = statement.commit_victims()

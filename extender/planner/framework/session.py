@@ -99,11 +99,11 @@ class Session:
         return gang.key if self.inputs.names_others else reasons.gangs.of_queue(queue=gang.queue)
 
     def forget(self) -> None:
-        """Drop the plugins' functions, once a later cycle has replaced this one.
+        """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.
 
         They form a reference cycle with the session, which would keep its copy of the cluster until a rare collection.
         """
-        self.hooks = Hooks()
+        self.hooks, self.kept = Hooks(), None
         self._node_codes.clear()
 
     def decide(self, decision: Decision) -> None:
@@ -218,12 +218,13 @@ class Session:
         """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
 
         Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the room
-        that the gang being tried may use; with `columns` it is that of these nodes, in their order, and so is the
-        result. Room on shared GPUs is exact for the nodes as they are and for empty ones; for any other `free` it is an
-        upper bound.
+        that the gang being tried may use. With `columns` the result is that of these nodes, in their order, and so is
+        `free` if it is given. Room on shared GPUs is exact for the nodes as they are and for empty ones; for any other
+        `free` it is an upper bound.
         """
         shared = free is None or free is self.snapshot.free
-        free = self.usable() if free is None else free
+        if free is None:
+            free = self.usable() if columns is None else self.usable()[:, columns]
         row = self.snapshot.row_of(cls)
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
@@ -245,6 +246,7 @@ class Session:
                 return np.full(free.shape[1], LARGE)
             return snapshot.devices.most(cls.gpu, free, snapshot.axis, columns)
         devices = snapshot.devices if now else snapshot.devices.emptied()
+        devices = devices if columns is None else devices.at(columns)
         if cls.gpu is not None:
             return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
         whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))

@@ -135,6 +135,15 @@ class Statement:
         for pod in eviction.pods if share is not None else ():
             self._session.snapshot.devices.take(share, eviction.column, pod.devices, -sign)  # type: ignore[arg-type]
 
+    def keep(self, pods: Iterable[PodRecord]) -> None:
+        """Undo evictions of these pods, which were evicted with nobody else; checkpoints before this count no more."""
+        uids = {pod.uid for pod in pods}
+        back = [entry for entry in self._log if isinstance(entry, Eviction) and entry.pods[0].uid in uids]
+        gone = set(map(id, back))
+        self._log = [entry for entry in self._log if id(entry) not in gone]
+        for entry in reversed(back):
+            self._undo(entry)
+
     def discard(self) -> None:
         """Undo everything."""
         self.rollback(0)

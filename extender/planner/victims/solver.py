@@ -36,8 +36,9 @@ class Search:
     requested: Amounts
     """Sum of the gang's open slots, int64 of shape (resources,)."""
     needs: list[Need]
-    place: Callable[[Sequence[Piece]], bool]
-    """Places the gang, and moved pieces, on the statement without these pieces."""
+    place: Callable[[Sequence[Piece]], Sequence[Piece] | None]
+    """Places the gang, and moved pieces, on the statement without these pieces; returns those of them that have to go,
+    None without room."""
     agreed: Callable[[Scenario], bool]
     """The judgement of plugins on a scenario."""
     moved: bool = False
@@ -64,18 +65,18 @@ def _fitting(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     if fewest is None:
         return None
     likely = [pieces[position] for position in room.needed(fewest)]
-    if _trial(search, likely):
+    if trial(search, likely) is not None:
         return likely
     low, high = fewest, fewest
     while True:
         if high == len(pieces):
             return None
         low, high = high, min(max(2 * high, 1), len(pieces))
-        if _trial(search, pieces[:high]):
+        if trial(search, pieces[:high]) is not None:
             break
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _trial(search, pieces[:middle]) else (middle, high)
+        low, high = (low, middle) if trial(search, pieces[:middle]) is not None else (middle, high)
     return _fewer(search, pieces[:high])
 
 
@@ -89,31 +90,38 @@ def _fewer(search: Search, pieces: list[Piece]) -> list[Piece] | None:
         bound = any(not piece.rest and piece.gang.key in rests for piece in block)
         without = [piece for piece in kept if piece not in block]
         left -= not bound
-        if not bound and _trial(search, without):
+        if not bound and trial(search, without) is not None:
             kept = without
         elif high - low > 1:
             middle = (low + high) // 2
             blocks += [(low, middle), (middle, high)]
-    return kept if _trial(search, kept) else None
+    return kept if trial(search, kept) is not None else None
 
 
-def _trial(search: Search, pieces: Sequence[Piece]) -> bool:
-    """Return True if the gang fits without these pieces; the solution stands in the statement then."""
+def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
+    """Return those of the pieces without which the gang fits, the solution in the statement; None if it does not."""
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
-    if search.session.queue_refusal(search.gang, search.requested) is None and search.place(pieces):
-        return True
+    if search.session.queue_refusal(search.gang, search.requested) is None:
+        gone = search.place(pieces)
+        if gone is not None:
+            return list(gone)
     search.statement.discard()
-    return False
+    return None
+
+
+def scenario_of(search: Search, pieces: Sequence[Piece]) -> Scenario:
+    """Return the scenario in which these pieces go."""
+    chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in pieces)
+    return Scenario(search.gang, search.requested, chunks)
 
 
 def _minded(search: Search, kept: list[Piece]) -> Piece | None:
     """Return the first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
-    chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in kept)
 
     def agreed(number: int) -> bool:
-        return search.agreed(Scenario(search.gang, search.requested, chunks[:number]))
+        return search.agreed(scenario_of(search, kept[:number]))
 
     if agreed(len(kept)):
         return None

@@ -1,42 +1,21 @@
 """Victims whose pods share GPUs, on several nodes."""
 
-from typing import Any
-
 import pytest
 from extender_world import of
 from gpus_world import CPU1, shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_gpus import annotations, bound, taken_by
 from victims_world import Cluster, victims
 
 from extender.planner.framework.decisions import Place, RoomIsThere
 from extender.planner.plugins.topology import Topology
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import devices_of_text
-
-
-def bound(world: Cluster, key: str, nodes: list[str], devices: list[str], **said: str) -> None:
-    """The members of a gang run with these devices of these nodes."""
-    for rank, (node, taken) in enumerate(zip(nodes, devices, strict=True)):
-        told = {
-            "scheduling.k8s.io/group-name": key.partition("/")[2],
-            "volcano.sh/task-spec": "worker",
-            "volcano.sh/task-index": str(rank),
-            "muster.dev/gpu-devices": taken,
-            **{key.replace("_", "-"): text for key, text in said.items()},
-        }
-        world.pod(key, "worker", rank, CPU1, node=node, phase="Running", annotations=told)
 
 
 def ends(world: Cluster, key: str, rank: int, node: str, devices: str) -> None:
     """A member of a gang of halves is being deleted."""
-    told = {
-        "scheduling.k8s.io/group-name": key.partition("/")[2],
-        "volcano.sh/task-spec": "worker",
-        "volcano.sh/task-index": str(rank),
-        "muster.dev/gpu-devices": devices,
-        "gpu-fraction": "0.5",
-    }
+    told = annotations(key, rank, devices, gpu_fraction="0.5")
     gone = format_time(world.now + 20)
     world.pod(key, "worker", rank, CPU1, node=node, phase="Running", annotations=told, deletion_timestamp=gone)
 
@@ -186,11 +165,3 @@ def run_where_it_fits(
         return
     key = shares(world, name, count, priority="low", gpu_fraction=part)
     bound(world, key, [node] * count, [str(each) for each in chosen], gpu_fraction=part)
-
-
-def taken_by(place: Place) -> list[tuple[tuple[str, tuple[int, ...]], Any]]:
-    """Node, devices and class of each rank of a placement that shares GPUs."""
-    [pod_set] = place.pod_sets
-    nodes = [run.node for run in pod_set.runs for _ in range(run.count)]
-    cls = place.gang.pod_sets[0].cls
-    return [((node, devices_of_text(text)), cls) for node, text in zip(nodes, pod_set.gpus, strict=False)]

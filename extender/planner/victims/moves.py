@@ -1,0 +1,172 @@
+"""Finds the moves with which a gang fits: few pieces that get other slots within the same scenario.
+
+Candidates are tried from the cheapest on, each with all predicates on a statement:
+
+1. Single pieces that make enough room.
+2. Pieces of one node that make room for a pod only together, and such lots of several nodes.
+3. Beginnings of the whole order, where whoever can stay does.
+
+The room that pieces make is counted exactly, GPU by GPU, as a move may be one between two GPUs of a node.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+
+import numpy as np
+
+from extender.planner.state.amounts import Amounts
+from extender.planner.victims.pieces import Piece
+from extender.planner.victims.solver import Search, scenario_of, trial
+
+TRIALS = 32
+"""Candidates that are tried before beginnings of the whole order."""
+CONSIDERED = 128
+"""Units whose room is counted, and as many again of those together on one node."""
+TOGETHER = 3
+"""Units of one node that make room together, at most."""
+Unit = tuple[Piece, ...]
+"""Pieces that move together: one above its gang's minimum, or all of a gang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Units that are taken together, and the number of pods that get room by it."""
+
+    units: tuple[Unit, ...]
+    gain: int
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Return all pieces, each once."""
+        return list(dict.fromkeys(chain.from_iterable(self.units)))
+
+    @property
+    def pods(self) -> int:
+        """Return the number of pods that may have to move."""
+        return sum(len(piece.pods) for piece in self.pieces)
+
+    @property
+    def nodes(self) -> set[int]:
+        """Return the columns of the nodes that it leaves."""
+        return set(chain.from_iterable(piece.columns.tolist() for piece in self.pieces))
+
+    def size(self, whole: Amounts) -> float:
+        """Return the sum of what its pods take, as parts of the largest node, int64 of shape (resources,)."""
+        return sum(float((piece.amounts / whole).max(initial=0.0)) for piece in self.pieces)
+
+
+def solve_moves(search: Search, pieces: list[Piece]) -> list[Piece] | None:
+    """Return the pieces that move; empty if none has to, None if nothing helps."""
+    tried: set[frozenset[int]] = set()
+    for chosen in chain(islice(_candidates(search, pieces), TRIALS), _beginnings(pieces)):
+        key = frozenset(map(id, chosen))
+        if key in tried:
+            continue
+        tried.add(key)
+        gone = trial(search, chosen)
+        if gone is None:
+            continue
+        if not gone or search.agreed(scenario_of(search, gone)):
+            return gone
+        search.statement.discard()
+    return None
+
+
+def units_of(pieces: Sequence[Piece]) -> list[Unit]:
+    """Return what can move by itself: a gang's rest moves with its pods above the minimum."""
+    extras: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        if not piece.rest:
+            extras.setdefault(piece.gang.key, []).append(piece)
+    return [(*extras.get(piece.gang.key, ()), piece) if piece.rest else (piece,) for piece in pieces]
+
+
+def _beginnings(pieces: list[Piece]) -> Iterator[list[Piece]]:
+    number = 1
+    while number < len(pieces):
+        yield pieces[:number]
+        number *= 2
+    yield pieces
+
+
+def _candidates(search: Search, pieces: list[Piece]) -> Iterator[list[Piece]]:
+    """Yield sets of pieces that make enough room, those with the fewest pods first."""
+    units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
+    lacks = _lacks(search)
+    total = sum(lacks)
+    if not total:  # rules between pods are in the way, maybe: any piece may be
+        yield []
+        yield from map(list, units)
+        return
+    lots = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
+    yield from (lot.pieces for lot in lots if lot.gain >= total)
+    lots += _together(search, lacks, lots)
+    useful = [lot for lot in lots if lot.gain > 0]
+    yield from (lot.pieces for lot in sorted(useful, key=lambda lot: lot.pods) if lot.gain >= total)
+    whole = np.maximum(search.session.snapshot.allocatable.max(axis=1, initial=0), 1)
+    by_price = sorted(useful, key=lambda lot: (lot.pods / lot.gain, lot.size(whole)))  # small pods find room best
+    for start in range(len(by_price)):
+        yield _enough(by_price[start:], total)
+
+
+def _enough(lots: Iterable[Lot], total: int) -> list[Piece]:
+    """Return the pieces of the first lots that make so much room, each on nodes of its own."""
+    chosen: dict[Piece, None] = {}
+    nodes: set[int] = set()
+    for lot in lots:
+        if total <= 0:
+            break
+        if nodes.isdisjoint(lot.nodes):
+            chosen.update(dict.fromkeys(lot.pieces))
+            nodes |= lot.nodes
+            total -= lot.gain
+    return list(chosen)
+
+
+def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> list[Lot]:
+    """Return units of one node that make more room together than the best of them does."""
+    on_node: dict[int, list[Lot]] = {}
+    for lot in singles:
+        for column in lot.nodes:
+            on_node.setdefault(column, []).append(lot)
+    groups = (
+        group
+        for size in range(2, TOGETHER + 1)
+        for lots in on_node.values()
+        for group in combinations(lots[: 2 * TOGETHER], size)
+    )
+    found = []
+    for group in islice(groups, CONSIDERED):
+        units = tuple(dict.fromkeys(chain.from_iterable(lot.units for lot in group)))
+        gain = _gain(search, lacks, units)
+        if gain > max(lot.gain for lot in group):
+            found.append(Lot(units, gain))
+    return found
+
+
+def _lacks(search: Search) -> list[int]:
+    """Return the number of pods of each need that have no room now."""
+    everywhere = np.arange(search.session.snapshot.free.shape[1])
+    return [max(0, need.pods - held) for need, held in zip(search.needs, _held(search, everywhere), strict=True)]
+
+
+def _gain(search: Search, lacks: Sequence[int], units: Iterable[Unit]) -> int:
+    """Return the number of lacking pods that get room on the nodes of these units without them."""
+    pieces = list(dict.fromkeys(chain.from_iterable(units)))
+    columns = np.unique(np.concatenate([piece.columns for piece in pieces]))
+    before = _held(search, columns)
+    for piece in pieces:
+        search.statement.evict(piece.gang, piece.pods)
+    after = _held(search, columns)
+    search.statement.discard()
+    return sum(min(lack, max(0, then - now)) for lack, now, then in zip(lacks, before, after, strict=True))
+
+
+def _held(search: Search, columns: Amounts) -> list[int]:
+    """Return the number of pods of each need that have room on these nodes."""
+    held = []
+    for need in search.needs:
+        room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)
+        held.append(int(np.minimum(room, need.pods).sum()))
+    return held

@@ -1,0 +1,147 @@
+"""Consolidation: as few gangs as possible move, whatever their age, and also between the GPUs of one node."""
+
+from itertools import permutations, product
+
+import pytest
+from extender_world import of
+from gpus_world import shares
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared_gpus import bound, taken_by
+from victims_world import Cluster, victims
+
+from extender.planner.actions.consolidate import Consolidate
+from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere
+
+
+def cluster(nodes: int, gpus: int) -> Cluster:
+    """Nodes with so many GPUs, and consolidation."""
+    world = Cluster(0, checked=False)
+    world.nodes(nodes, gpus=gpus)
+    world.actions = [Consolidate()]
+    return world
+
+
+def run(world: Cluster, name: str, gpus: int, node: int, age_s: float = 0.0) -> None:
+    """A gang of one pod on a node, which started so long ago."""
+    requests = {"nvidia.com/gpu": gpus}
+    key = world.gang(name, {"worker": (1, requests)}, phase="Running", priority_class="low")
+    world.pod(key, "worker", 0, requests, node=f"node-{node}", phase="Running")
+    world.started(key, age_s)
+
+
+@pytest.mark.parametrize("ages", list(permutations((10.0, 20.0, 30.0))))
+def test_one_moves_where_one_is_enough(ages: tuple[float, ...]) -> None:
+    """3 of 4 GPUs are used on each of two nodes, by 3 and by 1 + 2, and 2 are asked: the 1 moves."""
+    world = cluster(2, 4)
+    for (name, gpus, node), age_s in zip((("three", 3, 0), ("one", 1, 1), ("two", 2, 1)), ages, strict=True):
+        run(world, name, gpus, node, age_s)
+    asker = world.asks("asker", 1, gpus=2, priority_class="low")
+    session = world.cycle()
+    assert {place.gang.key for place in of(session, Place)} == {"ns/one", asker}
+    assert victims(session) == {"one-worker-0"}
+
+
+def test_a_share_moves_to_another_gpu_of_its_node() -> None:
+    """Two halves on two GPUs: one moves beside the other, and a gang gets the whole GPU that it leaves."""
+    world = cluster(1, 2)
+    for number in range(2):
+        key = shares(world, f"half{number}", 1, priority="low", gpu_fraction="0.5")
+        bound(world, key, ["node-0"], [str(number)], gpu_fraction="0.5")
+    asker = world.asks("whole", 1, gpus=1, priority_class="low")
+    session = world.cycle()
+    [moved] = [place for place in of(session, Place) if place.gang.key != asker]
+    [name] = victims(session)
+    assert name.startswith(moved.gang.group.metadata.name)
+    [((node, devices), _)] = taken_by(moved)
+    stayed = 1 - int(moved.gang.group.metadata.name.removeprefix("half"))
+    assert (node, devices) == ("node-0", (stayed,))
+
+    assert not of(world.cycle(), RoomIsThere), "the whole GPU is not free yet"
+    world.state.on_pod(world.state.pod_objects[f"uid-{name}"], None)
+    assert {each.gang.key for each in of(world.cycle(), RoomIsThere)} == {moved.gang.key, asker}
+
+
+def test_no_share_moves_in_vain() -> None:
+    """The last GPU of a node is used by one share alone: there is nowhere to move it to."""
+    world = cluster(1, 2)
+    for number in range(2):
+        key = shares(world, f"big{number}", 1, priority="low", gpu_fraction="0.6")
+        bound(world, key, ["node-0"], [str(number)], gpu_fraction="0.6")
+    world.asks("whole", 1, gpus=1, priority_class="low")
+    assert not victims(world.cycle())
+
+
+def test_gangs_that_can_stay_do() -> None:
+    """Two pods are asked for, and one gang on each of two nodes is in their way: the other four stay."""
+    world = cluster(4, 4)
+    for node in range(2):
+        run(world, f"small{node}", 1, node)
+        run(world, f"large{node}", 2, node)
+    for node in range(2, 4):
+        run(world, f"three{node}", 3, node)
+    asker = world.asks("asker", 2, gpus=2, priority_class="low")
+    session = world.cycle()
+    assert asker in {place.gang.key for place in of(session, Place)}
+    assert victims(session) == {"small0-worker-0", "small1-worker-0"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(running=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([300, 500, 600])), max_size=6))
+def test_gpus_are_shared_closely_where_they_are_asked_for(running: list[tuple[int, int]]) -> None:
+    """Shares on one node of four GPUs: where closer sharing leaves a whole GPU, a gang gets it, and few move."""
+    world = cluster(1, 4)
+    free, gangs = [1000] * 4, []
+    for number, (device, portion) in enumerate(running):
+        if free[device] >= portion:
+            free[device] -= portion
+            gangs.append((device, portion))
+            key = shares(world, f"g{number}", 1, priority="low", gpu_fraction=f"{portion / 1000}")
+            bound(world, key, ["node-0"], [str(device)], gpu_fraction=f"{portion / 1000}")
+    asker = world.asks("whole", 1, gpus=1, priority_class="low")
+    session = world.cycle()
+    assert not session.failures
+    moved, least = len(victims(session)), fewest_moves(gangs, 1000, bins=4, size=1000)
+    assert asker in {place.gang.key for place in of(session, Place)} or least is None or least > 2
+    if least is None or least <= 2:
+        assert moved == (least or 0)
+
+
+WORLD = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 5)), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(running=WORLD, asked=st.integers(1, 4))
+def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked: int) -> None:
+    """Where moves of one or two gangs are enough, so many move, as an exhaustive search says; nobody moves in vain."""
+    world = cluster(3, 4)
+    free, gangs = [4, 4, 4], []
+    for number, (node, gpus, age) in enumerate(running):
+        if free[node] >= gpus:
+            free[node] -= gpus
+            gangs.append((node, gpus))
+            run(world, f"g{number}", gpus, node, 10.0 * age)
+    asker = world.asks("asker", 1, gpus=asked, priority_class="low")
+    session = world.cycle()
+    moved = len(victims(session))
+    least = fewest_moves(gangs, asked)
+    if max(free) >= asked:
+        assert not moved
+    elif least is None:
+        assert not of(session, MakeRoom)
+    elif least <= 2:
+        assert moved == least
+        assert asker in {place.gang.key for place in of(session, Place)}
+
+
+def fewest_moves(gangs: list[tuple[int, int]], asked: int, *, bins: int = 3, size: int = 4) -> int | None:
+    """The fewest of these gangs (bin, amount) that must move among the bins so that the asked one fits too."""
+    least = None
+    for chosen in product(range(bins), repeat=len(gangs)):
+        left = [size] * bins
+        for each, (_, amount) in zip(chosen, gangs, strict=True):
+            left[each] -= amount
+        if min(left) >= 0 and max(left) >= asked:
+            moves = sum(each != before for each, (before, _) in zip(chosen, gangs, strict=True))
+            least = moves if least is None else min(least, moves)
+    return least
