@@ -7,26 +7,22 @@ planner would go on with it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
-from extender.planner.actions.makeroom import budgets_of, expected_to_go, leaving_pods
+from extender.planner.actions.ending import InTurn, in_turn, reservations_kept, room_of_leaving
+from extender.planner.actions.makeroom import budgets_of, leaving_pods
 from extender.planner.actions.search import chosen_ranks, place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
-from extender.planner.state.pods import PodRecord
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
@@ -66,6 +62,7 @@ class Evicting:
         """Gangs of this cycle that have nodes and no active placement."""
         self.lowest: dict[str, int] = {}
         """Queue → lowest priority of its running gangs."""
+        self._ending = InTurn()
         self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
 
@@ -80,8 +77,11 @@ class Evicting:
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         queues: Counter[str] = Counter()
+        self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
         for why in waiting:  # in the order in which they were tried
             gang = why.gang
+            if self._ending.fits(gang):
+                continue
             if queues[gang.queue] >= ATTEMPTS_PER_QUEUE or not self.worthwhile(gang) or not _may_ask(session, gang):
                 continue
             shape = gang.queue, gang.priority, shape_of(session, gang)
@@ -137,7 +137,7 @@ class Evicting:
         needs = needs_of(session, gang, chosen_ranks(session, gang, wanted))
         if not needs:
             return False
-        with _room_of_leaving(session), _reservations_kept(session, gang):
+        with room_of_leaving(session), self._ending.kept_from(session, gang), reservations_kept(session, gang):
             asker = Asker(gang, needs, queue_full=full)
             if not self.allowed(session, asker):
                 return False
@@ -232,41 +232,3 @@ def _may_ask(session: Session, gang: GangView) -> bool:
         return False
     let_in = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
     return let_in and session.hooks.job_ready.call(gang)
-
-
-@contextmanager
-def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Keep the reservations of others."""
-    before, session.reserved = session.reserved, session.reserved_from(gang)
-    try:
-        yield
-    finally:
-        session.reserved = before
-
-
-@contextmanager
-def _room_of_leaving(session: Session) -> Iterator[None]:
-    """Count the room of pods that are being deleted as free, so that none is evicted for it."""
-    snapshot = session.snapshot
-    going = [
-        (pod, column)
-        for pod in snapshot.leaving.values()
-        if (column := snapshot.index.get(pod.node)) is not None and expected_to_go(pod.gone_by, session.now)
-    ]
-    room = np.zeros_like(snapshot.free)
-    for pod, column in going:
-        room[:, column] += snapshot.row_on(pod.cls, column)
-    snapshot.free += room
-    _take_devices(snapshot, going, -1)
-    try:
-        yield
-    finally:
-        snapshot.free -= room
-        _take_devices(snapshot, going, 1)
-
-
-def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
-    """Take the shared GPUs of pods on their nodes (with sign -1: give them back)."""
-    for pod, column in pods:
-        if pod.cls.gpu is not None:
-            snapshot.devices.take(pod.cls.gpu, column, pod.devices, sign)

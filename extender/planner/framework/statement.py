@@ -59,6 +59,16 @@ class Statement:
             self._log.append(operation)
             self._session.hooks.allocated.call(operation)
 
+    def repeat(self, operations: Iterable[Operation]) -> None:
+        """Allocate once more what another statement had, on the same GPUs, room or not."""
+        for operation in operations:
+            self._session.snapshot.free[:, operation.column] -= operation.amount
+            for devices in operation.devices if operation.cls.gpu is not None else ():
+                self._session.snapshot.devices.take(operation.cls.gpu, operation.column, devices)  # type: ignore[arg-type]
+            self._slots += operation.size
+            self._log.append(operation)
+            self._session.hooks.allocated.call(operation)
+
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
         """Choose the shared GPUs of so many pods, one after the other."""
         snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()

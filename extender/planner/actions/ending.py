@@ -1,0 +1,125 @@
+"""Room of pods that are ending: it counts as free for victim searches, so that nobody is evicted for it, in turn.
+
+A gang that fits on it waits, and has nothing written. What it will take is kept from the gangs that come after it, in
+the order in which `allocate` would try them: else a later one would take it together with victims, and others would be
+evicted for the gang whose turn it was.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from extender.planner.actions.allocate import shape_of
+from extender.planner.actions.makeroom import expected_to_go
+from extender.planner.actions.search import place_minimum
+from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.framework.operations import Operation
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.framework.statement import Statement
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+
+LOOKED_AT = 32
+"""Gangs that are tried on the room of pods that are ending, in one action."""
+
+
+@dataclass(slots=True)
+class InTurn:
+    """What gangs will take when pods have ended, by their turn."""
+
+    taken: list[tuple[int, GangView, list[Operation]]] = field(default_factory=list)
+    turn: dict[str, int] = field(default_factory=dict)
+    """Key of a gang → its turn, of those that were looked at."""
+
+    def fits(self, gang: GangView) -> bool:
+        """Return True if the gang only has to wait."""
+        return any(each is gang for _, each, _ in self.taken)
+
+    @contextmanager
+    def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
+        """Take what gangs before this one will have."""
+        mine, statement = self.turn.get(gang.key, LOOKED_AT), Statement(session)
+        for turn, _, operations in self.taken:
+            if turn < mine:
+                statement.repeat(operations)
+        try:
+            yield
+        finally:
+            statement.discard()
+
+
+def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
+    """Return what these gangs will take of the room of pods that are ending."""
+    found, failed = InTurn(), set[Hashable]()
+    with room_of_leaving(session) as some:
+        if not some:
+            return found
+        statements: list[Statement] = []
+        for turn, gang in enumerate(islice(session.turns(list(waiting)), LOOKED_AT)):
+            found.turn[gang.key] = turn
+            shape = gang.queue, shape_of(session, gang)
+            if shape in failed:
+                continue
+            statement = Statement(session)
+            if session.attempt(gang, partial(_fits, statement=statement)):
+                statements.append(statement)
+                found.taken.append((turn, gang, list(statement.operations)))
+            else:
+                statement.discard()
+                failed.add(shape)
+        for statement in reversed(statements):
+            statement.discard()
+    return found
+
+
+def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
+    """Place the gang's minimum on the statement; False if it has no room, or is only to grow."""
+    if not any(minimum_wanted(gang).values()):
+        return False
+    if session.queue_refusal(gang, minimum_amounts(session.snapshot, gang)) is not None:
+        return False
+    with reservations_kept(session, gang):
+        return place_minimum(session, statement, gang) is None
+
+
+@contextmanager
+def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
+    """Keep the reservations of others."""
+    before, session.reserved = session.reserved, session.reserved_from(gang)
+    try:
+        yield
+    finally:
+        session.reserved = before
+
+
+@contextmanager
+def room_of_leaving(session: Session) -> Iterator[bool]:
+    """Count the room of pods that are being deleted as free; True if there is any."""
+    snapshot = session.snapshot
+    going = [
+        (pod, column)
+        for pod in snapshot.leaving.values()
+        if (column := snapshot.index.get(pod.node)) is not None and expected_to_go(pod.gone_by, session.now)
+    ]
+    room = np.zeros_like(snapshot.free)
+    for pod, column in going:
+        room[:, column] += snapshot.row_on(pod.cls, column)
+    snapshot.free += room
+    _take_devices(snapshot, going, -1)
+    try:
+        yield bool(going)
+    finally:
+        snapshot.free -= room
+        _take_devices(snapshot, going, 1)
+
+
+def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
+    """Take the shared GPUs of pods on their nodes (with sign -1: give them back)."""
+    for pod, column in pods:
+        if pod.cls.gpu is not None:
+            snapshot.devices.take(pod.cls.gpu, column, pod.devices, sign)

@@ -1,0 +1,116 @@
+"""Room of pods that are ending goes to the gang whose turn it is: nobody is evicted who would not have to be."""
+
+from collections.abc import Sequence
+
+import pytest
+from extender_world import of
+from gpus_world import shares
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared_gpus import annotations
+from victims_world import Cluster, victims
+
+from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.displace import Preempt, Reclaim
+from extender.planner.actions.evicting import Evicting
+from extender.planner.framework.decisions import Place
+from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.meta import format_time
+
+ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
+GPU8 = {"nvidia.com/gpu": 8}
+
+
+def cluster(nodes: int, actions: Sequence[type[Evicting]], **deserved: int) -> Cluster:
+    """Queues that deserve so many GPUs."""
+    world = Cluster(nodes, checked=False)
+    world.actions = [action() for action in actions]
+    world.plugins = [Proportion({}), *world.plugins]
+    for name, gpus in deserved.items():
+        world.queue(name, deserved={"nvidia.com/gpu": gpus})
+    return world
+
+
+def ending(world: Cluster, name: str, node: int, queue: str) -> str:
+    """A gang of one pod on all of a node, which is being deleted."""
+    key = world.gang(name, {"worker": (1, GPU8)}, phase="Completed", queue=queue)
+    gone = format_time(world.now + 20)
+    world.pod(key, "worker", 0, GPU8, node=f"node-{node}", phase="Running", deletion_timestamp=gone)
+    return key
+
+
+@pytest.mark.parametrize("actions", ORDERS)
+def test_ending_room_is_kept_for_the_queue_whose_turn_it_is(actions: list[type[Evicting]]) -> None:
+    """A gang of b could start on it if one of b went too; then a would take the place of one that b deserves."""
+    world = cluster(3, actions, a=8, b=8)
+    ending(world, "gone", 0, "a")
+    world.runs("inside", 1, first=1, queue="b", priority_class="high")
+    world.runs("beyond", 1, first=2, queue="b", priority_class="low")
+    world.asks("large", 2, queue="b")
+    mine = world.asks("mine", 1, queue="a")
+    for _ in range(2):
+        assert not victims(world.cycle())
+    world.state.on_pod(world.state.pod_objects["uid-gone-worker-0"], None)
+    assert [place.gang.key for place in of(world.cycle(), Place)] == [mine]
+
+
+@pytest.mark.parametrize("actions", ORDERS)
+def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> None:
+    """With two nodes that end there is one for each, and the larger gang gets its second node by a victim."""
+    world = cluster(4, actions, a=8, b=8)
+    ending(world, "gone", 0, "a")
+    ending(world, "gone1", 3, "a")
+    world.runs("inside", 1, first=1, queue="b", priority_class="high")
+    world.runs("beyond", 1, first=2, queue="b", priority_class="low")
+    large = world.asks("large", 2, queue="b")
+    world.asks("mine", 1, queue="a")
+    session = world.cycle()
+    assert victims(session) == {"beyond-worker-0"}
+    assert [place.gang.key for place in of(session, Place)] == [large]
+
+
+def test_ending_shares_are_kept_by_the_gpu() -> None:
+    """Half of a GPU that ends is kept for a gang of its size, and the next one gets another."""
+    world = cluster(0, [Preempt], a=1, b=1)
+    world.node("node-0", gpus=1)
+    going = shares(world, "going", 1, queue="a", gpu_fraction="0.5")
+    told, gone = annotations(going, 0, "0", gpu_fraction="0.5"), format_time(world.now + 20)
+    world.pod(going, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=told, deletion_timestamp=gone)
+    low = shares(world, "low", 1, queue="b", priority="low", gpu_fraction="0.5")
+    told = annotations(low, 0, "0", gpu_fraction="0.5")
+    world.pod(low, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=told)
+    shares(world, "mine", 1, queue="a", gpu_fraction="0.5")
+    high = shares(world, "high", 1, queue="b", priority="high", gpu_fraction="0.5")
+    session = world.cycle()
+    assert victims(session) == {"low-worker-0"}
+    assert [place.gang.key for place in of(session, Place)] == [high]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    going=st.integers(1, 3),
+    running=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["low", "high"])), max_size=3),
+    asking=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from(["low", "high"]), st.integers(1, 3)), min_size=1, max_size=4
+    ),
+    actions=st.sampled_from(ORDERS),
+)
+def test_the_first_that_fits_on_ending_room_costs_nobody(
+    going: int, running: list[tuple[str, str]], asking: list[tuple[str, str, int]], actions: list[type[Evicting]]
+) -> None:
+    """If the gang whose turn it is fits when pods have ended, it does beside all who get the room of victims."""
+    world = cluster(going + len(running), actions, a=16, b=16)
+    for number in range(going):
+        ending(world, f"going{number}", number, "a")
+    for number, (queue, priority) in enumerate(running):
+        world.runs(f"run{number}", 1, first=going + number, queue=queue, priority_class=priority)
+    for number, (queue, priority, pods) in enumerate(asking):
+        world.asks(f"ask{number}", pods, queue=queue, priority_class=priority)
+    before = world.session()
+    first = before.ordered_gangs([gang for gang in before.snapshot.gangs if gang.key.startswith("ns/ask")])[0]
+    session = world.cycle()
+    places = of(session, Place)
+    if first.min_member <= going:
+        assert first.key not in {place.gang.key for place in places}
+        free = going + len(victims(session)) - sum(place.new_slots for place in places)
+        assert free >= first.min_member
