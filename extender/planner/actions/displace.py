@@ -5,7 +5,7 @@ After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.framework.demand import amounts_of, minimum_wanted
+from extender.planner.framework.demand import amounts_of, minimum_amounts, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -61,18 +61,30 @@ class Reclaim(Evicting):
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
         """Return pieces of other queues, first from the queue that is furthest over its share."""
         session.hooks.on_job_solution_start.call(asker.gang)
-        gang, queues = asker.gang, session.snapshot.queues
+        gang = asker.gang
 
         def reclaimable(victim: GangView) -> bool:
-            queue = queues.get(victim.queue)
-            return (
-                victim.queue != gang.queue
-                and queue is not None
-                and queue.spec.reclaimable is not False
-                and session.hooks.reclaim_victim_filter.call(gang, victim)
-            )
+            return _gives(session, gang, victim) and session.hooks.reclaim_victim_filter.call(gang, victim)
 
         return across_queues(session, self.victims_of(session, asker, reclaimable))
+
+    def why_not(self, session: Session, gang: GangView) -> str:
+        """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
+        amounts = minimum_amounts(session.snapshot, gang)
+        standing = session.hooks.reclaim_standing.call(gang, amounts)
+        if standing is None or not standing.owed:
+            return ""
+        if not session.hooks.can_reclaim_resources.call(gang, amounts):
+            return reasons.queues.OVER_FAIR
+        if not standing.above:
+            return reasons.queues.NOBODY_ABOVE
+        others = [victim for victim in self.running if victim.queue in standing.above]
+        giving = [victim for victim in others if victim.preemptable and _gives(session, gang, victim)]
+        if not giving:
+            return reasons.queues.OF_OTHERS
+        if not any(session.hooks.reclaim_victim_filter.call(gang, victim) for victim in giving):
+            return reasons.queues.PROTECTED
+        return reasons.queues.NOT_ENOUGH
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree."""
@@ -81,3 +93,9 @@ class Reclaim(Evicting):
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
+
+
+def _gives(session: Session, gang: GangView, victim: GangView) -> bool:
+    """Return True for a gang of another queue that is reclaimable."""
+    queue = session.snapshot.queues.get(victim.queue)
+    return victim.queue != gang.queue and queue is not None and queue.spec.reclaimable is not False

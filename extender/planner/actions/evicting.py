@@ -21,6 +21,7 @@ from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
+from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
@@ -65,6 +66,8 @@ class Evicting:
         self._ending = InTurn()
         self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
+        self._told: dict[Hashable, str] = {}
+        """Queue, priority and shape of a gang that waits → the rule by which nothing was found for it."""
 
     def execute(self, session: Session) -> None:
         """Decide Place and MakeRoom for gangs that get room by it."""
@@ -76,22 +79,35 @@ class Evicting:
         self.lowest = {}
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
-        queues: Counter[str] = Counter()
         self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
+        queues: Counter[str] = Counter()
+        told, self._told = self._told, {}
         for why in waiting:  # in the order in which they were tried
-            gang = why.gang
-            if self._ending.fits(gang):
-                continue
-            if queues[gang.queue] >= ATTEMPTS_PER_QUEUE or not self.worthwhile(gang) or not _may_ask(session, gang):
-                continue
-            shape = gang.queue, gang.priority, shape_of(session, gang)
-            if shape in self._hopeless:
-                continue
-            queues[gang.queue] += 1
-            if not session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
-                self._hopeless.add(shape)
-            if queues.total() >= ATTEMPTS:
+            if queues.total() >= ATTEMPTS and not told:
                 return
+            if words := self._look(session, why, queues, told):
+                more = replace(why, message=also(why.message, words))  # in its place, as the order counts
+                session.decisions = [more if each is why else each for each in session.decisions]
+
+    def _look(
+        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, str]
+    ) -> str:
+        """Try one gang, if it is its turn to be tried; return why nothing was found for it, as far as it is known."""
+        gang = why.gang
+        if self._ending.fits(gang):
+            return ""
+        shape = gang.queue, gang.priority, shape_of(session, gang)
+        due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS and shape not in self._hopeless
+        if due and self.worthwhile(gang) and _may_ask(session, gang):
+            queues[gang.queue] += 1
+            if session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
+                return ""
+            self._hopeless.add(shape)
+            if gang.key not in session.failures and why.reason == NO_ROOM and (words := self.why_not(session, gang)):
+                self._told[shape] = words
+        elif shape in told:  # words last until it is tried again
+            self._told[shape] = told[shape]
+        return self._told.get(shape, "")
 
     # -- the differences of the actions -----------------------------------------------------------------------------
 
@@ -114,6 +130,10 @@ class Evicting:
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of victims."""
         raise NotImplementedError
+
+    def why_not(self, _session: Session, _gang: GangView) -> str:
+        """Return the rule by which nothing was found for a gang, for its owner; empty if there is nothing to say."""
+        return ""
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 

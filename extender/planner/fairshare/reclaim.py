@@ -4,9 +4,17 @@ A reclaim is judged chunk by chunk (pods that are evicted together), by what the
 gone, so that evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
 KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
-in turns. The default requires that each reclaim lowers a potential of each level: first the lacking parts of what its
-queues deserve, sorted from the largest down, then their saturations (allocated by fair), sorted likewise. Only new
-gangs or other shares raise it.
+in turns. By default a reclaim is accepted in one of two cases:
+
+* The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). A gang of the losing queue
+  that goes as a whole may take that queue below what it deserves.
+* A potential of each level is lowered: first the lacking parts of what its queues deserve, sorted from the largest
+  down, then their saturations (allocated by fair), sorted likewise.
+
+Queues never reclaim from each other in turns: who loses has more than its share, or, where the other is owed, than it
+deserves. While shares and gangs stay the same no reclaim raises the sum of what queues have above their share, and
+those that are not owed lower it. Between two of them each one that is owed lowers the sum of what queues have above
+what they deserve. Only new gangs or other shares raise these sums.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +78,23 @@ class ReclaimRules:
             return True
         if strict:
             return self._compared(row, touched, after, involved)
-        return self._lowered(row, touched, after, involved)
+        owed = all(self.owed(gains, amounts) for gains, _ in self._levels(row, touched))
+        return owed or self._lowered(row, touched, after, involved)
+
+    def owed(self, row: int, amounts: Amounts) -> bool:
+        """Return True if the queue, with these amounts more, has no more than it deserves."""
+        counts = self.tree.quoted & (amounts > 0)
+        return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
+
+    def above(self, row: int, amounts: Amounts) -> list[int]:
+        """Return the queues that may lose some of these resources to the queue in `row`, by what they have."""
+        may, asked, found = allocatable(self.tree, self.fair), amounts > 0, list[int]()
+        for other in range(1, len(self.tree.names)):
+            gains, loses = self.tree.fork(row, other)
+            most = np.minimum(may, self.tree.quota)[loses] if self.owed(gains, amounts) else may[loses]
+            if gains != loses and bool((self.allocated[loses] > most)[asked].any()):
+                found.append(other)
+        return found
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
         """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved room."""
@@ -83,10 +107,7 @@ class ReclaimRules:
             return False
         if bool((left[loses] > may[loses])[taken].any()):
             return True
-        quota = self.tree.quota
-        counts = self.tree.quoted & (amounts > 0)
-        owed = bool(counts.any()) and bool((self.allocated[gains] + amounts <= quota[gains])[counts].all())
-        return owed and bool((left[loses] > quota[loses])[taken].any())
+        return self.owed(gains, amounts) and bool((left[loses] > self.tree.quota[loses])[taken].any())
 
     def _levels(self, row: int, touched: Iterable[int]) -> list[tuple[int, int]]:
         """Return the gaining and the losing queue right below each common ancestor."""

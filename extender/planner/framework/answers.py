@@ -73,6 +73,16 @@ class QueueRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class ReclaimStanding:
+    """Where queues stand for a gang that would reclaim its room."""
+
+    owed: bool
+    """The gang's queue has no more than it deserves with the gang."""
+    above: frozenset[str]
+    """Queues that have more than their share, or, where the gang's is owed, than they deserve."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStanding:
     """Amounts of a queue for its status, in milli-CPU and base units, with those of the queues below."""
 

@@ -21,6 +21,7 @@ from extender.planner.framework.answers import (
     NodeSet,
     QueueRefusal,
     QueueStanding,
+    ReclaimStanding,
     ReservationRules,
 )
 from extender.planner.framework.operations import Eviction, Operation, Scenario
@@ -115,6 +116,12 @@ class MayReclaim(Protocol):
     """True if it may; None is no."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> bool | None: ...
+
+
+class StandingForReclaim(Protocol):
+    """Where queues stand, for the words to a gang for which nothing was reclaimed; None without an opinion."""
+
+    def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimStanding | None: ...
 
 
 class VictimFilter(Protocol):
@@ -243,6 +250,8 @@ class Hooks:
         rules.first_registered, "the same for a gang that may not be displaced; asked after it")
     can_reclaim_resources: Hook[MayReclaim] = _hook(
         rules.first_registered, "whether a gang's queue may take these amounts back from others")
+    reclaim_standing: Hook[StandingForReclaim] = _hook(
+        rules.first_registered, "which queues have more than is theirs, as nothing was found for a gang to reclaim")
     on_job_solution_start: Hook[OnGang] = _hook(
         rules.call_all, "a search begins for what the gang may reclaim from other queues")
     reclaim_victim_filter: Hook[VictimFilter] = _hook(

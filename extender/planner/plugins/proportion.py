@@ -17,7 +17,7 @@ from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
-from extender.planner.framework.answers import QueueRefusal, QueueStanding
+from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
 from extender.planner.framework.demand import minimum_amounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
@@ -83,6 +83,7 @@ class Proportion(PlainPlugin):
         session.hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
         session.hooks.follow(shares.count)
         session.hooks.can_reclaim_resources.add(shares.can_reclaim)
+        session.hooks.reclaim_standing.add(shares.reclaim_standing)
         session.hooks.reclaim_victim_filter.add(shares.reclaimable)
         session.hooks.reclaim_scenario_validator.add(shares.reclaim_agreed)
         session.hooks.get_queue_allocated_resources.add(
@@ -216,6 +217,13 @@ class QueueShares:
         before = known.allocated.copy(), known.fixed.copy()
         self._rules = ReclaimRules(self.tree, self.fair, *before, self._plugin.multiplier)
         return True
+
+    def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimStanding:
+        """Return which queues have more than is theirs, and True if the gang's has no more with it than it deserves."""
+        known, row = self.allocations, self.row(gang.queue)
+        rules = ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
+        above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
+        return ReclaimStanding(rules.owed(row, amounts), above)
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
         """Return True if the victim's queue, and those above it up to the common one, are reclaimable."""

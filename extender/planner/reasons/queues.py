@@ -47,6 +47,31 @@ def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
 
+_NOTHING = "nothing is reclaimed for it, though its queue has less than it deserves:"
+NOBODY_ABOVE = (
+    f"{_NOTHING} no other queue has more than it deserves; it starts when gangs end, or if others deserve less"
+)
+OF_OTHERS = (
+    f"{_NOTHING} the queues that have more than they deserve are not reclaimable, or their gangs are not preemptable; "
+    "spec.reclaimable of the queues and volcano.sh/preemptable of the gangs say so"
+)
+PROTECTED = (
+    f"{_NOTHING} the gangs of queues that have more than they deserve are protected for now, such as by their minimum "
+    "runtime; it is tried again"
+)
+OVER_FAIR = (
+    f"{_NOTHING} with it the queue would have more than its fair share of a resource of which no queue deserves any; "
+    "it starts when gangs end, or if its queue has more weight"
+)
+NOT_ENOUGH = (
+    f"{_NOTHING} a queue loses gangs, or pods above their minimum, only while it has more than it deserves and keeps "
+    "what it is guaranteed, and what may go makes too little room; smaller or fewer pods may find room, or it starts "
+    "when gangs end"
+)
+"""The rule by which nothing is reclaimed for a gang, and what would change it; they name nobody and no amounts, so that
+they stay the same."""
+
+
 EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
 """Reasons of conditions."""

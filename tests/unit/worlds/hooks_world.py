@@ -153,6 +153,16 @@ def preempted(third: Third, nodes: int = 2) -> set[str]:
 
 def reclaimed(third: Third) -> set[str]:
     """Queues (a, b) that lose a gang to a third one; a and b have a node each."""
+    return {name.partition("-")[0] for name in victims(_reclaiming(third))}
+
+
+def told_of_reclaim(third: Third) -> str:
+    """What the gang is told besides for which nothing is reclaimed."""
+    [why] = of(_reclaiming(third), decisions.Unschedulable)
+    return str(why.message).partition("needed; ")[2]
+
+
+def _reclaiming(third: Third) -> Session:
     world = Cluster(2)
     world.plugins.insert(0, third)
     world.actions = [Reclaim()]
@@ -162,7 +172,7 @@ def reclaimed(third: Third) -> set[str]:
             world.asks("c", 1, queue="c", priority_class="low")
         else:
             world.runs(name, 1, first=number, queue=name)
-    return {name.partition("-")[0] for name in victims(world.cycle())}
+    return world.cycle()
 
 
 class _WhatIf:

@@ -4,9 +4,11 @@ from explain_world import ExplainWorld
 
 from extender.explain.queues import queue_reports
 from extender.explain.whatif import Change, WhatIf, changed
+from extender.planner import reasons
 from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
+GPU8 = {"nvidia.com/gpu": 8}
 
 
 def world_of_two() -> ExplainWorld:
@@ -51,3 +53,17 @@ def test_a_change_of_a_queue_is_simulated() -> None:
     other = changed(dump, Change("ns", queues=["a.weight=3", "b.deserved.nvidia.com/gpu=6"]))
     lines = list(changed_shares(queue_reports(WhatIf(dump)), queue_reports(WhatIf(other))))
     assert "queue b: fair share 6 -> 7 nvidia.com/gpu" in lines
+
+
+def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
+    """The other one has more, and is not reclaimable."""
+    world = ExplainWorld()
+    world.nodes(2)
+    world.queue("keeps", deserved={"nvidia.com/gpu": 8}, reclaimable=False)
+    world.queue("waits", deserved={"nvidia.com/gpu": 8})
+    key = world.gang("runs", {"worker": (2, GPU8)}, phase="Running", queue="keeps")
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.gang("asks", {"worker": (1, GPU8)}, queue="waits")
+    [report] = [each for each in queue_reports(WhatIf(world.dump())) if each.queue == "waits"]
+    assert [each.message.endswith(reasons.queues.OF_OTHERS) for each in report.first] == [True]

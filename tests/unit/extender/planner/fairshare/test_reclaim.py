@@ -71,6 +71,20 @@ def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None
     assert not rules.may_start(1, amounts(1), fixed=True)
 
 
+def test_what_is_deserved_comes_back_though_a_whole_gang_goes_for_it() -> None:
+    """Both deserve 32 and one has 64 in one gang: 16 for the other, and the gang does not come back."""
+    rules = books_of((32, 16, 0), (32, 48, 64))
+    assert accepted(rules, 1, 16, [Loss(2, amounts(64))], strict=False)
+    rules.allocated[1:] = [[16], [0]]
+    assert not rules.may_start(2, amounts(64), fixed=False)
+    assert not accepted(rules, 2, 32, [Loss(1, amounts(16))], strict=False)
+
+
+def test_what_is_above_what_a_queue_deserves_does_not_come_at_any_price() -> None:
+    """All 16 would be borrowed: the one that has 64 would fall below what it deserves for it."""
+    assert not accepted(books_of((4, 20, 4), (32, 32, 64)), 1, 16, [Loss(2, amounts(64))], strict=False)
+
+
 ROW = st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 10))
 STEP = st.tuples(st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 4), min_size=1, max_size=3))
 
@@ -82,7 +96,7 @@ def test_queues_never_take_from_each_other_in_turns(rows: list[Row], steps: list
     rules = books_of(*rows)
     seen = {tuple(rules.allocated[1:, 0])}
     for gains, loses, chunks in steps:
-        freed = sum(chunks)
+        freed = sum(chunks)  # all of it is used: what stays free might be given to anybody
         if gains == loses or freed > rules.allocated[loses, 0]:
             continue
         losses = [Loss(loses, amounts(chunk)) for chunk in chunks]

@@ -8,7 +8,15 @@ import hooks_world as w
 import numpy as np
 import pytest
 
-from extender.planner.framework.answers import ClosestDomain, EnqueueVote, QueueRefusal, QueueStanding, ReservationRules
+from extender.planner import reasons
+from extender.planner.framework.answers import (
+    ClosestDomain,
+    EnqueueVote,
+    QueueRefusal,
+    QueueStanding,
+    ReclaimStanding,
+    ReservationRules,
+)
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
 from extender.planner.reasons.topology import Closest
@@ -227,6 +235,12 @@ CASES: dict[str, w.Scenario] = {
         B,
     ),
     "can_reclaim_resources": w.Scenario(one("can_reclaim_resources", lambda *_: True), w.reclaimed, set(), {"a"}),
+    "reclaim_standing": w.Scenario(
+        one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
+        w.told_of_reclaim,
+        "",
+        reasons.queues.OVER_FAIR,
+    ),
     "on_job_solution_start": w.Scenario(announced_only, w.reclaimed, set(), {"a"}),
     "reclaim_victim_filter": w.Scenario(
         lambda _: {
