@@ -5,11 +5,11 @@ the order in which `allocate` would try them: else a later one would take it tog
 evicted for the gang whose turn it was.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -24,28 +24,30 @@ from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 
+OF_A_QUEUE = 8
 LOOKED_AT = 32
-"""Gangs that are tried on the room of pods that are ending, in one action."""
+"""Gangs that are tried on the room of pods that are ending in one action, of one queue and in all."""
 
 
 @dataclass(slots=True)
 class InTurn:
     """What gangs will take when pods have ended, by their turn."""
 
-    taken: list[tuple[int, GangView, list[Operation]]] = field(default_factory=list)
+    taken: dict[str, list[Operation]] = field(default_factory=dict)
+    """By key of a gang."""
     turn: dict[str, int] = field(default_factory=dict)
     """Key of a gang → its turn, of those that were looked at."""
 
     def fits(self, gang: GangView) -> bool:
         """Return True if the gang only has to wait."""
-        return any(each is gang for _, each, _ in self.taken)
+        return gang.key in self.taken
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
         """Take what gangs before this one will have."""
         mine, statement = self.turn.get(gang.key, LOOKED_AT), Statement(session)
-        for turn, _, operations in self.taken:
-            if turn < mine:
+        for key, operations in self.taken.items():
+            if self.turn[key] < mine:
                 statement.repeat(operations)
         try:
             yield
@@ -60,7 +62,7 @@ def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
         if not some:
             return found
         statements: list[Statement] = []
-        for turn, gang in enumerate(islice(session.turns(list(waiting)), LOOKED_AT)):
+        for turn, gang in enumerate(islice(session.turns(_first(waiting)), LOOKED_AT)):
             found.turn[gang.key] = turn
             shape = gang.queue, shape_of(session, gang)
             if shape in failed:
@@ -68,13 +70,23 @@ def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
             statement = Statement(session)
             if session.attempt(gang, partial(_fits, statement=statement)):
                 statements.append(statement)
-                found.taken.append((turn, gang, list(statement.operations)))
+                found.taken[gang.key] = list(statement.operations)
             else:
                 statement.discard()
                 failed.add(shape)
         for statement in reversed(statements):
             statement.discard()
     return found
+
+
+def _first(waiting: Iterable[GangView]) -> list[GangView]:
+    """Return the first gangs of each queue."""
+    by_queue: dict[str, list[GangView]] = {}
+    for gang in waiting:
+        of_queue = by_queue.setdefault(gang.queue, [])
+        if len(of_queue) < OF_A_QUEUE:
+            of_queue.append(gang)
+    return list(chain.from_iterable(by_queue.values()))
 
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:

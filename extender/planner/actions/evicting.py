@@ -37,6 +37,8 @@ MOST_VICTIMS = 5_000
 FULL_QUEUE = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.GUARANTEED, reasons.queues.OVER_DESERVED})
 """Reasons of gangs whose queue is full."""
 
+Told = dict[str, dict[Hashable, str]]
+"""Queue → priority and shape of a gang that waits → the rule by which nothing was found for it."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
@@ -66,8 +68,7 @@ class Evicting:
         self._ending = InTurn()
         self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
-        self._told: dict[Hashable, str] = {}
-        """Queue, priority and shape of a gang that waits → the rule by which nothing was found for it."""
+        self._told: Told = {}
 
     def execute(self, session: Session) -> None:
         """Decide Place and MakeRoom for gangs that get room by it."""
@@ -82,12 +83,13 @@ class Evicting:
         self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
         queues: Counter[str] = Counter()
         told, self._told = self._told, {}
+        more: dict[int, decisions.Unschedulable] = {}
         for why in waiting:  # in the order in which they were tried
             if queues.total() >= ATTEMPTS and not told:
-                return
-            if words := self._look(session, why, queues, told):
-                more = replace(why, message=also(why.message, words))  # in its place, as the order counts
-                session.decisions = [more if each is why else each for each in session.decisions]
+                break
+            if words := self._look(session, why, queues, told.get(why.gang.queue, {})):
+                more[id(why)] = replace(why, message=also(why.message, words))
+        session.decisions = [more.get(id(each), each) for each in session.decisions]  # in their order, which counts
 
     def _look(
         self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, str]
@@ -96,18 +98,22 @@ class Evicting:
         gang = why.gang
         if self._ending.fits(gang):
             return ""
-        shape = gang.queue, gang.priority, shape_of(session, gang)
-        due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS and shape not in self._hopeless
-        if due and self.worthwhile(gang) and _may_ask(session, gang):
+        due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS
+        due = due and self.worthwhile(gang) and _may_ask(session, gang)
+        if not due and not told:
+            return ""
+        shape = gang.priority, shape_of(session, gang)
+        words = told.get(shape, "")  # they last until it is tried again
+        if due and (gang.queue, shape) not in self._hopeless:
             queues[gang.queue] += 1
             if session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
                 return ""
-            self._hopeless.add(shape)
-            if gang.key not in session.failures and why.reason == NO_ROOM and (words := self.why_not(session, gang)):
-                self._told[shape] = words
-        elif shape in told:  # words last until it is tried again
-            self._told[shape] = told[shape]
-        return self._told.get(shape, "")
+            self._hopeless.add((gang.queue, shape))
+            words = "" if gang.key in session.failures else self.why_not(session, gang)
+        if not words or why.reason != NO_ROOM:
+            return ""
+        self._told.setdefault(gang.queue, {})[shape] = words
+        return words
 
     # -- the differences of the actions -----------------------------------------------------------------------------
 

@@ -1,13 +1,18 @@
 """Victims whose pods share GPUs, on several nodes."""
 
+from collections import Counter
+
 import pytest
-from extender_world import of
+from extender_world import of, slots
 from gpus_world import CPU1, shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_gpus import annotations, bound, taken_by
 from victims_world import Cluster, victims
 
+from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.displace import Preempt
+from extender.planner.actions.evicting import Evicting
 from extender.planner.framework.decisions import Place, RoomIsThere
 from extender.planner.plugins.topology import Topology
 from muster.api.kubernetes.meta import format_time
@@ -118,10 +123,14 @@ def test_room_is_there_when_devices_are() -> None:
     running=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.sampled_from(["0.5", "0.3", "1"])), max_size=8),
     pods=st.integers(1, 6),
     asked=st.sampled_from(["0.5", "0.4", "1"]),
+    action=st.sampled_from([Preempt, Consolidate]),
 )
-def test_any_mixture_of_shares(running: list[tuple[int, int, str]], pods: int, asked: str) -> None:
+def test_any_mixture_of_shares(
+    running: list[tuple[int, int, str]], pods: int, asked: str, action: type[Evicting]
+) -> None:
     """No search fails, and with all victims gone no device is used more than whole."""
     world = Cluster(0, checked=False)
+    world.actions = [action()]
     world.nodes(4, gpus=2)
     used = {(f"node-{node}", device): 0.0 for node in range(4) for device in range(2)}
     for number, (node, count, part) in enumerate(running):
@@ -133,14 +142,21 @@ def test_any_mixture_of_shares(running: list[tuple[int, int, str]], pods: int, a
     session = world.cycle()
     assert not session.failures
     names = victims(session)
-    left = dict.fromkeys(used, 0.0)
+    left = dict.fromkeys(used, 0)
+    whole = Counter(
+        pod.node for pod in world.state.pods.values() if pod.node and not pod.cls.gpu and pod.name not in names
+    )
     for pod in world.state.pods.values():
         for device in pod.devices if pod.name not in names and pod.cls.gpu else ():
             left[pod.node, device] += pod.cls.gpu.portion if pod.cls.gpu else 0
     for place in of(session, Place):
         for (node, taken), cls in taken_by(place):
             for device in taken:
-                left[node, device] += cls.gpu.portion
+                left[node, device] += cls.gpu.portion if cls.gpu else 0
+        if place.gang.pod_sets[0].cls and not place.gang.pod_sets[0].cls.gpu:
+            whole.update(slots(place)["worker"])
+    for node in {node for node, _ in left}:
+        assert sum(left[node, device] > 0 for device in range(2)) + whole[node] <= 2
     assert all(portion <= 1000 for portion in left.values())
 
 
