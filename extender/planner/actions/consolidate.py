@@ -21,11 +21,11 @@ from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import part_of
-from extender.planner.victims.moves import Unit, solve_moves
+from extender.planner.victims.moves import solve_moves
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.solver import Search
-from extender.planner.victims.stays import stays
+from extender.planner.victims.stays import Unit, keep_untouched, stays
 
 Slot = tuple[int, tuple[int, ...]]
 """Column of a node, and the shared GPUs there."""
@@ -82,15 +82,43 @@ class Consolidate(Evicting):
     ) -> Sequence[Piece] | None:
         if place_minimum(session, statement, gang) is not None:
             return None
-        moving = [unit for unit in reversed(_apart(pieces)) if not stays(session, statement, unit)]
-        for unit in sorted(moving, key=lambda unit: -_size(session, unit)):
-            before = statement.checkpoint()
-            if not all(_moved(session, statement, piece) for piece in unit):
-                return None
-            if _slots_of(statement.operations_since(before)) == _slots_held(session, unit):
-                return None  # it would only be restarted where it is
-        going = {id(piece) for unit in moving for piece in unit}
-        return [piece for piece in pieces if id(piece) in going]
+        moving = _settle(session, statement, _apart(pieces))
+        going = {id(piece) for unit in moving or () for piece in unit}
+        return None if moving is None else [piece for piece in pieces if id(piece) in going]
+
+
+def _settle(session: Session, statement: Statement, units: list[Unit]) -> list[Unit] | None:
+    """Give new slots to the units that cannot stay, beside the others or else before them; return who moves."""
+    moving = _not_staying(session, statement, units)
+    before = statement.checkpoint()
+    if _all_moved(session, statement, moving):
+        return moving
+    statement.rollback(before)
+    first = set(map(id, moving))
+    rest = [unit for unit in units if id(unit) not in first]
+    for piece in chain.from_iterable(rest):
+        statement.evict(piece.gang, piece.pods)
+    if not rest or not _all_moved(session, statement, moving):
+        return None
+    also = _not_staying(session, statement, rest)
+    return [*moving, *also] if _all_moved(session, statement, also) else None
+
+
+def _not_staying(session: Session, statement: Statement, units: list[Unit]) -> list[Unit]:
+    """Put back the units that can stay, the dearest first; return the others."""
+    touched = keep_untouched(session, statement, units)
+    return [unit for unit in reversed(touched) if not stays(session, statement, unit)]
+
+
+def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> bool:
+    """Give all these units new slots, the largest first; False without room, or if one would be where it was."""
+    for unit in sorted(units, key=lambda unit: -_size(session, unit)):
+        before = statement.checkpoint()
+        if not all(_moved(session, statement, piece) for piece in unit):
+            return False
+        if _slots_of(statement.operations_since(before)) == _slots_held(session, unit):
+            return False  # it would only be restarted
+    return True
 
 
 def _apart(pieces: Sequence[Piece]) -> list[Unit]:

@@ -4,7 +4,8 @@ Candidates are tried from the cheapest on, each with all predicates on a stateme
 
 1. Single pieces that make enough room.
 2. Pieces of one node that make room for a pod only together, and such lots of several nodes.
-3. Beginnings of the whole order, where whoever can stay does.
+3. Pieces that make enough room, with another that leaves its node to them.
+4. Beginnings of the whole order, where whoever can stay does.
 
 The room that pieces make is counted exactly, GPU by GPU, as a move may be one between two GPUs of a node.
 """
@@ -18,15 +19,16 @@ import numpy as np
 from extender.planner.state.amounts import Amounts
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.solver import Search, scenario_of, trial
+from extender.planner.victims.stays import Unit
 
 TRIALS = 32
-"""Candidates that are tried before beginnings of the whole order."""
+"""Candidates that are tried before those in which another piece leaves its node to them."""
+CHAINS = 16
+"""Such candidates that are tried before beginnings of the whole order."""
 CONSIDERED = 128
 """Units whose room is counted, and as many again of those together on one node."""
 TOGETHER = 3
 """Units of one node that make room together, at most."""
-Unit = tuple[Piece, ...]
-"""Pieces that move together: one above its gang's minimum, or all of a gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,11 @@ class Lot:
 def solve_moves(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     """Return the pieces that move; empty if none has to, None if nothing helps."""
     tried: set[frozenset[int]] = set()
-    for chosen in chain(islice(_candidates(search, pieces), TRIALS), _beginnings(pieces)):
+    lots = _lots(search, pieces)
+    candidates = chain(
+        islice(_candidates(search, pieces, lots), TRIALS), islice(_chains(search, lots), CHAINS), _beginnings(pieces)
+    )
+    for chosen in candidates:
         key = frozenset(map(id, chosen))
         if key in tried:
             continue
@@ -90,24 +96,49 @@ def _beginnings(pieces: list[Piece]) -> Iterator[list[Piece]]:
     yield pieces
 
 
-def _candidates(search: Search, pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield sets of pieces that make enough room, those with the fewest pods first."""
-    units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
+def _lots(search: Search, pieces: list[Piece]) -> list[Lot]:
+    """Return single units, and those of one node that make more room together, those with the fewest pods first."""
     lacks = _lacks(search)
-    total = sum(lacks)
+    units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
+    singles = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
+    return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
+
+
+def _candidates(search: Search, pieces: list[Piece], lots: list[Lot]) -> Iterator[list[Piece]]:
+    """Yield sets of pieces that make enough room, those with the fewest pods first."""
+    total = sum(_lacks(search))
     if not total:  # rules between pods are in the way, maybe: any piece may be
         yield []
-        yield from map(list, units)
+        yield from map(list, units_of(pieces))
         return
-    lots = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
     yield from (lot.pieces for lot in lots if lot.gain >= total)
-    lots += _together(search, lacks, lots)
-    useful = [lot for lot in lots if lot.gain > 0]
-    yield from (lot.pieces for lot in sorted(useful, key=lambda lot: lot.pods) if lot.gain >= total)
-    whole = np.maximum(search.session.snapshot.allocatable.max(axis=1, initial=0), 1)
-    by_price = sorted(useful, key=lambda lot: (lot.pods / lot.gain, lot.size(whole)))  # small pods find room best
+    by_price = [lot for lot in lots if lot.gain > 0]
+    by_price.sort(key=lambda lot: (lot.pods / lot.gain, lot.size(_whole(search))))  # small pods find room best
     for start in range(len(by_price)):
         yield _enough(by_price[start:], total)
+
+
+def _chains(search: Search, lots: list[Lot]) -> Iterator[list[Piece]]:
+    """Yield pieces that make enough room with another unit without which the largest pod of them has room."""
+    total, free = sum(_lacks(search)), search.session.usable()
+    most = _whole(search)
+    singles = sorted((lot for lot in lots if len(lot.units) == 1), key=lambda lot: (lot.pods, lot.size(most)))
+    for lot in [each for each in lots if each.gain >= total > 0]:
+        rows = np.concatenate([piece.rows for piece in lot.pieces])
+        row = rows[int((rows / most).max(axis=1).argmax())]
+        for other in singles:
+            if lot.nodes.isdisjoint(other.nodes) and any(
+                bool((free[:, column] + piece.rows[piece.columns == column].sum(axis=0) >= row).all())
+                for piece in other.pieces
+                for column in set(piece.columns.tolist())
+            ):
+                yield [*lot.pieces, *other.pieces]
+
+
+def _whole(search: Search) -> Amounts:
+    """Return the amounts of the largest node, int64 of shape (resources,), none 0."""
+    most: Amounts = np.maximum(search.session.snapshot.allocatable.max(axis=1, initial=0), 1)
+    return most
 
 
 def _enough(lots: Iterable[Lot], total: int) -> list[Piece]:

@@ -1,6 +1,10 @@
-"""Pieces that can stay where they are within a trial, though it began without them: only others have to move."""
+"""Pieces that can stay where they are within a trial, though it began without them: only others have to move.
+
+Nodes may refuse new pods by now, which does not concern those that run there; rules between pods do.
+"""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -8,25 +12,34 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.victims.pieces import Piece
 
+Unit = tuple[Piece, ...]
+"""Pieces that move together: one above its gang's minimum, or all of a gang."""
 
-def stays(session: Session, statement: Statement, pieces: Sequence[Piece]) -> bool:
-    """Put all these pieces back to where they were, if that is possible beside what the statement has placed.
 
-    Nodes may refuse new pods by now, which does not concern those that run there; rules between pods do.
-    """
-    if not all(_suffered(session, piece) for piece in pieces):
-        return False
-    pods = [pod for piece in pieces for pod in piece.pods]
-    statement.keep(pods)
+def keep_untouched(session: Session, statement: Statement, units: Sequence[Unit]) -> list[Unit]:
+    """Put back at once the units on whose nodes the statement has placed nothing; return the others."""
     taken = {operation.column for operation in statement.operations}
-    columns = np.array([column for piece in pieces for column in piece.columns.tolist() if column in taken], np.int64)
-    free = session.snapshot.free[:, columns]
-    if (
-        not bool((free < 0).any())
-        and not session.snapshot.devices.at(columns).overfull(free, session.snapshot.axis).any()
-    ):
+    kept: list[Unit] = []
+    others: list[Unit] = []
+    for unit in units:
+        free = all(taken.isdisjoint(piece.columns.tolist()) and _suffered(session, piece) for piece in unit)
+        (kept if free else others).append(unit)
+    statement.keep(pod for piece in chain.from_iterable(kept) for pod in piece.pods)
+    return others
+
+
+def stays(session: Session, statement: Statement, unit: Unit) -> bool:
+    """Put a unit back to where it was, if that is possible beside what the statement has placed."""
+    if not all(_suffered(session, piece) for piece in unit):
+        return False
+    statement.keep(pod for piece in unit for pod in piece.pods)
+    taken = {operation.column for operation in statement.operations}
+    columns = np.array([column for piece in unit for column in piece.columns.tolist() if column in taken], np.int64)
+    snapshot = session.snapshot
+    devices, free = snapshot.devices.at(columns), snapshot.free[:, columns]
+    if not (session.usable()[:, columns] < 0).any() and not devices.overfull(free, snapshot.axis).any():
         return True
-    for piece in pieces:
+    for piece in unit:
         statement.evict(piece.gang, piece.pods)
     return False
 

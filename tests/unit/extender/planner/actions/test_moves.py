@@ -107,15 +107,26 @@ def test_gpus_are_shared_closely_where_they_are_asked_for(running: list[tuple[in
         assert moved == (least or 0)
 
 
-WORLD = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 5)), max_size=6)
+def test_one_leaves_its_place_to_another() -> None:
+    """5 of 8 are asked for: a gang of 4 makes the room, and goes to where one of 2 was, which goes to a third node."""
+    world = cluster(3, 8)
+    for name, gpus, node in (("a", 2, 0), ("b", 4, 0), ("c", 5, 1), ("d", 2, 2), ("e", 4, 2)):
+        run(world, name, gpus, node)
+    asker = world.asks("asker", 1, gpus=5, priority_class="low")
+    session = world.cycle()
+    assert asker in {place.gang.key for place in of(session, Place)}
+    assert len(victims(session)) == 2
+
+
+WORLD = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), st.integers(0, 5)), max_size=6)
 
 
 @settings(max_examples=150, deadline=None)
-@given(running=WORLD, asked=st.integers(1, 4))
-def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked: int) -> None:
+@given(running=WORLD, asked=st.integers(1, 8), size=st.sampled_from([4, 8]))
+def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked: int, size: int) -> None:
     """Where moves of one or two gangs are enough, so many move, as an exhaustive search says; nobody moves in vain."""
-    world = cluster(3, 4)
-    free, gangs = [4, 4, 4], []
+    world = cluster(3, size)
+    free, gangs = [size] * 3, []
     for number, (node, gpus, age) in enumerate(running):
         if free[node] >= gpus:
             free[node] -= gpus
@@ -124,7 +135,7 @@ def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked
     asker = world.asks("asker", 1, gpus=asked, priority_class="low")
     session = world.cycle()
     moved = len(victims(session))
-    least = fewest_moves(gangs, asked)
+    least = fewest_moves(gangs, asked, bins=3, size=size)
     if max(free) >= asked:
         assert not moved
     elif least is None:
@@ -134,7 +145,7 @@ def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked
         assert asker in {place.gang.key for place in of(session, Place)}
 
 
-def fewest_moves(gangs: list[tuple[int, int]], asked: int, *, bins: int = 3, size: int = 4) -> int | None:
+def fewest_moves(gangs: list[tuple[int, int]], asked: int, *, bins: int, size: int) -> int | None:
     """The fewest of these gangs (bin, amount) that must move among the bins so that the asked one fits too."""
     least = None
     for chosen in product(range(bins), repeat=len(gangs)):
