@@ -113,7 +113,9 @@ class Watch(Generic[T]):
             return await self._unreadable(line, error)
         await turn()
         try:
-            read = event.type, self._decode(lean(event.object, pod=self._resource.plural == "pods"))
+            short = lean(event.object, pod=self._resource.plural == "pods")
+            await turn()
+            read = event.type, self._decode(short)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
             return await self._unreadable(line, error, event)
         await turn()
