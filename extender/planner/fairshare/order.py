@@ -32,7 +32,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The amounts of one queue, each sequence by resource."""
+    """The amounts of one queue, each sequence by the resources that count (`QueueTree.weighed`)."""
 
     allocated: Row
     fair: Row

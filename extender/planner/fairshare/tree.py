@@ -64,6 +64,15 @@ class QueueTree:
         return lefts[i], rights[j]
 
     @property
+    def weighed(self) -> tuple[int, ...]:
+        """Columns by which queues are put in order: those of which some queue deserves an amount, else all.
+
+        Without a quota the share of a plentiful resource is what the queue asks for, so that the longer backlog would
+        have the smaller used part of it.
+        """
+        return tuple(map(int, np.flatnonzero(self.quoted if self.quoted.any() else ~self.quoted)))
+
+    @property
     def quota(self) -> Shares:
         """Deserved amounts as limits: `inf` for resources of which no queue deserves any."""
         return np.where(self.quoted, self.deserved, inf)

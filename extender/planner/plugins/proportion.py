@@ -110,6 +110,7 @@ class QueueShares:
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
         self._wanted: dict[str, Row] = {}
         self._quota = self.tree.quota
+        self._weighed = list(self.tree.weighed)
         if plugin.usage is not None:
             self._keep_usage(plugin.usage)
 
@@ -173,12 +174,13 @@ class QueueShares:
         known, version = self._standings[row], self.allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
+        columns = self._weighed
         standing = Standing(
-            allocated=self.allocations.allocated[row].tolist(),
-            fair=self.fair[row].tolist(),
-            quota=self._quota[row].tolist(),
-            limit=self.tree.limit[row].tolist(),
-            total=self.allocations.total.tolist(),
+            allocated=self.allocations.allocated[row, columns].tolist(),
+            fair=self.fair[row, columns].tolist(),
+            quota=self._quota[row, columns].tolist(),
+            limit=self.tree.limit[row, columns].tolist(),
+            total=self.allocations.total[columns].tolist(),
             priority=self.tree.priority[row],
             born=self.tree.born[row],
         )
@@ -188,7 +190,8 @@ class QueueShares:
     def _key(self, row: int, gang: GangView) -> Key:
         wanted = self._wanted.get(gang.key)
         if wanted is None:
-            wanted = self._wanted[gang.key] = tuple(minimum_amounts(self._session.snapshot, gang).tolist())
+            least = minimum_amounts(self._session.snapshot, gang)
+            wanted = self._wanted[gang.key] = tuple(least[self._weighed].tolist())
         known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]

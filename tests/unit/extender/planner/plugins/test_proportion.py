@@ -1,9 +1,12 @@
 """Queues in the planner: shares under load, limits, quotas and guarantees."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from extender_world import World, of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -135,6 +138,57 @@ def test_a_higher_priority_of_a_queue_comes_first() -> None:
     for queue in ("low", "high"):
         world.gang(queue, {"worker": (8, GPU)}, queue=queue)
     assert placed(world.plan()) == {"high": 8}
+
+
+def test_a_resource_without_a_quota_does_not_decide_whose_turn_it_is() -> None:
+    """2 of 4 GPUs are used and one waits, 6 of 8 and six wait: the longer backlog of pods is no claim."""
+    world = world_of(0)
+    world.node("node-0", gpus=4)
+    world.node("node-1", gpus=5)
+    for queue, deserved, runs, waits in (("a", 4, 2, 1), ("b", 8, 6, 6)):
+        world.queue(queue, deserved={"nvidia.com/gpu": deserved})
+        for number in range(runs + waits):
+            world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
+            if number < runs:
+                node = "node-0" if queue == "a" or number == 0 else "node-1"
+                world.pod(f"ns/{queue}-{number}", "worker", 0, GPU, node=node, phase="Running")
+    assert placed(world.plan()) == {"a": 1}
+
+
+def _order(more: Sequence[tuple[int, int, int]], gpus: tuple[int, int]) -> list[str]:
+    """Queues in their order, with these amounts of cpu that they use and wait for, and these GPUs."""
+    world = world_of(4)
+    for index, (runs, waits, cpu) in enumerate(more):
+        name = f"q{index}"
+        world.queue(name, deserved={"nvidia.com/gpu": 2 + index})
+        if runs:
+            world.gang(f"{name}-runs", {"worker": (runs, {"cpu": cpu})}, queue=name)
+            for rank in range(runs):
+                world.pod(f"ns/{name}-runs", "worker", rank, {"cpu": cpu}, node=f"node-{rank % 4}", phase="Running")
+        for number in range(waits):
+            world.gang(f"{name}-waits{number}", {"worker": (1, {"cpu": cpu})}, queue=name, phase="Pending")
+        if index < len(gpus) and gpus[index]:
+            world.gang(f"{name}-gpus", {"worker": (gpus[index], {"nvidia.com/gpu": 1})}, queue=name)
+            for rank in range(gpus[index]):
+                node = f"node-{index}"
+                world.pod(f"ns/{name}-gpus", "worker", rank, {"nvidia.com/gpu": 1}, node=node, phase="Running")
+        world.gang(f"{name}-next", {"worker": (1, {"nvidia.com/gpu": 1})}, queue=name)
+    session = world.session()
+    heads = [gang for gang in session.snapshot.gangs if gang.key.endswith("-next")]
+    return [gang.queue for gang in session.ordered_gangs(heads)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    one=st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 4)),
+    other=st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 4)),
+    gpus=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+)
+def test_the_order_is_that_of_the_resources_with_a_quota(
+    one: tuple[int, int, int], other: tuple[int, int, int], gpus: tuple[int, int]
+) -> None:
+    """Whatever is used and waits of the others."""
+    assert _order((one, other), gpus) == _order(((0, 0, 1), (0, 0, 1)), gpus)
 
 
 def test_what_cannot_be_read_ends_no_cycle() -> None:
