@@ -101,7 +101,7 @@ class Allocate:
             found.waiting.append(gang)
             self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
-        full = None if gang.started else session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
+        full = None if gang.started else session.queue_refusal(gang, minimum_amounts(session, gang))
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
@@ -153,7 +153,7 @@ def _grow(session: Session, found: _Found) -> None:
         if growth_is_due(session, gang) and _open(gang, statement)
     }
     if growing:
-        session.reserve_from_growth(cls for gang in found.waiting for cls in gang.classes if cls is not None)
+        session.reserve_from_growth(cls for gang in found.waiting for cls in gang.all_classes if cls is not None)
         waiting = sum(_open(gang, statement) for gang, statement in growing.values())
         alone = len({gang.queue for gang, _ in growing.values()}) == 1
         step = waiting if alone else ceil(waiting / STEPS)
@@ -208,7 +208,8 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
         ranks = gang.open_slots()[pod_set.name]
         if ranks:
-            row = session.snapshot.row_of(pod_set.cls) if pod_set.cls else None
+            cls = pod_set.class_of(ranks[0])
+            row = session.snapshot.row_of(cls) if cls else None
             full = session.queue_refusal(gang, row) if row is not None else None
             if full is not None:
                 session.decide(decisions.Unschedulable(gang, full.reason, full.message))

@@ -30,7 +30,7 @@ class Backfill:
 
 def _best_effort(gang: GangView) -> bool:
     """Return True if all pods of the gang are known, and none has requests."""
-    classes = gang.classes
+    classes = gang.all_classes
     return bool(classes) and all(
         cls and not any(cls.requests[name] for name in cls.requests if name != PODS) for cls in classes
     )

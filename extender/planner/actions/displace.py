@@ -55,7 +55,7 @@ class Reclaim(Evicting):
 
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Return True if the gang's queue would stay within its share; a queue at its own limit may not reclaim."""
-        wanted = amounts_of(session.snapshot, asker.gang, minimum_wanted(asker.gang))
+        wanted = amounts_of(session, asker.gang, minimum_wanted(asker.gang))
         return not asker.queue_full and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
@@ -70,7 +70,7 @@ class Reclaim(Evicting):
 
     def why_not(self, session: Session, gang: GangView) -> str:
         """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
-        amounts = minimum_amounts(session.snapshot, gang)
+        amounts = minimum_amounts(session, gang)
         standing = session.hooks.reclaim_standing.call(gang, amounts)
         if standing is None or not standing.owed:
             return ""

@@ -93,7 +93,7 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
     """Place the gang's minimum on the statement; False if it has no room, or is only to grow."""
     if not any(minimum_wanted(gang).values()):
         return False
-    if session.queue_refusal(gang, minimum_amounts(session.snapshot, gang)) is not None:
+    if session.queue_refusal(gang, minimum_amounts(session, gang)) is not None:
         return False
     with reservations_kept(session, gang):
         return place_minimum(session, statement, gang) is None

@@ -11,12 +11,13 @@ from msgspec import structs
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
-from extender.planner.actions.search import chosen_ranks, near
+from extender.planner.actions.search import near
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage
+from extender.planner.framework.demand import chosen_ranks, members_of, minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
 from muster.api.names import ROOT_QUEUE
@@ -67,7 +68,7 @@ class Enqueue:
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
         if lacks := self._lacks(session, gang):
             return decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks)
-        full = session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
+        full = session.queue_refusal(gang, minimum_amounts(session, gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
         vote = session.hooks.job_enqueueable.call(gang)
@@ -75,18 +76,18 @@ class Enqueue:
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""
-        alike: dict[bytes, list[tuple[PodSetView, int]]] = {}
-        needed = gang.certainly_needed()
+        alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
+        members = members_of(session, gang, gang.certainly_needed())
         for pod_set in gang.pod_sets:
-            need = needed[pod_set.name]
-            if pod_set.cls is not None and need:
-                alike.setdefault(pod_set.cls.key, []).append((pod_set, need))
-        for key, needs in alike.items():
+            for cls, need in members[pod_set.name].items():
+                if need:
+                    alike.setdefault(cls, []).append((pod_set, need))
+        for cls, needs in alike.items():
             names = tuple(pod_set.name for pod_set, _ in needs)
             need = sum(count for _, count in needs)
-            shape = (names, key, need)
+            shape = (names, cls.key, need)
             if shape not in self._hopeless:
-                self._hopeless[shape] = _hopeless(session, needs[0][0], need, names[1:])
+                self._hopeless[shape] = _hopeless(session, needs[0][0], cls, need, names[1:])
             if lacks := self._hopeless[shape]:
                 return lacks
         return self._never_in_a_domain(session, gang)
@@ -104,11 +105,11 @@ class Enqueue:
         return self._hopeless[shape]
 
 
-def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str, ...]) -> Shortage | None:
-    if pod_set.cls is None:
-        return None
-    room = session.room(pod_set.cls, session.snapshot.allocatable, ports=False)
+def _hopeless(
+    session: Session, pod_set: PodSetView, cls: PodClass, need: int, alike: tuple[str, ...]
+) -> Shortage | None:
+    room = session.room(cls, session.snapshot.allocatable, ports=False)
     most = int(np.minimum(room, need).sum())
     if most >= need:
         return None
-    return structs.replace(shortage(session, None, pod_set, need, most, kind="ever"), alike=alike)
+    return structs.replace(shortage(session, None, pod_set, need, most, kind="ever", cls=cls), alike=alike)

@@ -15,9 +15,9 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.ending import InTurn, in_turn, reservations_kept, room_of_leaving
 from extender.planner.actions.makeroom import budgets_of, leaving_pods
-from extender.planner.actions.search import chosen_ranks, place_minimum, runs_of_operations
+from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import amounts_of, minimum_wanted
+from extender.planner.framework.demand import amounts_of, chosen_ranks, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
@@ -188,7 +188,7 @@ class Evicting:
             session,
             statement,
             gang,
-            amounts_of(session.snapshot, gang, wanted),
+            amounts_of(session, gang, wanted),
             asker.needs,
             place=lambda pieces: self._placed(session, statement, gang, pieces),
             agreed=lambda scenario: self.agreed(session, scenario),

@@ -5,32 +5,29 @@ The minimum is tried pod set by pod set, in two orders, and undone as a whole at
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cmp_to_key
 
 import numpy as np
 from msgspec import structs
 
 from extender.planner.actions.fill import PartSearch, fill, join
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
-from extender.planner.framework.demand import minimum_wanted, shortage
+from extender.planner.framework.demand import (
+    amounts_of_members,
+    chosen_ranks,
+    first_ranks,
+    in_task_order,
+    minimum_wanted,
+    shortage,
+)
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
-from extender.planner.state.amounts import times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import Part, part_of, request_of
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
-
-
-def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return the open slots of each pod set that are filled if so many of them are wanted."""
-    slots = gang.open_slots()
-    return {
-        pod_set.name: _first(session, pod_set, slots[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
-    }
 
 
 def lacking(gang: GangView, statement: Statement) -> bool:
@@ -74,7 +71,8 @@ def _fill_sets(
             if placed < len(ranks):
                 failed = True
                 statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
-                first = first or (UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed))
+                cls = pod_set.class_of(ranks[placed])
+                first = first or (UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls))
                 break
         if not failed:
             return None
@@ -134,10 +132,10 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
     slots = gang.open_slots()
     for pod_set in session.ordered_pod_sets(gang):
         ranks = [rank for rank in slots[pod_set.name] if (pod_set.name, rank) not in filled]
-        ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
-        ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
+        ranks = first_ranks(session, pod_set, ranks, wanted[pod_set.name])
+        ranks = ranks[: _queue_room(session, gang, pod_set, ranks)]
         if pod_set.unit == 1:
-            _join(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
+            _join(session, statement, gang, pod_set, in_task_order(session, pod_set, ranks))
             continue
         for unit in session.ordered_sub_groups(pod_set, ranks):
             _join_unit(session, statement, gang, pod_set, unit)
@@ -171,37 +169,17 @@ def _join_unit(
     PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE)
 
 
-def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
-    """Return the number of pods of the set that the gang's queues have room for, at most `most`."""
-    if not most or pod_set.cls is None:
-        return most
-    row = session.snapshot.row_of(pod_set.cls)
+def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> int:
+    """Return the number of the first of these ranks that the gang's queues have room for."""
+    if not ranks or pod_set.cls is None:
+        return len(ranks)
 
     def refused(count: int) -> bool:
-        return session.queue_refusal(gang, times(row, count)) is not None
+        members = {pod_set.name: pod_set.classes_of(ranks[:count])}
+        return session.queue_refusal(gang, amounts_of_members(session.snapshot, gang, members)) is not None
 
+    most = len(ranks)
     return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
-
-
-def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-    """Return at least so many of these ranks: whole sub-groups, and pods in the task order."""
-    chosen: list[int] = []
-    for unit in session.ordered_sub_groups(pod_set, _preferred(session, pod_set, ranks)):
-        if len(chosen) >= count:
-            break
-        chosen += unit if pod_set.unit > 1 else unit[:1]
-    return sorted(chosen)
-
-
-def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-    """Return ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
-    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
-        return ranks
-
-    def compare(left: int, right: int) -> int:
-        return session.hooks.task_order.call(pod_set.waiting[left], pod_set.waiting[right]) or left - right
-
-    return sorted(ranks, key=cmp_to_key(compare))
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
-from extender.planner.framework.demand import amounts_of
+from extender.planner.framework.demand import amounts_of_members
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
@@ -181,5 +181,6 @@ def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
     """Return the amounts of the gang's open slots, none of a barred one; placed slots are used already."""
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
-    slots = {name: len(ranks) for name, ranks in gang.open_slots().items()}
-    return amounts_of(snapshot, gang, slots).astype(np.float64)
+    slots = gang.open_slots()
+    members = {pod_set.name: pod_set.classes_of(slots[pod_set.name]) for pod_set in gang.pod_sets}
+    return amounts_of_members(snapshot, gang, members).astype(np.float64)

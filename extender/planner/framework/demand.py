@@ -1,6 +1,7 @@
 """Demands of gangs along the resource axis of a snapshot, and counts of why they find no room (`reasons.room`)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
 from typing import cast
 
 import numpy as np
@@ -44,22 +45,71 @@ def _minimum_wanted(gang: GangView) -> dict[str, int]:
     return wanted
 
 
-def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
+def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, list[int]]:
+    """Return the open slots of each pod set that are filled if so many of them are wanted."""
+    slots = gang.open_slots()
+    return {
+        pod_set.name: first_ranks(session, pod_set, slots[pod_set.name], wanted[pod_set.name])
+        for pod_set in gang.pod_sets
+    }
+
+
+def first_ranks(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
+    """Return at least so many of these ranks: whole sub-groups, and pods in the task order."""
+    chosen: list[int] = []
+    for unit in session.ordered_sub_groups(pod_set, in_task_order(session, pod_set, ranks)):
+        if len(chosen) >= count:
+            break
+        chosen += unit if pod_set.unit > 1 else unit[:1]
+    return sorted(chosen)
+
+
+def in_task_order(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
+    """Return ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
+    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
+        return ranks
+
+    def compare(left: int, right: int) -> int:
+        return session.hooks.task_order.call(pod_set.waiting[left], pod_set.waiting[right]) or left - right
+
+    return sorted(ranks, key=cmp_to_key(compare))
+
+
+def minimum_amounts(session: Session, gang: GangView) -> Amounts:
     """Return the amounts that a gang lacks of its minimum; read-only, kept until the view or the axis is made anew."""
-    if gang.least is None or gang.least[0] is not snapshot.axis:
-        gang.least = snapshot.axis, amounts_of(snapshot, gang, minimum_wanted(gang))
+    axis = session.snapshot.axis
+    if gang.least is None or gang.least[0] is not axis:
+        gang.least = axis, amounts_of(session, gang, minimum_wanted(gang))
     return cast("Amounts", gang.least[1])
 
 
-def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> Amounts:
-    """Return the sum of so many members, int64 of shape (resources,); of unknown pods, the PodGroup's minResources."""
-    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
-    known = False
+def members_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, dict[PodClass, int]]:
+    """Return by pod set the classes of so many members, with the number of each: of those that are chosen first.
+
+    Pods of one set may be unlike, and of a sub-group all are chosen or none.
+    """
+    slots = gang.open_slots()
+    found = {}
     for pod_set in gang.pod_sets:
-        if pod_set.cls is not None:
-            known = True
-            more = times(snapshot.row_of(pod_set.cls), slots.get(pod_set.name, 0))
-            total = np.minimum(total + more, MAX_SUM)
+        count = wanted.get(pod_set.name, 0)
+        alike = not pod_set.mixed and pod_set.unit == 1
+        ranks = range(count) if alike else first_ranks(session, pod_set, slots[pod_set.name], count)
+        found[pod_set.name] = pod_set.classes_of(ranks)
+    return found
+
+
+def amounts_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Amounts:
+    """Return the sum of so many members of each pod set, int64 of shape (resources,), as `amounts_of_members`."""
+    return amounts_of_members(session.snapshot, gang, members_of(session, gang, wanted))
+
+
+def amounts_of_members(snapshot: Snapshot, gang: GangView, members: Mapping[str, Mapping[PodClass, int]]) -> Amounts:
+    """Return the sum of so many members of each class, by pod set; of unknown pods, the PodGroup's minResources."""
+    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
+    for classes in members.values():
+        for cls, count in classes.items():
+            total = np.minimum(total + times(snapshot.row_of(cls), count), MAX_SUM)
+    known = any(pod_set.cls is not None for pod_set in gang.pod_sets)
     if not known and gang.group.spec.min_resources:
         try:
             return sum_along(snapshot.axis, len(total), vector(gang.group.spec.min_resources))
@@ -69,10 +119,14 @@ def amounts_of(snapshot: Snapshot, gang: GangView, slots: Mapping[str, int]) -> 
 
 
 def shortage(
-    session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *, kind: Wanted = "together"
-) -> Shortage:
-    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster)."""
-    cls, order = pod_set.cls, session.snapshot.order
+    session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
+    kind: Wanted = "together", cls: PodClass | None = None,
+) -> Shortage:  # fmt: skip
+    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster).
+
+    `cls` is the class of those that do not, where pods of the set are unlike.
+    """
+    cls, order = cls or pod_set.cls, session.snapshot.order
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free

@@ -190,7 +190,7 @@ class QueueShares:
     def _key(self, row: int, gang: GangView) -> Key:
         wanted = self._wanted.get(gang.key)
         if wanted is None:
-            least = minimum_amounts(self._session.snapshot, gang)
+            least = minimum_amounts(self._session, gang)
             wanted = self._wanted[gang.key] = tuple(least[self._weighed].tolist())
         known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
         if known is not None and known[0] == version:

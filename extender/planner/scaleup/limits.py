@@ -9,10 +9,11 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.demand import amounts_of
+from extender.planner.framework.demand import amounts_of, members_of
 from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from muster.resources.vector import Vector, add, scale, vector
 
 
@@ -32,13 +33,13 @@ class Capabilities:
         Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
         """
         snapshot = self._session.snapshot
-        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts_of(snapshot, gang, wanted))
+        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts_of(self._session, gang, wanted))
         if refusal is not None:
             return str(refusal.message)
         asked: Vector = {}
-        for pod_set in gang.pod_sets:
-            if pod_set.cls is not None:
-                asked = add(asked, scale(pod_set.cls.requests, wanted[pod_set.name]))
+        for classes in members_of(self._session, gang, wanted).values():
+            for cls, count in classes.items():
+                asked = add(asked, scale(cls.requests, count))
         return next(filter(None, (self._over(name, asked) for name in upwards(snapshot.queues, gang.queue))), "")
 
     def _over(self, name: str, asked: Vector) -> str:
@@ -63,19 +64,21 @@ class ExistingNodes:
 
     def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
         """Return True if so many pods of each set of this gang fit, one by one."""
-        shape = tuple((each.cls.key if each.cls else b"", wanted[each.name]) for each in gang.pod_sets)
+        if any(pod_set.cls is None and wanted[pod_set.name] for pod_set in gang.pod_sets):
+            return False
+        members = members_of(self._session, gang, wanted)
+        shape = tuple((cls.key, count) for classes in members.values() for cls, count in classes.items())
         if shape not in self._known:
-            self._known[shape] = self._hold(gang, wanted)
+            self._known[shape] = self._hold(members)
         return self._known[shape]
 
-    def _hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+    def _hold(self, members: Mapping[str, Mapping[PodClass, int]]) -> bool:
         """Return True if they fit into the free room; False for pods that depend on others: better ask in vain."""
         session, free = self._session, self._session.snapshot.free.copy()
-        for pod_set in gang.pod_sets:
-            count, cls = wanted[pod_set.name], pod_set.cls
+        for cls, count in (pair for classes in members.values() for pair in classes.items()):
             if not count:
                 continue
-            if cls is None or session.snapshot.one_by_one(cls):
+            if session.snapshot.one_by_one(cls):
                 return False
             codes = session.node_codes(cls)
             neighbours = session.hooks.neighbour_predicate.call(cls)

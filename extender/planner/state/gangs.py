@@ -102,6 +102,12 @@ class GangView:
         return [pod_set.cls for pod_set in self.pod_sets]
 
     @property
+    def all_classes(self) -> list[PodClass | None]:
+        """The class of each pod set, and of all its waiting pods where they are unlike; each once."""
+        waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
+        return list(dict.fromkeys((*self.classes, *waiting)))
+
+    @property
     def queue(self) -> str:
         """Name of its queue, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"

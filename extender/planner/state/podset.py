@@ -70,6 +70,16 @@ class PodSetView:
         pod = self.waiting.get(rank) if self.mixed else None
         return pod.cls if pod else self.cls
 
+    def classes_of(self, ranks: Sequence[int]) -> dict[PodClass, int]:
+        """Return the classes of the pods with these ranks, each with their number; unknown pods are left out."""
+        if not self.mixed:
+            return {self.cls: len(ranks)} if self.cls is not None else {}
+        found: dict[PodClass, int] = {}
+        for cls in map(self.class_of, ranks):
+            if cls is not None:
+                found[cls] = found.get(cls, 0) + 1
+        return found
+
     def open_slots(self, *, begun: bool) -> Sequence[int]:
         """Return the ranks of open slots, in order; a range where no pod is known, as thousands of gangs may wait.
 

@@ -114,7 +114,7 @@ class Book:
         if session.reserved is None:
             return ""
         hit = np.zeros(len(session.reserved.columns), dtype=np.bool_)
-        for cls in gang.classes:
+        for cls in gang.all_classes:
             if cls is not None:
                 columns = session.reserved.columns
                 hit |= (session.codes(cls, gang)[columns] == 0) & (

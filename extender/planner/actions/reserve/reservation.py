@@ -54,12 +54,14 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
     for told in placement.spec.pod_sets:
         for ranks, node in ranks_of(told.runs):
             pod_set, column = known.get(told.name), snapshot.index.get(node)
-            cls = pod_set.cls if pod_set else None
-            if cls is None or column is None or session.node_codes(cls)[column] or snapshot.unknown_resource(cls):
+            members = pod_set.classes_of(ranks) if pod_set else {}
+            if not members or column is None or node in session.avoided.get(gang.key, ()):
                 return None
-            if node in session.avoided.get(gang.key, ()):
-                return None
-            rows[column] = rows.get(column, np.zeros(len(snapshot.free), np.int64)) + snapshot.row_of(cls) * len(ranks)
+            for cls, count in members.items():
+                if session.node_codes(cls)[column] or snapshot.unknown_resource(cls):
+                    return None
+                row = rows.setdefault(column, np.zeros(len(snapshot.free), np.int64))
+                row += snapshot.row_of(cls) * count
             counts[told.name] = counts.get(told.name, 0) + len(ranks)
     columns = np.array(sorted(rows), dtype=np.int64)
     if not rows or not gang.satisfied(counts):
@@ -127,7 +129,7 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
     snapshot = session.snapshot
     others = (each for each in snapshot.gangs if each.queue != gang.queue)
     used = used_by_gangs(snapshot, others if of_others else None)
-    wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.classes if cls is not None))
+    wanted = np.flatnonzero(sum(snapshot.row_of(cls) for cls in gang.all_classes if cls is not None))
     share = (used[wanted] / np.maximum(snapshot.allocatable[wanted], 1)).max(axis=0, initial=0.0)
     order = snapshot.order[np.argsort(share[snapshot.order], kind="stable")]
     order = order[share[order] > 0]
