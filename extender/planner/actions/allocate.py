@@ -1,14 +1,15 @@
 """Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
 
 Pods above the minimum are added one by one (or by sub-group) after all gangs have been tried: a moment after the gang
-has started, since others may come along with it, and only on nodes on which no gang waits to start. Queues are weighed
-again after each of them, so that they share the rest.
+has started, since others may come along with it, and only on nodes on which no gang waits to start. Queues, the gangs
+of a queue and the pod sets of a gang are weighed again after each of them, so that they share the rest.
 
 There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
 shape only the first is tried, in this cycle and in later ones.
 """
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
@@ -145,27 +146,47 @@ class Allocate:
         return self._failures[shape]
 
 
+@dataclass(slots=True)
+class _Growing:
+    """A gang that may get more than its minimum."""
+
+    gang: GangView
+    statement: Statement
+    given: Counter[str] = field(default_factory=Counter)
+    """Pod set → slots above the minimum that this cycle gave it."""
+
+    @property
+    def surplus(self) -> int:
+        """Members above the minimum, those of this cycle included."""
+        return self.gang.taken + self.statement.slots - self.gang.floor.min_member
+
+
 def _grow(session: Session, found: _Found) -> None:
     """Give gangs more than their minimum, of room that no gang needs to start; and decide Place."""
     growing = {
-        gang.key: (gang, statement)
+        gang.key: _Growing(gang, statement)
         for gang, statement in found.tried
         if growth_is_due(session, gang) and _open(gang, statement)
     }
     if growing:
         session.reserve_from_growth(cls for gang in found.waiting for cls in gang.all_classes if cls is not None)
-        waiting = sum(_open(gang, statement) for gang, statement in growing.values())
-        alone = len({gang.queue for gang, _ in growing.values()}) == 1
-        step = waiting if alone else ceil(waiting / STEPS)
         more = set(growing)
-        for gang in session.turns([gang for gang, _ in growing.values()], lambda gang: gang.key in more):
-            add = partial(_add, statement=growing[gang.key][1], most=step, limit=found.limit, book=found.book)
+        gangs, step = [each.gang for each in growing.values()], _step(list(growing.values()))
+        for gang in session.turns(gangs, lambda gang: gang.key in more, lambda gang: growing[gang.key].surplus):
+            add = partial(_add, grown=growing[gang.key], most=step, limit=found.limit, book=found.book)
             if not session.attempt(gang, add):
                 more.discard(gang.key)
     for gang, statement in found.tried:
         if gang.key not in session.failures:
             session.attempt(gang, partial(_place, statement=statement, grown=gang.key in growing))
     session.reserve_from_growth(())  # later questions to this session are about gangs that wait
+
+
+def _step(growing: Sequence[_Growing]) -> int:
+    """Return the number of pods in a step: all at once where nobody has a part in them."""
+    waiting = sum(_open(each.gang, each.statement) for each in growing)
+    alone = len(growing) == 1 and sum(map(bool, growing[0].gang.open_slots().values())) == 1
+    return waiting if alone else ceil(waiting / STEPS)
 
 
 def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool) -> None:
@@ -219,15 +240,17 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
             return
 
 
-def _add(session: Session, gang: GangView, *, statement: Statement, most: int, limit: SlotLimit, book: Book) -> bool:
+def _add(session: Session, gang: GangView, *, grown: _Growing, most: int, limit: SlotLimit, book: Book) -> bool:
     """Give one gang so many more pods of the first pod set that has room; False if it can get no more."""
     if not limit.admit(gang):
         return False
+    statement = grown.statement
     before = statement.slots
     with undone(statement), book.room_for(gang, growth=True):
-        for pod_set in session.ordered_pod_sets(gang):
+        for pod_set in session.ordered_pod_sets(gang, grown.given):
             place_more(session, statement, gang, {each.name: most if each is pod_set else 0 for each in gang.pod_sets})
             if statement.slots > before:
+                grown.given[pod_set.name] += statement.slots - before
                 break
     limit.add(gang, statement.slots - before)
     return statement.slots > before and _open(gang, statement) > 0

@@ -24,6 +24,8 @@ Key = tuple[Any, ...]
 DEPTH = 64
 """Levels that are looked at; admission allows fewer."""
 Again = Callable[[GangView], bool]
+Surplus = Callable[[GangView], int]
+"""The members of a gang above its minimum by now, for turns in which gangs grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,26 @@ def by_key(key: Callable[[Any], Any]) -> Keyed:
 class Ordering:
     """The orders of one session, as registered at this moment."""
 
-    def __init__(self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare]) -> None:
+    def __init__(
+        self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare], surplus: Surplus = lambda _: 0
+    ) -> None:
         self._of_jobs = [fn.key if isinstance(fn, Keyed) else cmp_to_key(fn) for fn in of_jobs]
         self._of_queues = list(of_queues)
+        self._surplus = surplus
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Return the key of a gang among those of its queue: plugins' keys, then age."""
+        """Return the key of a gang among those of its queue: plugins' keys, then the smaller surplus, then age."""
         known = self._known.get(gang.key)
         if known is None:
             said = tuple(key(gang) for key in self._of_jobs)
-            known = self._known[gang.key] = *said, gang.created, gang.arrival
+            known = self._known[gang.key] = *said, self._surplus(gang), gang.created, gang.arrival
         return known
+
+    def job_again(self, gang: GangView) -> Key:
+        """Return the key of a gang that has got something since it was asked for last."""
+        self._known.pop(gang.key, None)
+        return self.job(gang)
 
     def queue(self, name: str, gang: GangView) -> Key:
         """Return the key of a queue among those of the same parent, by its best gang."""
@@ -115,18 +125,32 @@ def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
 class _Leaf:
     """Gangs of one queue itself, in their order."""
 
-    __slots__ = ("_again", "_gangs", "head", "queue")
+    __slots__ = ("_again", "_back", "_gangs", "_next", "_ordering", "head", "queue")
 
-    def __init__(self, queue: str, gangs: Iterator[GangView], again: Again) -> None:
+    def __init__(self, queue: str, gangs: Iterable[GangView], ordering: Ordering, again: Again) -> None:
         self.queue = queue
-        self._gangs = gangs
+        self._ordering = ordering
+        self._gangs = sorted(gangs, key=ordering.job)
+        self._next = 0
+        self._back: list[tuple[Key, GangView]] = []
+        """A heap of gangs that had a turn and want more; their keys differ by the arrival."""
         self._again = again
-        self.head: GangView | None = next(gangs, None)
+        self.head: GangView | None = None
+        self._take_head()
 
     def advance(self) -> None:
-        """Go on to the next gang, unless the best one stays."""
-        if self.head is None or not self._again(self.head):
-            self.head = next(self._gangs, None)
+        """Go on to the next gang; one that wants more is put in order again."""
+        if self.head is not None and self._again(self.head):
+            heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
+        self._take_head()
+
+    def _take_head(self) -> None:
+        fresh = self._gangs[self._next] if self._next < len(self._gangs) else None
+        if self._back and (fresh is None or self._back[0][0] < self._ordering.job(fresh)):
+            self.head = heapq.heappop(self._back)[1]
+            return
+        self.head = fresh
+        self._next += 1
 
 
 class _Branch:
@@ -173,7 +197,7 @@ class _Branch:
 def turns(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the queue whose turn it is; then weigh queues, and ask `again` if the gang stays first."""
+    """Yield the best gang of the queue whose turn it is; then weigh gangs and queues, with it if it wants `again`."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)
@@ -187,7 +211,7 @@ def turns(
         if queue != ROOT_QUEUE:
             branches[parents.get(queue) or ROOT_QUEUE].below.append(branch)
     for queue, members in by_queue.items():
-        leaf = _Leaf(queue, iter(sorted(members, key=ordering.job)), again)
+        leaf = _Leaf(queue, members, ordering, again)
         branches[queue if queue in branches else parents.get(queue) or ROOT_QUEUE].below.append(leaf)
     root = branches[ROOT_QUEUE]
     root.settle()

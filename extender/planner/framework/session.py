@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cmp_to_key
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from extender.planner import reasons
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.hooks import Hooks, Scores
-from extender.planner.framework.ordering import Ordering, parents_of, turns
+from extender.planner.framework.ordering import Again, Ordering, Surplus, parents_of, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.gangs import GangView, avoided_nodes
@@ -146,23 +147,27 @@ class Session:
         """Return gangs in the order in which they would be tried if none of them got anything, see `turns`."""
         return list(self.turns(gangs))
 
-    def turns(self, gangs: list[GangView], again: Callable[[GangView], bool] = lambda _: False) -> Iterator[GangView]:
+    def turns(
+        self, gangs: list[GangView], again: Again = lambda _: False, surplus: Surplus = lambda _: 0
+    ) -> Iterator[GangView]:
         """Yield gangs in the order in which they are tried: queue order, then job order, then the older gang.
 
-        Queues are weighed again after each gang, which stays the first of its queue if `again` says so.
+        Queues are weighed again after each gang, which has another turn if `again` says so; then that with the smaller
+        `surplus` goes before the older one.
         """
-        return turns(gangs, parents_of(self.snapshot.queues), self._ordering(), again)
+        return turns(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
     def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
         """Return gangs in the order within their queue."""
         return sorted(gangs, key=self._ordering().job)
 
-    def _ordering(self) -> Ordering:
-        return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions)
+    def _ordering(self, surplus: Surplus = lambda _: 0) -> Ordering:
+        return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
-    def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
-        """Return the pod sets of a gang in the plugins' order, else as they are written."""
-        return sorted(gang.pod_sets, key=cmp_to_key(self.hooks.pod_set_order.call))
+    def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
+        """Return the pod sets of a gang in the plugins' order, else by the fewest `given` slots, else as written."""
+        fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
+        return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     def ordered_sub_groups(self, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
         """Return these ranks by sub-group, in the plugins' order, else in the order of the ranks."""

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from extender.planner import reasons
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
@@ -147,11 +148,19 @@ class Drf(PlainPlugin):
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
+        """Register the order; what a gang gets in this cycle counts."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
-        session.hooks.job_order.add(
-            by_key(lambda gang: float((session.snapshot.used_by(gang) / totals).max(initial=0.0)))
-        )
+        given: dict[str, Amounts] = {}
+
+        def count(entry: Operation | Eviction, sign: int) -> None:
+            given[entry.gang.key] = given.get(entry.gang.key, 0) + sign * entry.amount
+
+        def share(gang: GangView) -> float:
+            used = session.snapshot.used_by(gang) + given.get(gang.key, 0)
+            return float((used / totals).max(initial=0.0))
+
+        session.hooks.follow(count)
+        session.hooks.job_order.add(by_key(share))
 
 
 _COUNT_PODS = "count/pods"

@@ -3,10 +3,12 @@
 Where plugins have no opinion, the older gang, the pod set that is written first and the lower rank go first.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args
 
 from extender.planner.framework.answers import ReservationMode, ReservationRules
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
@@ -48,8 +50,14 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order, so that no gang's surplus keeps another one from starting."""
-        session.hooks.job_order.add(by_key(_stage))
+        """Register the order, so that no gang's surplus keeps another one from starting; slots of this cycle count."""
+        given: Counter[str] = Counter()
+
+        def count(entry: Operation | Eviction, sign: int) -> None:
+            given[entry.gang.key] += sign * entry.size
+
+        session.hooks.follow(count)
+        session.hooks.job_order.add(by_key(lambda gang: _stage(gang, given[gang.key])))
 
 
 class SubGroupOrder(PlainPlugin):
@@ -58,8 +66,18 @@ class SubGroupOrder(PlainPlugin):
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order in which slots above the gang's minimum are filled."""
-        session.hooks.pod_set_order.add(compare_pod_sets)
+        """Register the order in which slots above the gang's minimum are filled; slots of this cycle count."""
+        given: Counter[int] = Counter()
+        """By the identity of pod sets, whose names are not their own."""
+
+        def count(operation: Operation, sign: int) -> None:
+            for pod_set in operation.gang.pod_sets if len(operation.gang.pod_sets) > 1 else ():
+                if pod_set.name == operation.pod_set:
+                    given[id(pod_set)] += sign * operation.size
+
+        session.hooks.allocated.add(lambda operation: count(operation, 1))
+        session.hooks.deallocated.add(lambda operation: count(operation, -1))
+        session.hooks.pod_set_order.add(by_key(lambda pod_set: share_of_minimum(pod_set, given[id(pod_set)])))
 
 
 class TaskOrder(PlainPlugin):
@@ -79,19 +97,16 @@ def has_members(gang: GangView) -> bool:
     return gang.started or gang.satisfied(counts)
 
 
-def _share_of_minimum(pod_set: PodSetView) -> tuple[bool, float]:
-    taken, minimum = len(pod_set.taken), pod_set.minimum
-    return taken >= minimum, taken / minimum if minimum else 0.0
+def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
+    """Return the key of a pod set with so many slots given now: below its minimum first, then the smaller share."""
+    taken, minimum = len(pod_set.taken) + given, pod_set.minimum
+    return taken >= minimum, taken / max(minimum, 1)
 
 
-compare_pod_sets = by_key(_share_of_minimum)
-"""Negative if the left pod set is filled first."""
-
-
-def _stage(gang: GangView) -> int:
-    if not gang.started:
+def _stage(gang: GangView, given: int) -> int:
+    if not gang.started and not given:
         return 0
-    return 1 if gang.taken <= gang.min_member else 2
+    return 1 if gang.taken + given <= gang.min_member else 2
 
 
 def _task_priority(pod: PodRecord) -> tuple[bool, int]:

@@ -1,9 +1,15 @@
 """Growth never costs what runs: not the gang's own members, and not other gangs' start."""
 
+import pytest
 from extender_world import World, of, slots
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
+from extender.planner.framework.registry import Plugin
+from extender.planner.plugins.admission import Drf
+from extender.planner.plugins.order import Elastic, SubGroupOrder
 from muster.api.muster.placement import StartedWith
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -141,3 +147,76 @@ def test_a_member_that_is_missed_comes_back_although_a_gang_waits() -> None:
     world.gang("b", {"worker": (2, GPU8)})
     world.pod(key, "worker", 1, GPU8, gated=True)
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == [key]
+
+
+ONE = {"cpu": 1, "nvidia.com/gpu": 1}
+
+
+def grown(world: World) -> dict[str, int]:
+    """Slots that each gang gets in one cycle."""
+    return {place.gang.group.metadata.name: place.new_slots for place in of(world.plan(), decisions.Place)}
+
+
+@pytest.mark.parametrize("plugins", [[], [Elastic({})], [Elastic({}), Drf({})], [SubGroupOrder({})]])
+def test_gangs_of_one_queue_share_what_is_left(plugins: list[Plugin]) -> None:
+    """Six GPUs, two gangs that run with one and want six: three each, whatever the order."""
+    world = World()
+    world.nodes(1, gpus=6)
+    world.plugins += plugins
+    for name in ("a", "b"):
+        world.gang(name, {"worker": (6, ONE)}, min_member=1, min_task_member={})
+    assert grown(world) == {"a": 3, "b": 3}
+
+
+def test_what_a_gang_has_above_its_minimum_already_counts() -> None:
+    """One runs with three of five, and one begins with one: of the four GPUs that are left the latter gets three."""
+    world = World()
+    world.nodes(1)
+    world.gang("a", {"worker": (5, ONE)}, phase="Running", min_member=1, min_task_member={})
+    for rank in range(5):
+        placed = {"node": "node-0", "phase": "Running"} if rank < 3 else {"gated": True}
+        world.pod("ns/a", "worker", rank, ONE, **placed)  # type: ignore[arg-type]
+    world.gang("b", {"worker": (9, ONE)}, min_member=1, min_task_member={})
+    assert grown(world) == {"a": 1, "b": 4}
+
+
+@pytest.mark.parametrize("plugins", [[], [SubGroupOrder({})]])
+def test_pod_sets_of_one_gang_share_what_is_left(plugins: list[Plugin]) -> None:
+    """Each has one of its minimum, and gets two of the four that are left."""
+    world = World()
+    world.nodes(1, gpus=6)
+    world.plugins += plugins
+    sets = {"x": (6, ONE), "y": (6, ONE)}
+    world.gang("a", sets, min_member=2, min_task_member={"x": 1, "y": 1})
+    place = next(iter(of(world.plan(), decisions.Place)))
+    assert {name: len(nodes) for name, nodes in slots(place).items()} == {"x": 3, "y": 3}
+
+
+def test_pod_sets_get_what_is_left_by_their_minimums() -> None:
+    """One with a minimum of 4 gets twice as much as one with a minimum of 2."""
+    world = World()
+    world.nodes(2)
+    world.plugins.append(SubGroupOrder({}))
+    world.gang("a", {"x": (16, ONE), "y": (16, ONE)}, min_member=6, min_task_member={"x": 4, "y": 2})
+    place = next(iter(of(world.plan(), decisions.Place)))
+    counts = {name: len(nodes) for name, nodes in slots(place).items()}
+    assert sum(counts.values()) == 16
+    assert abs(counts["x"] - 2 * counts["y"]) <= 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(gangs=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 8)), min_size=1, max_size=4), gpus=st.integers(1, 16))
+def test_no_gang_has_a_surplus_two_above_that_of_one_that_wants_more(gangs: list[tuple[int, int]], gpus: int) -> None:
+    """Of one queue and priority, as long as all start; and nothing stays free that one could use."""
+    world = World(checked=False)
+    world.nodes(1, gpus=gpus)
+    sizes = {f"g{number}": (least, max(least, most)) for number, (least, most) in enumerate(gangs)}
+    for name, (least, most) in sizes.items():
+        world.gang(name, {"worker": (most, ONE)}, min_member=least, min_task_member={})
+    got = grown(world)
+    if got.keys() < sizes.keys():
+        return
+    assert sum(got.values()) == min(gpus, sum(most for _, most in sizes.values()))
+    surplus = {name: got[name] - sizes[name][0] for name in got}
+    hungry = [surplus[name] for name in got if got[name] < sizes[name][1]]
+    assert not hungry or max(surplus.values()) <= min(hungry) + 1

@@ -8,7 +8,7 @@ from extender_world import World, of, slots
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
-from extender.planner.plugins.order import Elastic, TaskOrder, compare_pod_sets
+from extender.planner.plugins.order import Elastic, TaskOrder, share_of_minimum
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
 from muster.api.volcano.scheduling import SubGroupPolicy
@@ -106,9 +106,9 @@ def test_pod_sets_below_their_minimum_come_first() -> None:
     key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
     full, lacking = world.view(key).pod_sets
     full.taken[0] = "node-0"
-    assert compare_pod_sets(full, lacking) > 0
-    assert compare_pod_sets(lacking, full) < 0
-    assert compare_pod_sets(full, full) == 0
+    assert share_of_minimum(full) > share_of_minimum(lacking)
+    assert share_of_minimum(lacking, 2) < share_of_minimum(lacking, 3)
+    assert share_of_minimum(full) == share_of_minimum(full)
 
 
 def stale_world() -> tuple[World, StaleGangEviction]:
