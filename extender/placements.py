@@ -5,8 +5,9 @@ server refuses a stale one.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -65,8 +66,8 @@ class PlacementWriter:
 
         Pods without a gang are bound during a cycle: both open entries before, so one gets the last room of a queue.
         """
-        gang, wanted = place.gang, new_requests(place)
-        if not self._cluster.ask(lambda state: _assume(state, place, wanted)):
+        gang = place.gang
+        if not self._cluster.ask(lambda state: _assume(state, place, new_requests(place, state.ledger.device_users))):
             log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
             return
         try:
@@ -205,8 +206,11 @@ def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
     return True
 
 
-def new_requests(place: decisions.Place) -> Vector:
-    """Return the requests of all members that get a slot, as far as their classes are known."""
+def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = MappingProxyType({})) -> Vector:
+    """Return the requests of all members that get a slot, as far as their classes are known.
+
+    The devices of a claim that several of them name count once, and not if their queue has `used` it: claim → queues.
+    """
     sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
     classes: Counter[PodClass] = Counter()
     for placed in place.pod_sets:
@@ -218,6 +222,9 @@ def new_requests(place: decisions.Place) -> Vector:
     total: Vector = {}
     for cls, count in classes.items():
         total = add(total, scale(cls.requests, count))
+    for claim in dict.fromkeys(each for cls in classes for each in cls.needs.named):
+        if place.gang.queue not in used.get(claim.key, ()):
+            total = add(total, dict(claim.rows))
     return total
 
 

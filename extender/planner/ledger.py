@@ -19,6 +19,8 @@ room is not taken yet, and changes with time: it has arrays of its own (`Ledger.
 gangs that would still be there when the head starts.
 
 In a queue an entry counts for both, limits and shares, or for limits alone, or not at all (pods of other schedulers).
+The devices of a claim that pods name count once in each queue whose pods use it: entries of the queue alone, which the
+ledger opens with the first user there. So the order in which queues come to a claim changes nothing.
 A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
 Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
 it has entries when its placement is written.
@@ -89,6 +91,10 @@ def _add(uses: dict[str, Use], name: str, requests: Mapping[str, int], sign: int
         del uses[name]
 
 
+ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
+"""One user of a claim: if its pod leaves, its gang, and the devices as amounts; the smallest stands for its queue."""
+
+
 class Kind(StrEnum):
     """The kind of an entry, by its holder."""
 
@@ -134,6 +140,8 @@ class Ledger:
         """Key of a gang → its placed slots; no zeros."""
         self.claim_users: Counter[str] = Counter()
         """Key of a volume claim → pods on nodes that use it."""
+        self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
+        """Key of a claim to devices that pods name → queue → its pods on nodes, and placed slots, that use it."""
         self.shared_users: dict[str, Counter[str]] = {}
         """Key of a shared claim to devices that has none yet → node → pods there that use it."""
         self.reserved = ReservedRooms()
@@ -192,6 +200,9 @@ class Ledger:
         """Move a gang's entries to this queue; None: its PodGroup is gone."""
         if self.queues.queue_of.get(gang) == queue:
             return
+        users = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
+        for entry in users:
+            self._count_named(entry, -1)
         its = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
         for entry in its:
             self._add_to_queue(entry, -1)
@@ -201,6 +212,8 @@ class Ledger:
             self.queues.queue_of[gang] = queue
         for entry in its:
             self._add_to_queue(entry, 1)
+        for entry in users:
+            self._count_named(entry, 1)
 
     def _count(self, entry: Entry, sign: int) -> None:
         self._add(entry, sign)
@@ -210,6 +223,7 @@ class Ledger:
             tally(self.claim_users, claim.key, sign)
         for shared in entry.cls.needs.shared:
             self._count_shared(shared, entry.node, sign)
+        self._count_named(entry, sign)
 
     def _add(self, entry: Entry, sign: int) -> None:
         self.nodes.count(entry.node, entry.cls, entry.devices, entry.marks, sign)
@@ -232,6 +246,29 @@ class Ledger:
             known = self.entries.get(holder)
             at = known.node if known is not None and known.node in users else node
             self.open(holder, Entry(Kind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
+
+    def _count_named(self, entry: Entry, sign: int) -> None:
+        """Count a user more (or less) of the claims that it names; the first in a queue opens an entry there."""
+        for claim in entry.cls.needs.named:
+            queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
+            queues = self.device_users.setdefault(claim.key, {})
+            users = queues.setdefault(queue, Counter())
+            tally(users, (entry.kind is Kind.LEAVING, entry.gang or "", claim.rows), sign)
+            holder = ("claim", claim.key, queue)
+            if users and queue:
+                leaving, gang, rows = min(users)
+                kind = Kind.LEAVING if leaving else Kind.ALLOCATED
+                self.open(holder, Entry(kind, "", self._classes.of_amounts(dict(rows)), gang or None, queue))
+            elif queue:
+                self.close(holder)
+            if not users:
+                del queues[queue]
+                if not queues:
+                    del self.device_users[claim.key]
+
+    def users_of_claim(self, key: str) -> dict[str, int]:
+        """Return queue → pods on nodes, and placed slots, that use a claim to devices; empty: of no queue."""
+        return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
         """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""

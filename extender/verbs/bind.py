@@ -17,7 +17,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.pods import PodRecord
-from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, unavailable
+from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster.gang import Slot
@@ -117,7 +117,7 @@ class Bind:
         if not record.node and (own is None or own.node != args.node):  # else it is counted already
             if barred := not_for_namespace(state, queue, record.namespace):
                 return barred
-            if queue_full(state.queues, ledger.queues.queues, queue, record.cls.requests):
+            if queue_full(state.queues, ledger.queues.queues, queue, requests_of(state, record, queue)):
                 return Reason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():

@@ -19,7 +19,7 @@ from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
-from extender.verbs.room import counted, nodes_with_room, not_for_namespace, unavailable
+from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
@@ -83,7 +83,8 @@ class Filter:
         counted = meta.uid in state.ledger.entries  # its binding is under way
         if not counted and (barred := not_for_namespace(state, queue, meta.namespace)):
             return barred
-        if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, requests):
+        asked = requests_of(state, record, queue) if record else requests
+        if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, asked):
             return Reason.QUEUE_FULL
         index = state.nodes.index
         columns = np.fromiter(map(index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))

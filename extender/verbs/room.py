@@ -78,6 +78,15 @@ def nodes_with_room(
     return (free - reserved >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG
 
 
+def requests_of(state: State, record: PodRecord, queue: str) -> Vector:
+    """Return what a pod without a gang takes from its queue: of claims that it names, those new to the queue."""
+    asked = record.cls.requests
+    for claim in record.cls.needs.named:
+        if queue not in state.ledger.device_users.get(claim.key, ()):
+            asked = add(asked, dict(claim.rows))
+    return asked
+
+
 class SharedGpus:
     """Chooses GPUs for pods without a gang, in the order of the last cycle's plugins."""
 

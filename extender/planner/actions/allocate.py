@@ -20,7 +20,7 @@ from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.looks import Looks
 from extender.planner.actions.search import lacking, place_minimum, place_more, runs_of_operations
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted, shortage
+from extender.planner.framework.demand import amounts_with_claims, minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
@@ -203,7 +203,10 @@ def shape_of(session: Session, gang: GangView) -> Hashable:
     if session.asks_by_gang or any(pod_set.mixed for pod_set in gang.pod_sets):
         return gang.key
     sets = tuple(
-        (pod_set.name, pod_set.cls.key if pod_set.cls else b"", wanted[pod_set.name]) for pod_set in gang.pod_sets
+        (each.name, each.cls.key, wanted[each.name], min(session.claims.hold(each.cls), wanted[each.name]))
+        if each.cls
+        else (each.name, b"", wanted[each.name], 0)
+        for each in gang.pod_sets
     )
     request = request_of(gang)
     return sets, frozenset(session.avoided.get(gang.key, ())), request and request.shape
@@ -230,8 +233,8 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
         ranks = gang.open_slots()[pod_set.name]
         if ranks:
             cls = pod_set.class_of(ranks[0])
-            row = session.snapshot.row_of(cls) if cls else None
-            full = session.queue_refusal(gang, row) if row is not None else None
+            one = {pod_set.name: {cls: 1}} if cls else {}
+            full = session.queue_refusal(gang, amounts_with_claims(session, gang, one)) if one else None
             if full is not None:
                 session.decide(decisions.Unschedulable(gang, full.reason, full.message))
                 return

@@ -12,7 +12,7 @@ from msgspec import structs
 from extender.planner.actions.fill import PartSearch, fill, join
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.demand import (
-    amounts_of_members,
+    amounts_with_claims,
     chosen_ranks,
     first_ranks,
     in_task_order,
@@ -176,7 +176,7 @@ def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, ranks: Se
 
     def refused(count: int) -> bool:
         members = {pod_set.name: pod_set.classes_of(ranks[:count])}
-        return session.queue_refusal(gang, amounts_of_members(session.snapshot, gang, members)) is not None
+        return session.queue_refusal(gang, amounts_with_claims(session, gang, members)) is not None
 
     most = len(ranks)
     return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)

@@ -15,7 +15,7 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use, and that has no devices yet: the first pod takes it to its node."""
+    """A claim that several pods may use. While it has no devices, the first pod takes it to its node."""
 
     key: str
     """namespace/name"""
@@ -34,6 +34,8 @@ class Needs:
     beside: tuple[tuple[str, int], ...] = ()
     """Resource → amount that the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
+    named: tuple[SharedClaim, ...] = ()
+    """All claims that the pod names, which other pods may use too, with or without devices: queues are charged them."""
     nodes: tuple[NodeSelector, ...] = ()
     """Nodes of the devices that it has already."""
     problems: tuple[str, ...] = ()
@@ -46,7 +48,7 @@ class Needs:
 
     def __post_init__(self) -> None:
         """Make the key."""
-        parts = (self.rows, self.replaced, self.beside, self.shared, self.nodes, self.problems, self.unseen)
+        parts = (self.rows, self.replaced, self.beside, self.shared, self.named, self.nodes, self.problems, self.unseen)
         if any(parts):
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
@@ -66,6 +68,7 @@ class Sums:
         self._rows: Counter[str] = Counter()
         self._beside: Counter[str] = Counter()
         self._shared: list[SharedClaim] = []
+        self._named: list[SharedClaim] = []
         self.replaced: list[str] = []
         self.nodes: list[NodeSelector] = []
         self.problems: list[str] = []
@@ -79,6 +82,7 @@ class Sums:
             tuple(self.replaced),
             tuple(sorted(self._beside.items())),
             tuple(self._shared),
+            tuple(dict.fromkeys(self._named)),
             tuple(self.nodes),
             tuple(self.problems),
             tuple(dict.fromkeys(self._unseen)),
@@ -103,6 +107,13 @@ class Sums:
         """Add a claim that other pods may use too, and that has no devices yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows))
+        self._named.append(self._shared[-1])
+
+    def share_devices(self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None) -> None:
+        """Add a claim that other pods may use too, with its devices."""
+        self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items()))))
+        if nodes is not None:
+            self.nodes.append(nodes)
 
     def extend(self, resource: str, kind: Kind, amount: int) -> None:
         """Add an extended resource that stands for devices of a class; the requests have its own amount already."""

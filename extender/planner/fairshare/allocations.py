@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
-from extender.planner.framework.demand import amounts_of_members
+from extender.planner.framework.demand import amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
@@ -183,4 +183,5 @@ def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = gang.open_slots()
     members = {pod_set.name: pod_set.classes_of(slots[pod_set.name]) for pod_set in gang.pod_sets}
-    return amounts_of_members(snapshot, gang, members).astype(np.float64)
+    claims = amounts_of_claims(snapshot, named_claims(members))
+    return (amounts_of_members(snapshot, gang, members) + claims).astype(np.float64)

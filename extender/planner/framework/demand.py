@@ -1,20 +1,23 @@
 """Demands of gangs along the resource axis of a snapshot, and counts of why they find no room (`reasons.room`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cmp_to_key
+from itertools import chain
 from typing import cast
 
 import numpy as np
 
 from extender.planner import reasons
+from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, Wanted
-from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along, times
+from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_along, times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.devices import MOST_PODS
 from muster.resources.vector import GPU, PODS, vector
 
 EXAMPLES = 3
@@ -76,11 +79,16 @@ def in_task_order(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -
 
 
 def minimum_amounts(session: Session, gang: GangView) -> Amounts:
-    """Return the amounts that a gang lacks of its minimum; read-only, kept until the view or the axis is made anew."""
+    """Return the amounts that a gang lacks of its minimum, read-only.
+
+    All but those of shared claims are kept until the view or the axis is made anew.
+    """
     axis = session.snapshot.axis
     if gang.least is None or gang.least[0] is not axis:
-        gang.least = axis, amounts_of(session, gang, minimum_wanted(gang))
-    return cast("Amounts", gang.least[1])
+        members = members_of(session, gang, minimum_wanted(gang))
+        gang.least = axis, (amounts_of_members(session.snapshot, gang, members), named_claims(members))
+    amounts, claims = cast("tuple[Amounts, list[SharedClaim]]", gang.least[1])
+    return amounts + amounts_of_claims(session.snapshot, session.claims.new(claims, gang.queue)) if claims else amounts
 
 
 def members_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, dict[PodClass, int]]:
@@ -99,12 +107,35 @@ def members_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> d
 
 
 def amounts_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Amounts:
-    """Return the sum of so many members of each pod set, int64 of shape (resources,), as `amounts_of_members`."""
-    return amounts_of_members(session.snapshot, gang, members_of(session, gang, wanted))
+    """Return the sum of so many members of each pod set, as `amounts_with_claims`."""
+    return amounts_with_claims(session, gang, members_of(session, gang, wanted))
+
+
+def amounts_with_claims(session: Session, gang: GangView, members: Mapping[str, Mapping[PodClass, int]]) -> Amounts:
+    """Return the sum of so many members of each class, by pod set, int64 of shape (resources,).
+
+    The devices of a claim that they share count once, and not at all if others of their queue use it.
+    """
+    claims = session.claims.new(named_claims(members), gang.queue)
+    return amounts_of_members(session.snapshot, gang, members) + amounts_of_claims(session.snapshot, claims)
+
+
+def named_claims(members: Mapping[str, Mapping[PodClass, int]]) -> list[SharedClaim]:
+    """Return the claims that these members name, each once."""
+    named = (cls.needs.named for classes in members.values() for cls, count in classes.items() if count)
+    return list(dict.fromkeys(chain.from_iterable(named)))
+
+
+def amounts_of_claims(snapshot: Snapshot, claims: Iterable[SharedClaim]) -> Amounts:
+    """Return the devices that these claims take, as amounts, int64 of shape (resources,)."""
+    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
+    for claim in claims:
+        total += row_along(snapshot.axis, len(total), dict(claim.rows))
+    return total
 
 
 def amounts_of_members(snapshot: Snapshot, gang: GangView, members: Mapping[str, Mapping[PodClass, int]]) -> Amounts:
-    """Return the sum of so many members of each class, by pod set; of unknown pods, the PodGroup's minResources."""
+    """Return the sum without shared claims; of unknown pods, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for classes in members.values():
         for cls, count in classes.items():
@@ -130,7 +161,7 @@ def shortage(
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
-    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else _refused(session, gang, cls)[order]
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else _refused(session, gang, cls, wanted)[order]
     given = free if kind == "ever" else None
     scarce = session.scarce(cls, given)[order]
     room = session.room(cls, given, ports=kind != "ever")[order]
@@ -144,9 +175,11 @@ def shortage(
     return Shortage(pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen)
 
 
-def _refused(session: Session, gang: GangView | None, cls: PodClass) -> Codes:
-    """Return the code of refusal per node; where a plugin refuses the pod as such, no node takes it."""
+def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
+    """Return the code of refusal per node; where a plugin or a claim refuses the pods as such, no node takes them."""
     reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
+    if full := session.claims.full(cls, wanted):
+        reason = reasons.devices.claim_too_full(claim=full, used=session.claims.of(full), most=MOST_PODS)
     codes = session.codes(cls, gang)
     return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
 

@@ -1,6 +1,6 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cmp_to_key
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
+from extender.planner.framework.claimusers import ClaimUsers
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Again, Ordering, Surplus, parents_of, turns
 from extender.planner.framework.snapshot import CycleInputs
@@ -65,6 +66,8 @@ class Session:
         """Room reserved for others than the gang that is being tried."""
         self.kept: Kept | None = None
         """All reservations; known when `allocate` has ended."""
+        self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
+        self.hooks.follow(self.claims.count)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         self._not_for_growth: Mask | None = None
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""

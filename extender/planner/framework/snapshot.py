@@ -75,6 +75,10 @@ class Snapshot:
     """Name of a Topology of Kueue's → its label keys, outermost first."""
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
+    claim_users: dict[str, int]
+    """Claims to devices that pods name → pods that use them; those without users are left out."""
+    claim_queues: dict[str, dict[str, int]]
+    """Such a claim → queue → its pods that use it; the devices count once in each."""
     left_namespaces: frozenset[str]
     """Namespaces whose new pods are not Muster's any more, as the label with their queue has gone."""
     queue_use: dict[str, Use]
@@ -168,6 +172,8 @@ def take(state: State) -> Snapshot:
         hyper_nodes_version=state.hyper_nodes_version,
         topologies={name: topology.levels for name, topology in state.topologies.items()},
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
+        claim_users={key: state.claimants.users_of(key) for key in ledger.device_users.keys() | state.devices.reserved},
+        claim_queues={key: ledger.users_of_claim(key) for key in ledger.device_users},
         left_namespaces=frozenset(state.access.left),
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},

@@ -18,7 +18,7 @@ from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
-from extender.planner.framework.demand import minimum_amounts
+from extender.planner.framework.demand import amounts_of_claims, minimum_amounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
@@ -252,7 +252,13 @@ class QueueShares:
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
-        self.allocations.place(self.row(entry.gang.queue), entry.amount, sign, fixed=not entry.gang.preemptable)
+        row, fixed = self.row(entry.gang.queue), not entry.gang.preemptable
+        self.allocations.place(row, entry.amount, sign, fixed=fixed)
+        for claim in entry.cls.needs.named:
+            users = self._session.claims.of(claim.key, entry.gang.queue)
+            if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
+                amounts = amounts_of_claims(self._session.snapshot, [claim])
+                self.allocations.place(row, amounts, sign, fixed=fixed)
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

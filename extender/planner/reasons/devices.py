@@ -9,6 +9,7 @@ template_missing = "resource claim template {template} does not exist".format
 claim_missing = "resource claim {claim} does not exist".format
 claim_deleted = "resource claim {claim} is being deleted".format
 claim_full = "resource claim {claim} is used by {most} pods, and no more can use one".format
+claim_too_full = "resource claim {claim} is used by {used} pods, and {most} may use it".format
 class_missing = "device class {name} does not exist".format
 
 request = "request {request!r}: {why}".format

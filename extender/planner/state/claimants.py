@@ -83,6 +83,19 @@ class Claimants:
         for key in before | after:
             self._settle(key)
 
+    def users_of(self, key: str) -> int:
+        """Return the number of users of a claim that pods name: on nodes, of placed slots, and others that it has.
+
+        The API allows `MOST_PODS`. A pod that waits to be bound has a placed slot.
+        """
+        counted = sum(self.ledger.users_of_claim(key).values())
+        return counted + sum(map(self._counted_nowhere, self.devices.users(key)))
+
+    def _counted_nowhere(self, uid: str) -> bool:
+        """Return True for a user, as a claim's status says, without an entry: unknown, ended, or about to be bound."""
+        pod = self.pods.get(uid)
+        return pod is None or not (pod.uses_node or uid in self.ledger.entries or (pod.waiting and pod.gang))
+
     def _changed(self, nodes: set[str], claims: Collection[str] = ()) -> bool:
         """Update what a change concerns; return True if that is more than claims."""
         if self.devices.refresh():

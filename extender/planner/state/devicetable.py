@@ -104,6 +104,8 @@ class DeviceTable:
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
         """Keys of claims and claim templates whose devices must share an attribute: any device may matter to them."""
+        self.reserved: set[str] = set()
+        """Keys of claims of no single pod that are reserved for some pod."""
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
@@ -147,8 +149,10 @@ class DeviceTable:
             for node in self._nodes_of(known):
                 self.on_nodes.setdefault(node, set()).add(key)
             self._note_alike(key, known.demand)
+            (self.reserved.add if known.users and not known.owner else self.reserved.discard)(key)
         else:
             self._note_alike(key, None)
+            self.reserved.discard(key)
         self._forget(before.demand if before else None)
         return key
 
@@ -194,6 +198,11 @@ class DeviceTable:
         known = self.claims.get(key)
         return known.owner if known else ""
 
+    def users(self, key: str) -> frozenset[str]:
+        """Return the UIDs for which a claim is reserved, as its status says."""
+        known = self.claims.get(key)
+        return known.users if known else frozenset()
+
     def allocated(self, key: str) -> tuple[str, Vector] | None:
         """Return the node and the devices of a claim, as amounts; None if there are none to count."""
         claim = self.claims.get(key)
@@ -232,7 +241,7 @@ class DeviceTable:
         elif len(claim.users) >= MOST_PODS and pod.uid not in claim.users:
             sums.problems.append(reasons.devices.claim_full(claim=ref.key, most=MOST_PODS))
         elif claim.allocated:
-            sums.nodes.extend([claim.nodes] if claim.nodes else [])
+            sums.share_devices(ref.key, claim.devices, claim.nodes)
         else:
             sums.share(ref.key, claim.demand)
 

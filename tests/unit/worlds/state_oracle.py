@@ -43,6 +43,8 @@ class StateDigest:
     """Node → what shares use of each GPU of it, of unknown ones, and of all; nodes without shares are left out."""
     pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
+    device_users: Mapping[str, int]
+    """Claim to devices that pods name → its users."""
     queries: Mapping[Mark, bytes]
     slots: Mapping[str, Slot | None]
     """UID of a pod → its slot, which the planner gives to pods that do not say."""
@@ -94,6 +96,7 @@ def digest(state: State) -> StateDigest:
         {name: _gpu_use(table.devices, column) for name, column in table.index.items() if table.devices.pods[column]},
         table.pod_counts.share(),
         dict(ledger.claim_users),
+        {key: state.claimants.users_of(key) for key in ledger.device_users.keys() | state.devices.reserved},
         {query.mark: query.key for query in state.classes.queries.alive()},
         {uid: record.slot for uid, record in state.pods.items()},
         dict(state.pod_table.taken),

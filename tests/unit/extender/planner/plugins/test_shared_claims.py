@@ -1,0 +1,213 @@
+"""Claims that pods name count for queues, once for all their users, and have at most 256 of those."""
+
+from typing import Any
+
+import pytest
+from devices_world import CPU, Devices, asks, claim_use, exactly
+from extender_world import cluster_of, of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from extender.placements import new_requests
+from extender.planner.framework import decisions
+from extender.planner.plugins.order import Elastic
+from extender.planner.plugins.proportion import Proportion
+from extender.verbs.filter import Filter
+from muster.api.kubernetes.core import NodeStatus
+from muster.api.kubernetes.extender import ExtenderArgs
+
+GPUS = "deviceclass.resource.kubernetes.io/gpu"
+
+
+def world_of(nodes: int = 2, each: int = 4, **queues: int) -> Devices:
+    """Nodes with so many devices each, and queues that may use so many."""
+    world = Devices()
+    world.plugins += [Proportion({}), Elastic({})]
+    world.gpus(nodes, each)
+    world.device_class()
+    for name, most in queues.items():
+        world.queue(name, capability={GPUS: str(most)})
+    return world
+
+
+def claims(world: Devices, **sizes: int) -> None:
+    """Claims without devices yet, for so many."""
+    for name, count in sizes.items():
+        world.claim(name, asks(exactly("gpu", count)))
+
+
+def gang(world: Devices, name: str, members: int, claim: str, queue: str = "team", **more: Any) -> str:
+    """A gang whose members use one claim."""
+    return world.gang(name, {"worker": (members, CPU)}, spec=claim_use(claim), queue=queue, **more)
+
+
+def placed(world: Devices) -> set[str]:
+    """Gangs that one cycle gives nodes."""
+    return {place.gang.group.metadata.name for place in of(world.plan(), decisions.Place)}
+
+
+def used(world: Devices, queue: str = "team") -> tuple[int, int]:
+    """Devices that a queue uses, and of them those whose pods leave."""
+    world.state.refresh()
+    use = world.state.ledger.queues.queues.get(queue)
+    return (use.staying.get(GPUS, 0), use.leaving.get(GPUS, 0)) if use else (0, 0)
+
+
+def test_a_claim_of_a_whole_gang_counts_once_and_counts() -> None:
+    """Three members use one claim of two devices; of three that the queue may use the next claim lacks one."""
+    world = world_of(team=3)
+    claims(world, one=2, two=2)
+    gang(world, "a", 3, "one")
+    key = gang(world, "b", 2, "two")
+    session = world.plan()
+    assert [place.gang.group.metadata.name for place in of(session, decisions.Place)] == ["a"]
+    [why] = of(session, decisions.Unschedulable)
+    assert (why.gang.key, why.reason) == (key, "QueueOverCapability")
+    assert GPUS in why.message
+    assert used(world) == (2, 0)
+    assert placed(world) == set(), "in the next cycle, when the first has placed slots"
+
+
+def test_a_claim_counts_from_the_plan_until_its_last_pod_has_gone() -> None:
+    """Placed, bound, with devices, and for limits alone while its pods are being deleted."""
+    world = world_of(team=3)
+    claims(world, one=2)
+    key = gang(world, "a", 2, "one")
+    assert used(world) == (0, 0)
+    placed(world)
+    assert used(world) == (2, 0)
+    for rank in range(2):
+        world.member(key, rank, claim_use("one"), node="node-0", phase="Running")
+        assert used(world) == (2, 0)
+    world.close(world.session(world.progress))
+    got = (("node-0", "d0"), ("node-0", "d1"))
+    world.claim("one", asks(exactly("gpu", 2)), got=got, users=("uid-a-worker-0", "uid-a-worker-1"))
+    assert used(world) == (2, 0)
+    for rank in range(2):
+        pod = world.state.pod_objects[f"uid-a-worker-{rank}"]
+        version = world.meta("x").resource_version
+        meta = structs.replace(pod.metadata, deletion_timestamp="2027-01-15T08:00:00Z", resource_version=version)
+        world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+        assert used(world) == ((2, 0) if rank == 0 else (0, 2))
+    for rank in range(2):
+        world.state.on_pod(world.state.pod_objects[f"uid-a-worker-{rank}"], None)
+    assert used(world) == (0, 0)
+    assert world.state.differences() == []
+
+
+def test_a_claim_that_gets_its_devices_before_its_pod_is_bound_goes_on_counting() -> None:
+    """It is reserved for the pod, which is not on the node yet."""
+    world = world_of(team=3)
+    claims(world, one=2)
+    key = gang(world, "a", 1, "one")
+    placed(world)
+    world.member(key, 0, claim_use("one"))
+    world.claim("one", asks(exactly("gpu", 2)), got=(("node-0", "d0"), ("node-0", "d1")), users=("uid-a-worker-0",))
+    assert used(world) == (2, 0)
+
+
+def test_a_claim_of_two_queues_counts_in_both() -> None:
+    """So that nobody's limit depends on who came first, or is passed by the claim of another queue."""
+    world = world_of(a=2, b=1)
+    claims(world, one=2)
+    gang(world, "first", 1, "one", queue="a")
+    assert placed(world) == {"first"}
+    gang(world, "second", 2, "one", queue="b")
+    assert placed(world) == set()
+    world.queue("b", capability={GPUS: "2"})
+    assert placed(world) == {"second"}
+    assert (used(world, "a"), used(world, "b")) == ((2, 0), (2, 0))
+
+
+def test_a_claim_follows_its_gang_to_another_queue() -> None:
+    """With the last of its gangs there."""
+    world = world_of(a=2, b=2)
+    claims(world, one=2)
+    for name in ("x", "y"):
+        gang(world, name, 1, "one", queue="a")
+    placed(world)
+    for name, rest in (("x", 2), ("y", 0)):
+        group = world.state.groups[f"ns/{name}"]
+        meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
+        moved = structs.replace(group, spec=structs.replace(group.spec, queue="b"), metadata=meta)
+        world.state.on_pod_group(group, moved)
+        assert (used(world, "a"), used(world, "b")) == ((rest, 0), (2, 0))
+
+
+def test_growth_needs_no_more_of_a_claim() -> None:
+    """The queue is full with it, and members that use it come all the same."""
+    world = world_of(team=2)
+    claims(world, one=2)
+    world.gang("a", {"worker": (3, CPU)}, spec=claim_use("one"), queue="team", min_member=1, min_task_member={})
+    [place] = of(world.plan(), decisions.Place)
+    assert place.new_slots == 3
+    assert new_requests(place)[GPUS] == 2
+    assert GPUS not in new_requests(place, {"ns/one": {"team"}})
+
+
+def test_a_pod_without_a_gang_is_held_against_its_queue() -> None:
+    """By the devices of the claim that it is the first to use."""
+    world = world_of(default=1)
+    claims(world, one=2)
+    pod = world.member("ns/none", 0, claim_use("one"))
+    pod.metadata.annotations.clear()
+    pod.metadata = structs.replace(pod.metadata, resource_version=world.meta("x").resource_version)
+    world.state.on_pod(None, pod)
+    call = ExtenderArgs(pod=pod, node_names=["node-0", "node-1"])
+    assert not Filter(cluster_of(world), active=lambda: True)(call).node_names
+    world.queue("default", capability={GPUS: "2"})
+    assert Filter(cluster_of(world), active=lambda: True)(call).node_names == ["node-0", "node-1"]
+
+
+@pytest.mark.parametrize(("users", "members", "placed"), [(254, 3, 0), (254, 2, 1), (0, 257, 0)])
+def test_a_claim_has_at_most_256_users(users: int, members: int, placed: int) -> None:
+    """A gang that would be more waits, and is told why."""
+    world = Devices()
+    world.gpus(1, 1)
+    node = world.node("node-0", cpu=300)
+    world.state.on_node(node, structs.replace(node, status=NodeStatus(allocatable={"cpu": 300, "pods": 300})))
+    world.device_class()
+    many = tuple(f"u{number}" for number in range(users))
+    world.claim("one", asks(exactly()), got=(("node-0", "d0"),) if users else (), users=many)
+    world.gang("a", {"worker": (members, CPU)}, spec=claim_use("one"))
+    session = world.plan()
+    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/a"] * placed
+    if not placed and users:
+        [why] = of(session, decisions.Unschedulable)
+        assert "resource claim ns/one is used by 254 pods, and 256 may use it" in why.message
+
+
+def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:
+    """200 members run and stand in the claim, 54 others only stand in it."""
+    world = Devices()
+    world.gpus(1, 1)
+    world.device_class()
+    key = world.gang("a", {"worker": (200, {"memory": 1})}, spec=claim_use("one"), phase="Running")
+    running = [f"uid-a-worker-{rank}" for rank in range(200)]
+    world.claim("one", asks(exactly()), got=(("node-0", "d0"),), users=(*running, *(f"u{rank}" for rank in range(54))))
+    for rank in range(200):
+        world.member(key, rank, claim_use("one"), node="node-0", phase="Running", requests={})
+    assert world.state.claimants.users_of("ns/one") == 254
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    gangs=st.lists(st.tuples(st.integers(1, 3), st.sampled_from("abc"), st.sampled_from(["p", "q"])), max_size=6),
+    sizes=st.tuples(*[st.integers(1, 3)] * 3),
+    limits=st.tuples(st.integers(0, 6), st.integers(0, 6)),
+)
+def test_each_claim_in_use_counts_once_in_a_queue_and_none_is_over_its_capability(
+    gangs: list[tuple[int, str, str]], sizes: tuple[int, int, int], limits: tuple[int, int]
+) -> None:
+    """Whatever gangs of two queues use whatever claims, in one cycle and in the next."""
+    world = world_of(3, 3, p=limits[0], q=limits[1])
+    claims(world, a=sizes[0], b=sizes[1], c=sizes[2])
+    for number, (members, claim, queue) in enumerate(gangs):
+        gang(world, f"g{number}", members, claim, queue)
+    size, started = dict(zip("abc", sizes, strict=True)), set[str]()
+    for _ in range(2):
+        started |= placed(world)
+        in_use = {(claim, queue) for number, (_, claim, queue) in enumerate(gangs) if f"g{number}" in started}
+        for name, limit in zip("pq", limits, strict=True):
+            assert used(world, name)[0] == sum(size[claim] for claim, queue in in_use if queue == name) <= limit
