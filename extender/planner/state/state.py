@@ -13,6 +13,7 @@ nothing here blocks.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 from extender.planner import reasons
 from extender.planner.ledger import Ledger
@@ -268,8 +269,8 @@ class State(Tables):
         return self.gang(key)
 
     def gangs(self) -> list[GangView]:
-        """Return all gangs as of the last refresh."""
-        return list(self._gangs.views.values())
+        """Return all gangs as of the last refresh, in the order in which they were first seen."""
+        return sorted(self._gangs.views.values(), key=attrgetter("arrival"))
 
     def gang(self, key: str) -> GangView | None:
         """Return one gang as of the last refresh."""

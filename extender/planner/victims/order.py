@@ -1,7 +1,7 @@
 """The order of victims: the cheapest disruption first.
 
 Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the latest start, which loses
-least work, and the smallest. Among queues the one furthest above its fair share gives the next piece.
+least work, the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
 """
 
 import heapq
@@ -18,7 +18,7 @@ from extender.planner.victims.pieces import Piece
 from muster.api.kubernetes.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 
-Key = tuple[int, bool, bool, float, int, int]
+Key = tuple[int, bool, bool, float, int, float, int, int]
 
 
 def revocable(gang: GangView) -> bool:
@@ -30,7 +30,7 @@ def revocable(gang: GangView) -> bool:
 
 def by_cost(pieces: list[Piece]) -> list[Piece]:
     """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order."""
-    of_gang: dict[str, tuple[bool, float]] = {}
+    of_gang: dict[str, tuple[bool, float, float]] = {}
 
     def key(numbered: tuple[int, Piece]) -> Key:
         number, piece = numbered
@@ -38,8 +38,9 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
         known = of_gang.get(gang.key)
         if known is None:
             started = readable_time(gang.placement.status.started_at if gang.placement else "") or 0.0
-            known = of_gang[gang.key] = (not revocable(gang), -started)
-        return gang.priority, piece.rest, *known, len(piece.pods), number
+            known = of_gang[gang.key] = (not revocable(gang), -started, -(readable_time(gang.created) or 0.0))
+        kept, since, created = known
+        return gang.priority, piece.rest, kept, since, len(piece.pods), created, -gang.arrival, number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 

@@ -262,3 +262,20 @@ class Searches(Preempt):
         """As the action."""
         self.searches += 1
         return super().pieces(session, asker)
+
+
+def test_of_equal_victims_the_youngest_goes() -> None:
+    """And of those of one second the last that came, whatever the order in which their views are made."""
+    for names in ("abcdefgh", "hgfedcba", "dhaebgcf"):
+        world = Cluster(8)
+        for number, name in enumerate(names):
+            world.runs(name, 1, first=number)
+        world.asks("high", 1)
+        assert victims(world.cycle()) == {f"{names[-1]}-worker-0"}
+    world = Cluster(2)
+    world.now += 5
+    world.runs("young", 1)
+    world.now -= 5
+    world.runs("old", 1, first=1)
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"young-worker-0"}

@@ -52,3 +52,11 @@ def test_slots_are_given_by_a_refresh_and_not_by_looking() -> None:
     assert world.state.pods["a"].slot is None
     world.state.refresh()
     assert world.state.pods["a"].slot == Slot(DEFAULT_POD_SET, 0)
+
+
+def test_gangs_are_in_the_order_in_which_they_were_seen() -> None:
+    """Their names, whose hashes differ from process to process, decide nothing."""
+    world = World()
+    keys = [world.gang(f"gang-{number * 7 % 32}", {"worker": (1, {"cpu": 1})}) for number in range(32)]
+    world.state.refresh()
+    assert [gang.key for gang in world.state.gangs()] == keys
