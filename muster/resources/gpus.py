@@ -21,7 +21,9 @@ from muster.api.names import (
     GPU_NUM_DEVICES,
     GPU_PER_DEVICE_MEMORY,
     GPU_PORTION,
+    GPU_PRODUCT,
     GPU_SHARE_KEYS,
+    MIG_PREFIX,
     VOLCANO_GPU_INDEX,
     VOLCANO_GPU_MEMORY,
     VOLCANO_GPU_NUMBER,
@@ -174,6 +176,12 @@ def device_memory(node: Node, amounts: Vector) -> int:
         return amounts.get(VOLCANO_GPU_MEMORY, 0) // number
     text = node.metadata.labels.get(GPU_PER_DEVICE_MEMORY, "")
     return min(int(text), GPU_MEMORY.value) if _COUNT.fullmatch(text) else 0
+
+
+def is_divided(node: Node, amounts: Vector) -> bool:
+    """True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
+    divided = any(amount > 0 and name.startswith(MIG_PREFIX) for name, amount in amounts.items())
+    return divided or "-MIG-" in node.metadata.labels.get(GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:

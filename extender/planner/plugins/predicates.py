@@ -123,6 +123,9 @@ class Predicates(PlainPlugin):
             return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
 
         codes = self._by_node.of(cls, snapshot, by_node, other=causes)
+        if cls.gpu is not None and not cls.gpu.by_resource and snapshot.devices.divided.any():
+            divided = snapshot.devices.divided[: len(codes)]
+            codes = np.where((codes == 0) & divided, causes.code(reasons.cause.DIVIDED), codes).astype(np.int16)
         if not cls.claims:
             return codes
         volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=(causes, snapshot.volumes.generation))

@@ -33,6 +33,8 @@ class Devices:
     """MiB of each device; 0 if it is not known."""
     volcano: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """The node's devices are counted by Volcano's device plugin."""
+    divided: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """The node has MIG devices, which take no shares by annotation."""
     shared: Amounts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     touched: Amounts = field(default_factory=_none)
     """Devices of which shares use a part, shape (nodes,)."""
@@ -60,7 +62,7 @@ class Devices:
     def emptied(self) -> "Devices":
         """Return the same GPUs without shares."""
         size = len(self.memory)
-        result = Devices(self.memory, self.volcano)
+        result = Devices(self.memory, self.volcano, self.divided)
         result.shared = np.zeros((size, self.shared.shape[1]), dtype=np.int64)
         result.touched, result.unknown, result.counted, result.pods = (np.zeros(size, dtype=np.int64) for _ in range(4))
         return result
@@ -117,8 +119,8 @@ class Devices:
     def portions(self, share: GpuShare) -> Amounts:
         """Return the thousandths of each device that the share takes, by node."""
         if share.portion:
-            return np.where(self.volcano, WHOLE + 1, share.portion)
-        known = (self.memory > 0) & (self.volcano == share.by_resource)
+            return np.where(self.volcano | self.divided, WHOLE + 1, share.portion)
+        known = (self.memory > 0) & (self.volcano == share.by_resource) & (share.by_resource | ~self.divided)
         return np.where(known, -(-share.memory * WHOLE // np.maximum(self.memory, 1)), WHOLE + 1)
 
     def room(self, share: GpuShare, unused: Amounts, columns: Amounts | None = None) -> Amounts:
@@ -158,6 +160,8 @@ class Devices:
 
         For pods with several devices those that take most such pods come first, so that most pods find devices.
         """
+        if self.divided[column] and not share.by_resource:
+            return None
         self.widen(min(self.wide(column) + unused, GPU_DEVICES.value))
         used, portion = self.shared[column], self.portion(share, column)
         fits = np.maximum(WHOLE - used, 0) // portion

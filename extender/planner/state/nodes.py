@@ -22,7 +22,7 @@ from extender.planner.state.podcounts import PodCounts
 from extender.planner.state.queries import Mark
 from muster.api.kubernetes.core import Node
 from muster.api.names import VOLCANO_GPU_NUMBER
-from muster.resources.gpus import device_memory
+from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import GPU, WHOLE, Vector
 
@@ -84,6 +84,7 @@ class NodeTable:
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
         self.devices.memory[column] = device_memory(node, amounts)
         self.devices.volcano[column] = amounts.get(VOLCANO_GPU_NUMBER, 0) > 0
+        self.devices.divided[column] = is_divided(node, amounts)
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
@@ -116,6 +117,7 @@ class NodeTable:
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.devices.memory[column], self.devices.volcano[column] = 0, False
+        self.devices.divided[column] = False
         self._offer(name, ())
         self._changed(column)
         self._free_columns.append(column)

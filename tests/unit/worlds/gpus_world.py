@@ -1,7 +1,11 @@
 """Gangs whose pods share GPUs."""
 
-from extender_world import World
+from typing import Any
 
+from extender_world import World
+from msgspec import structs
+
+from muster.api.kubernetes.core import NodeStatus
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
@@ -28,3 +32,10 @@ def shares(world: World, name: str, pods: int, queue: str = "default", priority:
     world.state.on_pod_group(None, group)
     world.state.on_job(None, job)
     return group.metadata.key
+
+
+def divided(world: World, name: str, gpus: dict[str, int], labels: dict[str, str] | None = None) -> None:
+    """A node with these GPUs."""
+    node = world.node(name, labels=labels)
+    allocatable: dict[str, Any] = {"cpu": 32, "memory": "256Gi", "pods": 110, **gpus}
+    world.state.on_node(node, structs.replace(node, status=NodeStatus(allocatable=allocatable)))
