@@ -5,12 +5,13 @@ sub-groups (allocateSubGroupSet). A gang without topology is one part, and witho
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.actions.otherways import Others, OtherWays
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
@@ -19,6 +20,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import Part
+from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
 """First nodes that are tried for pods that depend on each other."""
@@ -27,6 +29,8 @@ FAILURES = 64
 """Node sets that may fail for one gang, as amounts say where it fits nearly always."""
 RETRACED = 16
 """Most sibling parts that are placed again when a later one fails; of more each is final."""
+_Todo = tuple[Part, NodeSet]
+"""A part to be placed, and the nodes around it."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
 """Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
 
@@ -157,13 +161,18 @@ class _Filling:
 
     def _ranked(self, cls: PodClass, room: Amounts) -> Amounts:
         """Return columns with room, in the order of the node set, or else by score, then beside each other."""
-        order = self.nodes.order(self.session.snapshot.order)
-        columns = order[room[order] > 0]
-        if self.nodes.ranked:
-            return columns
-        self.session.hooks.node_pre_order.call(cls, columns)
-        scores = self.session.scores(cls)
-        return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
+        return usual_order(self.session, cls, self.nodes, room)
+
+
+def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
+    """Return columns with room, in the order of the node set, or else by score, then beside each other."""
+    columns = nodes.order(session.snapshot.order)
+    columns = columns if room is None else columns[room[columns] > 0]
+    if nodes.ranked:
+        return columns
+    session.hooks.node_pre_order.call(cls, columns)
+    scores = session.scores(cls)
+    return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 
 
 @dataclass(slots=True)
@@ -180,7 +189,7 @@ class PartSearch:
         """Place the whole part on the statement; False, and nothing placed, without room."""
         return self._place_all([(part, nodes)])
 
-    def _place_all(self, todo: list[tuple[Part, NodeSet]]) -> bool:
+    def _place_all(self, todo: Sequence[_Todo]) -> bool:
         if not todo:
             return True
         (part, nodes), *rest = todo
@@ -189,9 +198,10 @@ class PartSearch:
             if len(part.children) > RETRACED:
                 found = all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
             elif part.children:
-                found = self._place_all([*((child, subset) for child in part.children), *rest])
+                children = sorted(part.children, key=lambda child: child.wanted > 1)  # one pod can go anywhere
+                found = self._place_all([*((child, subset) for child in children), *rest])
             else:
-                found = self._leaf(part, subset) and self._place_all(rest)
+                found = self._leaf(part, subset, rest)
             if found:
                 return True
             self.statement.rollback(before)
@@ -200,7 +210,19 @@ class PartSearch:
                 return False
         return False
 
-    def _leaf(self, part: Part, nodes: NodeSet) -> bool:
+    def _leaf(self, part: Part, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
+        """Place a part without children, and the rest; where that fails, in other ways that spare the rest."""
+        before = self.statement.checkpoint()
+        if self._usual(part, nodes) and self._place_all(rest):
+            return True
+        self.statement.rollback(before)
+        pieces = [] if part.slices else _pieces(self.gang, part)
+        if not pieces or (len(pieces) == 1 and not rest):
+            return False
+        orders = (pieces, pieces[::-1]) if len(pieces) > 1 else (pieces,)
+        return any(self._otherwise(each, nodes, rest) for each in orders)
+
+    def _usual(self, part: Part, nodes: NodeSet) -> bool:
         if not part.slices:
             return self.fill(part.slots, nodes)
         if nodes.sliced:
@@ -209,6 +231,52 @@ class PartSearch:
                 return True
             self.statement.rollback(before)
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
+
+    def _otherwise(self, pieces: Sequence[Part], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
+        """Place the first piece in each way that leaves room for those behind it and for the rest."""
+        first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
+        ((name, ranks),) = first.slots.items()
+        pod_set = next(each for each in self.gang.pod_sets if each.name == name)
+        cls = pod_set.class_of(ranks[0])
+        others = _others(self.gang, todo)
+        if cls is None or others is None:
+            return False
+        usual = usual_order(self.session, cls, nodes)
+        ways = OtherWays(self.session, self.gang, cls, len(ranks), nodes, others)
+        for way in ways.all(usual, again=len(pieces) > 1):
+            before = self.statement.checkpoint()
+            if self.fill(first.slots, way) and self._place_all(todo):
+                return True
+            self.statement.rollback(before)
+            self.failures -= 1
+            if self.failures <= 0:
+                return False
+        return False
+
+
+def _pieces(gang: GangView, part: Part) -> list[Part]:
+    """Return a part without children in pieces of one class of pods, single pods first; none if there are many."""
+    found = []
+    for pod_set in gang.pod_sets:
+        for _, ranks in _alike(pod_set, part.slots.get(pod_set.name, ())):
+            found.append(replace(part, slots={pod_set.name: ranks}, near=NOTHING, unit=False))
+    known = sum(piece.wanted for piece in found) == part.wanted and len(found) <= RETRACED
+    return sorted(found, key=lambda piece: piece.wanted > 1) if known else []
+
+
+def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
+    """Return pods that are still to be placed, by class and node set; None if there are unknown ones."""
+    found: dict[tuple[bytes, int], Others] = {}
+    for part, nodes in todo:
+        for pod_set in gang.pod_sets:
+            ranks = part.slots.get(pod_set.name, ())
+            alike = _alike(pod_set, ranks)
+            if sum(len(each) for _, each in alike) < len(ranks):
+                return None
+            for cls, each in alike:
+                known = found.get((cls.key, id(nodes)))
+                found[cls.key, id(nodes)] = Others(cls, len(each) + (known.count if known else 0), nodes)
+    return list(found.values())
 
 
 def join(session: Session, gang: GangView, part: Part, nodes: NodeSet, fill: Callable[[Part, NodeSet], int]) -> int:

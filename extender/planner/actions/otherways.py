@@ -1,0 +1,113 @@
+"""Other ways to spread the pods of one class over nodes, for when unlike pods that follow find no room.
+
+The usual way takes the best nodes and as few as can be. Where unlike pods share a domain, as a leader and its workers
+do, that may cost the others a node of which they need the whole. So the nodes on which the others lose least are
+tried, then few and many nodes, then each node first or not at all. A way that leaves some of the others too little
+room by amounts alone is never tried, so that a domain which cannot hold them all costs a few sums.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.answers import NodeSet
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+
+SINGLE = 16
+"""Nodes that are tried as the first one, and as one to leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Pods of one class that are still to be placed."""
+
+    cls: PodClass
+    count: int
+    nodes: NodeSet
+
+
+@dataclass(slots=True)
+class OtherWays:
+    """The ways for some pods of one class on a node set."""
+
+    session: Session
+    gang: GangView
+    cls: PodClass
+    count: int
+    nodes: NodeSet
+    others: Sequence[Others]
+    _codes: list[Amounts] = field(default_factory=list)
+    """Per class of others, int64 of shape (nodes,): 1 where its pods may be."""
+    _seen: set[bytes] = field(default_factory=set)
+
+    def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
+        """Yield ways, best first; `usual` are the columns as they are filled, which are yielded `again` or not."""
+        room = self._open(self.cls) * self.session.room(self.cls)
+        room = np.minimum(self.nodes.limit(room), self.count)
+        usual = usual[room[usual] > 0]
+        if int(room[usual].sum()) < self.count:
+            return
+        self._codes = [self._open(other.cls) for other in self.others]
+        given = self._given(usual, room)
+        if not again:
+            self._seen.add(given.tobytes())
+        alone = self._left(np.zeros_like(room))
+        lost_full, lost_one = self._lost(alone, room), self._lost(alone, np.minimum(room, 1))
+        for columns in self._orders(usual, room, lost_full[usual], lost_one[usual]):
+            given = self._given(columns, room)
+            if given.tobytes() not in self._seen:
+                self._seen.add(given.tobytes())
+                if self._leaves_enough(given):
+                    yield NodeSet(columns, ranked=True, along=self.nodes.along, most=given, name=self.nodes.name)
+
+    def _orders(
+        self, usual: Amounts, room: Amounts, lost_full: NDArray[np.float64], lost_one: NDArray[np.float64]
+    ) -> Iterator[Amounts]:
+        """Yield the columns in the orders in which they are filled."""
+        rooms = room[usual]
+        yield usual
+        least = usual[np.lexsort([np.arange(len(usual)), lost_full / rooms])]
+        yield least
+        sparing = usual[np.lexsort([np.arange(len(usual)), lost_one])]
+        yield sparing
+        yield usual[np.argsort(rooms, kind="stable")]
+        yield usual[np.argsort(-rooms, kind="stable")]
+        for column in sparing[:SINGLE]:
+            yield np.concatenate([[column], least[least != column]])
+        for column in sparing[::-1][:SINGLE] if self.count > 1 else ():
+            yield least[least != column]
+
+    def _given(self, columns: Amounts, room: Amounts) -> Amounts:
+        given = np.zeros_like(room)
+        before = np.cumsum(room[columns]) - room[columns]
+        given[columns] = np.clip(self.count - before, 0, room[columns])
+        return given
+
+    def _open(self, cls: PodClass) -> Amounts:
+        allowed: Amounts = (self.session.codes(cls, self.gang) == 0).astype(np.int64)
+        return allowed
+
+    def _left(self, given: Amounts) -> list[Amounts]:
+        """Return the room per node of each class of others, once so many pods per node are placed."""
+        session = self.session
+        free = session.usable() - session.snapshot.row_of(self.cls)[:, None] * given
+        rooms = [session.room(other.cls, free) * codes for other, codes in zip(self.others, self._codes, strict=True)]
+        return [
+            other.nodes.limit(np.minimum(each, other.count)) for other, each in zip(self.others, rooms, strict=True)
+        ]
+
+    def _lost(self, alone: list[Amounts], given: Amounts) -> NDArray[np.float64]:
+        """Return per node how much of what the others need is lost, 1 for all of it; float64."""
+        lost = np.zeros(len(given), dtype=np.float64)
+        for other, before, after in zip(self.others, alone, self._left(given), strict=True):
+            lost += (before - after) / other.count
+        return lost
+
+    def _leaves_enough(self, given: Amounts) -> bool:
+        rooms = self._left(given)
+        return all(int(room.sum()) >= other.count for other, room in zip(self.others, rooms, strict=True))
