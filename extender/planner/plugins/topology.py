@@ -5,9 +5,9 @@ Requests come from `planner.topology.requests`, levels from the configuration an
 pods with every predicate, and takes the next domain if that fails.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.domains import Look, closest_domain, looks_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.topology.fit import Filling, Profile, Wanted, best_first, held, whole
+from extender.planner.topology.fit import Filling, Profile, Tie, Wanted, best_first, held, whole
 from extender.planner.topology.forest import WHOLE, Forest, Reach, Unknown
 from extender.planner.topology.requests import Part
 from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Geometry, Tree
@@ -40,6 +40,10 @@ PROFILES: dict[str, Profile | str] = {
 """Name → way of filling the domains in a domain; mixed: best-fit, but least-free for pods that may be anywhere."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
+SCORE_STEPS = 1000.0
+"""Steps of scores of nodes that are told apart in sums over domains; 1 / 1000."""
+MOST_SCORE = 1e6
+"""Limit of scores in such sums, which must not overflow."""
 
 
 class Topology(PlainPlugin):
@@ -111,8 +115,9 @@ class Topology(PlainPlugin):
         there = np.array(part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(session, part, nodes, looks, reach, there)
+        ties = _ties(session, looks[0])
         for level in range(reach.inner, max(reach.outer, 0) - 1, -1):
-            for domain in _candidates(looks, level, self._profile_for(part)):
+            for domain in _candidates(looks, level, self._profile_for(part), ties):
                 if not len(there) or not (reach.tree.domain_of[level][there] == domain).any():
                     yield self._set(session, part, nodes, looks, level, domain)
         if not reach.hard:
@@ -175,7 +180,10 @@ class Topology(PlainPlugin):
         scores = session.scores(look.cls)
         profile = self._profile_for(part)
         filling = Filling(
-            wanted, "best-fit" if wanted.slices else profile, scores if isinstance(scores, np.ndarray) else None
+            wanted,
+            "best-fit" if wanted.slices else profile,
+            scores if isinstance(scores, np.ndarray) else None,
+            _ties(session, look),
         )
         pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
         ordered, numbers = filling.order(level, columns, int(pods))
@@ -199,7 +207,29 @@ class Topology(PlainPlugin):
         return known
 
 
-def _candidates(looks: list[Look], level: int, profile: Profile) -> Iterator[int]:
+def _ties(session: Session, look: Look) -> Sequence[Tie]:
+    """Return what decides between domains that hold equally many pods: scores, then what is left over."""
+    return cache(partial(_disfavour, session, look)), cache(partial(_left_over, session, look))
+
+
+def _disfavour(session: Session, look: Look) -> Amounts:
+    """Return the scores of the nodes, low for high ones, times the pods that each holds; int64 of shape (nodes,)."""
+    scores = session.scores(look.cls)
+    if not isinstance(scores, np.ndarray):
+        return np.zeros_like(look.wanted.room)
+    disfavour: Amounts = np.rint(-SCORE_STEPS * np.clip(scores, -MOST_SCORE, MOST_SCORE)).astype(np.int64)
+    return disfavour * look.wanted.room
+
+
+def _left_over(session: Session, look: Look) -> Amounts:
+    """Return what is free, per node, of the resource of which a pod takes the largest part of all there is."""
+    free, row = session.usable(), session.snapshot.row_of(look.cls)
+    shares = row / np.maximum(free.sum(axis=1, dtype=np.float64), 1)
+    left: Amounts = np.maximum(free[int(shares.argmax())], 0)
+    return left
+
+
+def _candidates(looks: list[Look], level: int, profile: Profile, ties: Sequence[Tie]) -> Iterator[int]:
     """Yield domains of a level that hold all classes of pods, the best for the first class first."""
     fits = None
     if len(looks) > 1:
@@ -214,7 +244,7 @@ def _candidates(looks: list[Look], level: int, profile: Profile) -> Iterator[int
                 np.maximum.at(most, at[at >= 0], counts[at >= 0])
                 enough = most >= need
                 fits = enough if fits is None else fits & enough
-    return best_first(looks[0].wanted, level, fits, spare=profile == "least-free")
+    return best_first(looks[0].wanted, level, fits, spare=profile == "least-free", ties=ties)
 
 
 def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:

@@ -2,12 +2,13 @@
 
 The rules are Kueue's (topology-aware scheduling, BestFit): pods per node by integer division, added up level by level;
 of slices only whole ones count; of the domains of one level the tightest that holds all; inside it as few domains as
-possible at each level, the last one the tightest that holds the rest. Of equally tight domains those in the tightest
-surroundings are taken, so that large domains stay whole.
+possible at each level, the last one the tightest that holds the rest. Of equally tight domains those are taken whose
+nodes have the highest scores, then of which least is left over, then those in the tightest surroundings, so that large
+domains stay whole.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,8 @@ from extender.planner.topology.tree import Geometry
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Tie = Callable[[], Amounts]
+"""Amounts per node that are added up where domains hold equally many pods."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +65,13 @@ def whole(wanted: Wanted) -> int:
     return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
-def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some, `spare` goes by room."""
+def best_first(
+    wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False, ties: Sequence[Tie] = ()
+) -> Iterator[int]:
+    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some, `spare` goes by room.
+
+    Of equally tight ones that with the least sum of the first of the `ties` comes first, and so on.
+    """
     counts = held(wanted, level)
     enough = counts >= wanted.least
     if fits is not None:
@@ -72,21 +80,25 @@ def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: b
     if not len(found):
         return
     left = np.arange(len(found))
-    for key in _keys(wanted, level, counts, found, spare=spare):
+    for key in _keys(wanted, level, counts, found, spare=spare, ties=ties):
         values = key[left]
         left = left[values == values.min()]
         if len(left) == 1:
             break
     yield int(found[left[0]])
-    order = np.lexsort(list(_keys(wanted, level, counts, found, spare=spare))[::-1])
+    order = np.lexsort(list(_keys(wanted, level, counts, found, spare=spare, ties=ties))[::-1])
     yield from (int(found[place]) for place in order if place != left[0])
 
 
-def _keys(wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: bool) -> Iterator[Counts]:
-    """Yield sort keys, the first one first: all pods fit, tight, tight surroundings, along the tree."""
+def _keys(
+    wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: bool, ties: Sequence[Tie]
+) -> Iterator[Counts]:
+    """Yield sort keys, the first one first: all pods fit, tight, `ties`, tight surroundings, along the tree."""
     if not spare:
         yield (counts[found] < wanted.most).astype(np.int64)
     yield counts[found]
+    for tie in ties:
+        yield wanted.geometry.sums(level, tie())[found]
     around, at = found, level
     while at > 0:
         around = wanted.geometry.tree.parents[at][around].astype(np.int64)
@@ -103,6 +115,9 @@ class Filling:
     profile: Profile
     scores: NDArray[np.float64] | None
     """Of the nodes of an innermost domain the higher ones first; None: the tightest that holds the rest last."""
+    ties: Sequence[Tie] = ()
+    """Of domains that hold equally many pods those with the least sum come first."""
+    _first: dict[int, Amounts] = field(default_factory=dict)
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Return columns in order and their pods; `columns` are the nodes of a domain of `level` that have room."""
@@ -118,7 +133,7 @@ class Filling:
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
-        used, shares = _shares(counts, pods, self.wanted.geometry.first(inner), self.profile)
+        used, shares = _shares(counts, pods, self._places(inner), self.profile)
         room = self.wanted.room[columns]
         full = np.zeros(len(counts) + 1, dtype=np.bool_)
         full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
@@ -137,6 +152,15 @@ class Filling:
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
+
+    def _places(self, level: int) -> Amounts:
+        """Return the place of each domain of a level among those that hold equally many pods."""
+        if level not in self._first:
+            keys = [self.wanted.geometry.sums(level, tie()) for tie in self.ties]
+            order = np.lexsort([self.wanted.geometry.first(level), *keys[::-1]])
+            self._first[level] = np.empty_like(order)
+            self._first[level][order] = np.arange(len(order))
+        return self._first[level]
 
     def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         room = self.wanted.room[columns]
