@@ -27,6 +27,7 @@ from extender.planner.reasons.topology import Closest
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import Part, part_of, request_of
+from extender.planner.topology.units import complete, united
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
 
 
@@ -132,12 +133,15 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
     slots = gang.open_slots()
     for pod_set in session.ordered_pod_sets(gang):
         ranks = [rank for rank in slots[pod_set.name] if (pod_set.name, rank) not in filled]
-        ranks = first_ranks(session, pod_set, ranks, wanted[pod_set.name])
-        ranks = ranks[: _queue_room(session, gang, pod_set, ranks)]
-        if pod_set.unit == 1:
-            _join(session, statement, gang, pod_set, in_task_order(session, pod_set, ranks))
+        ranks = first_ranks(session, gang, pod_set, ranks, wanted[pod_set.name])
+        allowed = _queue_room(session, gang, pod_set, ranks)
+        if not united(gang, pod_set):
+            _join(session, statement, gang, pod_set, in_task_order(session, gang, pod_set, ranks[:allowed]))
             continue
-        for unit in session.ordered_sub_groups(pod_set, ranks):
+        for unit in complete(gang, pod_set, list(session.ordered_sub_groups(gang, pod_set, ranks))):
+            allowed -= len(unit)
+            if allowed < 0:
+                break
             _join_unit(session, statement, gang, pod_set, unit)
 
 

@@ -17,6 +17,7 @@ from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_alon
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
+from extender.planner.topology.units import united
 from muster.api.kubernetes.devices import MOST_PODS
 from muster.resources.vector import GPU, PODS, vector
 
@@ -52,24 +53,27 @@ def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
     """Return the open slots of each pod set that are filled if so many of them are wanted."""
     slots = gang.open_slots()
     return {
-        pod_set.name: first_ranks(session, pod_set, slots[pod_set.name], wanted[pod_set.name])
+        pod_set.name: first_ranks(session, gang, pod_set, slots[pod_set.name], wanted[pod_set.name])
         for pod_set in gang.pod_sets
     }
 
 
-def first_ranks(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-    """Return at least so many of these ranks: whole sub-groups, and pods in the task order."""
+def first_ranks(
+    session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int], count: int
+) -> list[int]:
+    """Return at least so many of these ranks: whole sub-groups or slices, and pods in the task order."""
     chosen: list[int] = []
-    for unit in session.ordered_sub_groups(pod_set, in_task_order(session, pod_set, ranks)):
+    whole = united(gang, pod_set)
+    for unit in session.ordered_sub_groups(gang, pod_set, in_task_order(session, gang, pod_set, ranks)):
         if len(chosen) >= count:
             break
-        chosen += unit if pod_set.unit > 1 else unit[:1]
+        chosen += unit if whole else unit[:1]
     return sorted(chosen)
 
 
-def in_task_order(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
+def in_task_order(session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
     """Return ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
-    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
+    if united(gang, pod_set) or not all(rank in pod_set.waiting for rank in ranks):
         return ranks
 
     def compare(left: int, right: int) -> int:
@@ -101,7 +105,7 @@ def members_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> d
     for pod_set in gang.pod_sets:
         count = wanted.get(pod_set.name, 0)
         alike = not pod_set.mixed and pod_set.unit == 1
-        ranks = range(count) if alike else first_ranks(session, pod_set, slots[pod_set.name], count)
+        ranks = range(count) if alike else first_ranks(session, gang, pod_set, slots[pod_set.name], count)
         found[pod_set.name] = pod_set.classes_of(ranks)
     return found
 

@@ -21,6 +21,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.topology.hypernodes import HyperNodes
+from extender.planner.topology.units import united, units_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
@@ -172,10 +173,10 @@ class Session:
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
-    def ordered_sub_groups(self, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks by sub-group, in the plugins' order, else in the order of the ranks."""
-        units = pod_set.units(ranks)
-        if pod_set.unit == 1 or not self.hooks.sub_group_set_order.functions:
+    def ordered_sub_groups(self, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
+        """Return these ranks by sub-group or slice, in the plugins' order, else in the order of the ranks."""
+        units = units_of(gang, pod_set, ranks)
+        if not self.hooks.sub_group_set_order.functions or not united(gang, pod_set):
             return units
         groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
         groups.sort(key=cmp_to_key(self.hooks.sub_group_set_order.call))

@@ -15,6 +15,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import requirements
+from extender.planner.topology.units import units_of
 from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
@@ -109,7 +110,7 @@ def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[list[PodRecord]] = []
     for pod_set in reversed(gang.pod_sets):
-        for ranks in reversed(list(pod_set.units(sorted(pod_set.taken)))):
+        for ranks in reversed(units_of(gang, pod_set, sorted(pod_set.taken))):
             pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
             counts[pod_set.name] -= len(pods)
             if not pods or not gang.viable(counts):
