@@ -18,14 +18,21 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, obstacle
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.looks import Looks
-from extender.planner.actions.search import lacking, place_minimum, place_more, runs_of_operations
+from extender.planner.actions.search import (
+    lacking,
+    lost,
+    place_minimum,
+    place_more,
+    runs_of_operations,
+)
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import amounts_with_claims, minimum_amounts, minimum_wanted, shortage
+from extender.planner.framework.demand import amounts_with_claims, chosen_ranks, minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
 
@@ -135,6 +142,8 @@ class Allocate:
         """Give one gang its whole minimum, or what fits of one that has started; else return shortage and message."""
         if gang.started:
             place_more(session, statement, gang, minimum_wanted(gang))
+            if lacking(gang, statement) and not statement.slots:
+                _say_why_lost_wait(session, gang)
             return None
         shape = (shape_of(session, gang), restrictions)
         if shape not in self._failures:
@@ -166,7 +175,7 @@ def _grow(session: Session, found: _Found) -> None:
     growing = {
         gang.key: _Growing(gang, statement)
         for gang, statement in found.tried
-        if growth_is_due(session, gang) and _open(gang, statement)
+        if growth_is_due(session, gang) and _open(gang, statement) and not lacking(gang, statement)
     }
     if growing:
         session.reserve_from_growth(cls for gang in found.waiting for cls in gang.all_classes if cls is not None)
@@ -193,7 +202,7 @@ def _place(session: Session, gang: GangView, *, statement: Statement, grown: boo
     placed, operations = statement.slots, statement.commit()
     if placed:
         session.decide(decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed))
-    elif grown or lacking(gang, statement):
+    elif grown:
         _say_why_extras_wait(session, gang)
 
 
@@ -229,18 +238,30 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:
-    for pod_set in gang.pod_sets:
-        ranks = gang.open_slots()[pod_set.name]
-        if ranks:
-            cls = pod_set.class_of(ranks[0])
-            one = {pod_set.name: {cls: 1}} if cls else {}
-            full = session.queue_refusal(gang, amounts_with_claims(session, gang, one)) if one else None
-            if full is not None:
-                session.decide(decisions.Unschedulable(gang, full.reason, full.message))
-                return
-            lacks = shortage(session, gang, pod_set, len(ranks), 0, kind="extra")
-            session.decide(decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks))
-            return
+    slots = gang.open_slots()
+    pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
+    if pod_set is not None and not _queue_is_full(session, gang, pod_set, slots[pod_set.name][0]):
+        lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="extra")
+        session.decide(decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks))
+
+
+def _say_why_lost_wait(session: Session, gang: GangView) -> None:
+    """Say why a gang that started gets none of the members that its minimum lacks."""
+    slots = chosen_ranks(session, gang, minimum_wanted(gang))
+    pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
+    if pod_set is not None and not _queue_is_full(session, gang, pod_set, slots[pod_set.name][0]):
+        lacks = lost(session, gang, pod_set, slots)
+        session.decide(decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks))
+
+
+def _queue_is_full(session: Session, gang: GangView, pod_set: PodSetView, rank: int) -> bool:
+    """Return True, and say so, if the gang's queues have no room for this pod of the set."""
+    cls = pod_set.class_of(rank)
+    one = {pod_set.name: {cls: 1}} if cls else {}
+    full = session.queue_refusal(gang, amounts_with_claims(session, gang, one)) if one else None
+    if full is not None:
+        session.decide(decisions.Unschedulable(gang, full.reason, full.message))
+    return full is not None
 
 
 def _add(session: Session, gang: GangView, *, grown: _Growing, most: int, limit: SlotLimit, book: Book) -> bool:

@@ -107,6 +107,15 @@ def near(
     return structs.replace(lacks, closest=closest)
 
 
+def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
+    """Return the shortage of members that a gang lost: of nodes at all, or else in the domain of the others."""
+    closest = session.hooks.closest_domain.call(gang, slots)
+    lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
+    if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
+        return lacks
+    return structs.replace(lacks, closest=closest.said)
+
+
 def there(session: Session, statement: Statement, gang: GangView) -> dict[str, dict[int, int]] | None:
     """Return pod set → rank → column of members with a node, those of the statement included; None without topology."""
     if request_of(gang) is None:

@@ -14,8 +14,9 @@ from muster.resources.vector import PODS, Vector, amount_words
 
 NO_ROOM = "NotEnoughResources"
 """Reason of a condition."""
-Wanted = Literal["together", "extra", "ever"]
-"""Pods that start together now; pods above the minimum; pods that would have to fit into the empty cluster."""
+Wanted = Literal["together", "lost", "extra", "ever"]
+"""Pods that start together now; members that a gang which started has lost; pods above the minimum; pods that would
+have to fit into the empty cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
@@ -98,6 +99,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
             return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
         if self.kind == "extra":
             return f"{pods} above the minimum {verb(self.wanted, 'wait')} for room"
+        if self.kind == "lost":
+            return f"{pods} that the gang has lost {verb(self.wanted, 'wait')} for room"
         more = many(self.wanted, "more pod")
         return f"{more} must start together and {self.placed} of them {verb(self.placed, 'find')} a place"
 
