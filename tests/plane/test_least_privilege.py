@@ -34,10 +34,8 @@ def scenario(
     spec: dict[str, Any] = {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": []}}}
     runtime = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"}
     (shipped / "runtime.yaml").write_text(yaml.safe_dump({**runtime, "metadata": {"name": "shipped"}, "spec": spec}))
-    planning = yaml.safe_load(defaults())
-    planning["actions"] += ", stalegangeviction"
     plane = module_plane(
-        planning_config=yaml.safe_dump(planning),
+        planning_config=defaults(),
         nodes=NODES_THERE,
         gpus=GPUS,
         arguments={
