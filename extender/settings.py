@@ -47,8 +47,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     of its minimum: then all are evicted and wait again as a whole. Longer than a node takes to come back from a restart
     of its kubelet."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
-    """Seconds that a started gang may lack members before the rest is evicted, so that it is placed anew as a whole (the
-    action stalegangeviction); negative: for ever. Long enough for its controller to make the missing pods anew."""
+    """Seconds that a started gang may lack members before the rest is evicted, so that it is placed anew as a whole
+    (the action stalegangeviction); negative: for ever. Long enough for its controller to make the missing pods anew."""
     growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""

@@ -239,6 +239,7 @@ class PartSearch:
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
         cls = pod_set.class_of(ranks[0])
         others = _others(self.gang, todo)
+        nodes = replace(nodes, most=None)  # shares that are only preferred, as pods in slices are not placed here
         if cls is None or others is None:
             return False
         usual = usual_order(self.session, cls, nodes)

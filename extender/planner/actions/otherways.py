@@ -2,8 +2,8 @@
 
 The usual way takes the best nodes and as few as can be. Where unlike pods share a domain, as a leader and its workers
 do, that may cost the others a node of which they need the whole. So the nodes on which the others lose least are
-tried, then few and many nodes, then each node first or not at all. A way that leaves some of the others too little
-room by amounts alone is never tried, so that a domain which cannot hold them all costs a few sums.
+tried, then few and many nodes, then each node first or not at all, then a few pods on each. A way that leaves some of
+the others too little room by amounts alone is never tried, so that a domain which cannot hold them costs a few sums.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,8 @@ from extender.planner.state.podclass import PodClass
 
 SINGLE = 16
 """Nodes that are tried as the first one, and as one to leave out."""
+SPREAD = 8
+"""Numbers of pods that are tried as the most of one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +60,33 @@ class OtherWays:
             self._seen.add(given.tobytes())
         alone = self._left(np.zeros_like(room))
         lost_full, lost_one = self._lost(alone, room), self._lost(alone, np.minimum(room, 1))
-        for columns in self._orders(usual, room, lost_full[usual], lost_one[usual]):
-            given = self._given(columns, room)
+        for columns, most in self._orders(usual, room, lost_full[usual], lost_one[usual]):
+            given = self._given(columns, np.minimum(room, most))
             if given.tobytes() not in self._seen:
                 self._seen.add(given.tobytes())
-                if self._leaves_enough(given):
+                if int(given.sum()) == self.count and self._leaves_enough(given):
                     yield NodeSet(columns, ranked=True, along=self.nodes.along, most=given, name=self.nodes.name)
 
     def _orders(
         self, usual: Amounts, room: Amounts, lost_full: NDArray[np.float64], lost_one: NDArray[np.float64]
-    ) -> Iterator[Amounts]:
-        """Yield the columns in the orders in which they are filled."""
-        rooms = room[usual]
-        yield usual
+    ) -> Iterator[tuple[Amounts, int]]:
+        """Yield the columns in the orders in which they are filled, and the most pods that each gets."""
+        rooms, all_ = room[usual], self.count
+        yield usual, all_
         least = usual[np.lexsort([np.arange(len(usual)), lost_full / rooms])]
-        yield least
+        yield least, all_
         sparing = usual[np.lexsort([np.arange(len(usual)), lost_one])]
-        yield sparing
-        yield usual[np.argsort(rooms, kind="stable")]
-        yield usual[np.argsort(-rooms, kind="stable")]
+        yield sparing, all_
+        yield usual[np.argsort(rooms, kind="stable")], all_
+        yield usual[np.argsort(-rooms, kind="stable")], all_
         for column in sparing[:SINGLE]:
-            yield np.concatenate([[column], least[least != column]])
+            yield np.concatenate([[column], least[least != column]]), all_
         for column in sparing[::-1][:SINGLE] if self.count > 1 else ():
-            yield least[least != column]
+            yield least[least != column], all_
+        fewest = -(-self.count // len(usual))
+        for most in range(fewest, min(fewest + SPREAD, int(rooms.max(initial=0)))):
+            yield least, most
+            yield sparing, most
 
     def _given(self, columns: Amounts, room: Amounts) -> Amounts:
         given = np.zeros_like(room)

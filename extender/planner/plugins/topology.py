@@ -181,17 +181,17 @@ class Topology(PlainPlugin):
         profile = self._profile_for(part)
         filling = Filling(
             wanted,
-            "best-fit" if wanted.slices else profile,
+            profile if not wanted.slices or profile == "balanced" else "best-fit",
             scores if isinstance(scores, np.ndarray) else None,
             _ties(session, look),
         )
         pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
         ordered, numbers = filling.order(level, columns, int(pods))
         most = None
-        if sliced or (profile == "balanced" and not wanted.slices):
+        if sliced or (profile == "balanced" and not part.slices and len(looks) == 1):
             most = np.zeros_like(wanted.room)
             most[ordered] = numbers
-        else:
+        if not sliced:
             ordered = np.concatenate([ordered, _others(wanted, columns, ordered)])
         return NodeSet(ordered, ranked=True, along=wanted.geometry.places, most=most, sliced=sliced, name=name)
 
@@ -244,7 +244,7 @@ def _candidates(looks: list[Look], level: int, profile: Profile, ties: Sequence[
                 np.maximum.at(most, at[at >= 0], counts[at >= 0])
                 enough = most >= need
                 fits = enough if fits is None else fits & enough
-    return best_first(looks[0].wanted, level, fits, spare=profile == "least-free", ties=ties)
+    return best_first(looks[0].wanted, level, fits, profile=profile, ties=ties)
 
 
 def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.state.amounts import Amounts
+from extender.planner.topology.balance import equal_shares, thresholds
 from extender.planner.topology.tree import Geometry
 
 Profile = Literal["best-fit", "least-free", "balanced"]
@@ -66,10 +67,11 @@ def whole(wanted: Wanted) -> int:
 
 
 def best_first(
-    wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False, ties: Sequence[Tie] = ()
+    wanted: Wanted, level: int, fits: Mask | None = None, *, profile: Profile = "best-fit", ties: Sequence[Tie] = ()
 ) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some, `spare` goes by room.
+    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some.
 
+    If least-free, it does not count whether all pods fit; if balanced, domains with larger equal shares come first.
     Of equally tight ones that with the least sum of the first of the `ties` comes first, and so on.
     """
     counts = held(wanted, level)
@@ -80,22 +82,26 @@ def best_first(
     if not len(found):
         return
     left = np.arange(len(found))
-    for key in _keys(wanted, level, counts, found, spare=spare, ties=ties):
+    for key in _keys(wanted, level, counts, found, profile=profile, ties=ties):
         values = key[left]
         left = left[values == values.min()]
         if len(left) == 1:
             break
     yield int(found[left[0]])
-    order = np.lexsort(list(_keys(wanted, level, counts, found, spare=spare, ties=ties))[::-1])
+    order = np.lexsort(list(_keys(wanted, level, counts, found, profile=profile, ties=ties))[::-1])
     yield from (int(found[place]) for place in order if place != left[0])
 
 
 def _keys(
-    wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: bool, ties: Sequence[Tie]
+    wanted: Wanted, level: int, counts: Counts, found: Amounts, *, profile: Profile, ties: Sequence[Tie]
 ) -> Iterator[Counts]:
     """Yield sort keys, the first one first: all pods fit, tight, `ties`, tight surroundings, along the tree."""
-    if not spare:
+    if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
+    if profile == "balanced":
+        threshold, few = _balance(wanted, level)
+        yield -threshold[found]
+        yield few[found]
     yield counts[found]
     for tie in ties:
         yield wanted.geometry.sums(level, tie())[found]
@@ -105,6 +111,22 @@ def _keys(
         at -= 1
         yield wanted.geometry.sums(at, wanted.room)[around]
     yield wanted.geometry.first(level)[found]
+
+
+def unit_of(wanted: Wanted, level: int) -> int:
+    """Return the pods that go into a domain of this level together: those of the outermost slices in it, or one."""
+    return next((size for at, size in wanted.slices if at >= level), 1)
+
+
+def _balance(wanted: Wanted, level: int) -> tuple[Counts, Counts]:
+    """Return per domain of a level the equal share of its children, and the number of those that are used."""
+    tree, inner = wanted.geometry.tree, level + 1
+    domains = len(tree.domains[level])
+    if inner == len(tree.levels):
+        return thresholds(wanted.room, tree.domain_of[level].astype(np.int64), domains, wanted.least)
+    unit = unit_of(wanted, inner)
+    parents = tree.parents[inner].astype(np.int64)
+    return thresholds(held(wanted, inner) // unit, parents, domains, wanted.least // unit)
 
 
 @dataclass(slots=True)
@@ -133,7 +155,7 @@ class Filling:
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
-        used, shares = _shares(counts, pods, self._places(inner), self.profile)
+        used, shares = _shares(counts, pods, self._places(inner), self.profile, unit_of(self.wanted, inner))
         room = self.wanted.room[columns]
         full = np.zeros(len(counts) + 1, dtype=np.bool_)
         full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
@@ -165,6 +187,9 @@ class Filling:
     def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         room = self.wanted.room[columns]
         places = self.wanted.geometry.places[columns]
+        if self.profile == "balanced":
+            used, shares = equal_shares(room, pods, places)
+            return columns[used], shares
         if self.scores is None:
             ordered = _ordered(room, pods, places, self.profile)
         else:
@@ -195,28 +220,14 @@ def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amo
     return np.concatenate([order[:full], [last], np.delete(order[full:], tight - full)])
 
 
-def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile) -> tuple[Amounts, Counts]:
-    """Return the children that are used, and the pods that each gets."""
+def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: int = 1) -> tuple[Amounts, Counts]:
+    """Return the children that are used, and the pods that each gets, in whole slices of `unit` pods."""
+    if profile == "balanced":
+        used, shares = equal_shares(counts // unit, pods // unit, first)
+        return used, shares * unit
     some = np.flatnonzero(counts > 0)
     order = some[_ordered(counts[some], pods, first[some], profile)]
     before = np.cumsum(counts[order]) - counts[order]
     used = order[before < pods]
     given = np.minimum(counts[used], pods - before[: len(used)])
-    if profile == "balanced" and len(used) > 1:
-        given = _balanced(counts[used], int(given.sum()))
     return used, given
-
-
-def _balanced(counts: Counts, pods: int) -> Counts:
-    """Return shares as equal as the counts allow."""
-    given = np.zeros_like(counts)
-    left = pods
-    while left > 0:
-        open_ = np.flatnonzero(counts > given)
-        each = max(1, left // len(open_))
-        more = np.minimum(counts[open_] - given[open_], each)
-        if each == 1:
-            more[left:] = 0
-        given[open_] += more
-        left -= int(more.sum())
-    return given

@@ -66,9 +66,9 @@ class Case:
         """The same with another number of pods in one set."""
         return replace(self, sets=tuple(replace(one, count=count) if one.name == name else one for one in self.sets))
 
-    def world(self) -> tuple[Racks, str]:
+    def world(self, profile: str = "mixed") -> tuple[Racks, str]:
         """A world of the planner, and the key of the gang."""
-        world = Racks(0, checked=False)
+        world = Racks(0, checked=False, profile=profile)
         for name, (gpus, cpu) in self.nodes.items():
             world.node(
                 name, gpus=gpus, cpu=cpu, labels={level: name[:width] for level, width in WIDTH.items() if level}

@@ -1,0 +1,89 @@
+"""Equal shares, as small cases that can be looked through whole, and in the planner."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from topology_world import Racks, racks_of
+
+from extender.planner.topology.balance import equal_shares, thresholds
+
+ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6)
+
+
+def best(rooms: list[int], pods: int) -> tuple[int, int]:
+    """The largest number that each of the fewest domains can have, and their number; 0, 0 if they hold too few."""
+    for few in range(1, len(rooms) + 1):
+        fitting = [chosen for chosen in combinations(rooms, few) if sum(chosen) >= pods and min(chosen)]
+        if fitting:
+            return max(min(pods // few, *chosen) for chosen in fitting), few
+    return 0, 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(rooms=ROOMS, pods=st.integers(1, 30))
+def test_shares_are_as_equal_as_the_fewest_domains_allow(rooms: list[int], pods: int) -> None:
+    """All pods are in them, none has more than its room, and the smallest share is as large as it can be."""
+    used, shares = equal_shares(np.array(rooms), pods, np.arange(len(rooms)))
+    assert all(share <= rooms[place] for place, share in zip(used, shares, strict=True))
+    assert shares.sum() == min(pods, sum(rooms))
+    least, few = best(rooms, min(pods, sum(rooms)))
+    assert len(used) == len(set(used.tolist())) == few
+    assert shares.min(initial=pods) == (least if few else pods)
+
+
+@settings(max_examples=200, deadline=None)
+@given(domains=st.lists(ROOMS, min_size=1, max_size=4), pods=st.integers(1, 20))
+def test_thresholds_are_those_of_each_domain(domains: list[list[int]], pods: int) -> None:
+    """Of all domains at once; children in no domain do not count."""
+    rooms = np.array([*(room for children in domains for room in children), 30])
+    parents = np.array([*(number for number, children in enumerate(domains) for _ in children), -1])
+    threshold, few = thresholds(rooms, parents, len(domains), pods)
+    assert list(zip(threshold.tolist(), few.tolist(), strict=True)) == [best(each, pods) for each in domains]
+
+
+def racks(rooms: list[list[int]], profile: str = "balanced") -> Racks:
+    """Blocks of racks of one node with so many GPUs."""
+    world = Racks(0, checked=False, profile=profile)
+    for block, inside in enumerate(rooms):
+        for rack, gpus in enumerate(inside):
+            world.rack_node(block, rack, 0, gpus=gpus)
+    return world
+
+
+def test_the_block_with_equal_racks_comes_before_the_tighter_one() -> None:
+    """Ten pods could be eight and two, or five and five."""
+    placed = {}
+    for profile in ("best-fit", "balanced"):
+        world = racks([[8, 2], [6, 6]], profile)
+        key = world.asks("a", 10, 1, required="block")
+        world.plan()
+        placed[profile] = Counter(racks_of(world.placed(key)["worker"]))
+    assert placed == {"best-fit": {"b0r0": 8, "b0r1": 2}, "balanced": {"b1r0": 5, "b1r1": 5}}
+
+
+def test_a_rack_with_little_room_is_left_out() -> None:
+    """Of three racks two can have six each, and of those with more room the ones that just fit."""
+    world = racks([[9, 6, 7, 2]])
+    key = world.asks("a", 12, 1, required="block")
+    world.plan()
+    assert Counter(racks_of(world.placed(key)["worker"])) == {"b0r1": 6, "b0r2": 6}
+
+
+def test_slices_have_equal_shares_and_stay_whole() -> None:
+    """Four slices of two, in two racks; each could hold three."""
+    world = racks([[7, 7]])
+    said = {"muster.dev/topology-slice-required": "rack", "muster.dev/topology-slice-size": "2"}
+    key = world.asks("a", 8, 1, required="block", template=said)
+    world.plan()
+    assert racks_of(world.placed(key)["worker"]) == ["b0r0"] * 4 + ["b0r1"] * 4
+
+
+def test_nodes_of_a_rack_have_equal_shares() -> None:
+    """Nodes are the innermost domains, whatever the levels say."""
+    world = Racks(1, 1, 3, levels=["block", "rack"], profile="balanced")
+    key = world.asks("a", 12, 1, required="rack")
+    world.plan()
+    assert sorted(Counter(world.placed(key)["worker"]).values()) == [6, 6]
