@@ -26,7 +26,13 @@ from extender.planner.actions.search import (
     runs_of_operations,
 )
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import amounts_with_claims, chosen_ranks, minimum_amounts, minimum_wanted, shortage
+from extender.planner.framework.demand import (
+    amounts_with_claims,
+    chosen_ranks,
+    minimum_amounts,
+    minimum_wanted,
+    shortage,
+)
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also

@@ -58,9 +58,7 @@ def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
     }
 
 
-def first_ranks(
-    session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int], count: int
-) -> list[int]:
+def first_ranks(session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
     """Return at least so many of these ranks: whole sub-groups or slices, and pods in the task order."""
     chosen: list[int] = []
     whole = united(gang, pod_set)
@@ -104,7 +102,7 @@ def members_of(session: Session, gang: GangView, wanted: Mapping[str, int]) -> d
     found = {}
     for pod_set in gang.pod_sets:
         count = wanted.get(pod_set.name, 0)
-        alike = not pod_set.mixed and pod_set.unit == 1
+        alike = not pod_set.mixed and not united(gang, pod_set)
         ranks = range(count) if alike else first_ranks(session, gang, pod_set, slots[pod_set.name], count)
         found[pod_set.name] = pod_set.classes_of(ranks)
     return found
