@@ -178,6 +178,11 @@ def device_memory(node: Node, amounts: Vector) -> int:
     return min(int(text), GPU_MEMORY.value) if _COUNT.fullmatch(text) else 0
 
 
+def is_gpu(resource: str) -> bool:
+    """True for a resource whose units are GPUs or MIG devices."""
+    return resource in {GPU, VOLCANO_GPU_NUMBER} or resource.startswith(MIG_PREFIX)
+
+
 def is_divided(node: Node, amounts: Vector) -> bool:
     """True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
     divided = any(amount > 0 and name.startswith(MIG_PREFIX) for name, amount in amounts.items())

@@ -14,6 +14,7 @@ from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import Domains
 from extender.planner.state.podclass import PodClass
+from muster.resources.gpus import is_gpu
 from muster.resources.vector import GPU, WHOLE
 
 DENSITY = 9.0
@@ -116,15 +117,16 @@ class GpuSharingOrder(NodeScore):
 
 
 class ResourceType(NodeScore):
-    """Pods that need no GPU prefer nodes that have none."""
+    """Pods that need no GPU prefer nodes that have none, neither whole nor as MIG devices."""
 
     name = "resourcetype"
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
-        row = session.snapshot.axis.get(GPU)
-        if cls.requests.get(GPU) or row is None:
+        gpus = [name for name in session.snapshot.axis if is_gpu(name)]
+        if cls.gpu is not None or any(cls.requests.get(name) for name in gpus) or not gpus:
             return np.zeros(len(session.snapshot.nodes))
-        return np.where(session.snapshot.allocatable[row] == 0, RESOURCE_TYPE, 0.0)
+        rows = [session.snapshot.axis[name] for name in gpus]
+        return np.where((session.snapshot.allocatable[rows] == 0).all(axis=0), RESOURCE_TYPE, 0.0)
 
 
 class NodeAvailability(NodeScore):

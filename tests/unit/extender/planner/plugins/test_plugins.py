@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from extender_world import World, of, slots
+from gpus_world import divided
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.cycle import parts_of
@@ -197,3 +198,31 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
     assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]
+
+
+MIG = {"nvidia.com/mig-1g.5gb": 7}
+
+
+@pytest.mark.parametrize("gpus", [MIG | {"nvidia.com/gpu": 4}, MIG])
+@pytest.mark.parametrize("others", [0, 8])
+def test_a_node_with_mig_devices_alone_is_no_node_without_gpus(gpus: dict[str, int], others: int) -> None:
+    """So that pods without GPUs go elsewhere, also where no node has whole GPUs."""
+    world = World()
+    divided(world, "node-0", gpus)
+    world.node("node-1", gpus=0)
+    world.node("node-2", gpus=others)
+    world.plugins.append(ResourceType({}))
+    world.gang("a", {"worker": (1, {"cpu": 1})})
+    [place] = of(world.plan(), decisions.Place)
+    assert slots(place) == {"worker": ["node-1"]}
+
+
+def test_a_pod_with_a_mig_device_is_no_pod_without_gpus() -> None:
+    """It takes the first node, as both have some."""
+    world = World()
+    divided(world, "node-0", MIG | {"nvidia.com/gpu": 4})
+    divided(world, "node-1", MIG)
+    world.plugins.append(ResourceType({}))
+    world.gang("a", {"worker": (1, {"nvidia.com/mig-1g.5gb": 1})})
+    [place] = of(world.plan(), decisions.Place)
+    assert slots(place) == {"worker": ["node-0"]}
