@@ -228,7 +228,9 @@ def shape_of(session: Session, gang: GangView) -> Hashable:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot, in a queue that is for its namespace."""
+    """Return True for an admitted gang with an open slot that is not just evicted, and may use its queue."""
+    if gang.key in session.evicted:
+        return False
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
     barred = gang.key in session.snapshot.barred
     return let_in and not barred and not gang.active and (not gang.started or any(gang.open_slots().values()))

@@ -3,7 +3,13 @@
 After KAI-Scheduler's action, with two differences: failed members count as present (a job's owner decides what a
 failure means), and finished members protect the others (its issue 1968). The minimum is the one that the gang started
 with, so that a Job that is scaled up keeps its pods while there is no room for more.
+
+Members that a placement gives a node count as present, also one of this cycle. A gang that goes gets no nodes in the
+same cycle.
 """
+
+from collections import Counter
+from collections.abc import Mapping
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
@@ -20,13 +26,15 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for every member of a gang whose grace period is over."""
+        """Decide Evict for every member of a gang whose grace period is over, and is not completed by this cycle."""
         grace_s = session.inputs.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():
-            if session.now - self._since[uid] < grace_s:
+            if session.now - self._since[uid] < grace_s or _is_completed(session, gang):
                 continue
+            session.withdraw(gang, decisions.Place)
+            session.evicted.add(gang.key)
             reason = reasons.placements.incomplete(taken=gang.taken, needed=gang.started_with().min_member)
             for pod in gang.pods:
                 if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
@@ -37,8 +45,26 @@ def _is_stale(_session: Session, gang: GangView) -> bool:
     """Return True if it started once, some members run, none has finished, and its starting minimum is not met."""
     if not gang.started or any(pod.phase == "Succeeded" for pod in gang.pods):
         return False
-    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
+    placed = Counter(pod_set.name for _, _, pod_set in gang.placed_slots() if pod_set is not None)
+    return any(pod_set.taken for pod_set in gang.pod_sets) and not _viable(gang, placed)
+
+
+def _is_completed(session: Session, gang: GangView) -> bool:
+    """Return True if a placement of this cycle gives it the members that it lacks."""
+    places = (place for place in session.decided(decisions.Place) if place.gang is gang)
+    return any(_viable(gang, _given(gang, place)) for place in places)
+
+
+def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
+    """Return the members that get a node, by pod set; the placement has those with a node, too."""
+    whole = {each.name: sum(run.count for run in each.runs) for each in place.pod_sets}
+    return Counter({each.name: whole.get(each.name, 0) - len(each.taken) for each in gang.pod_sets})
+
+
+def _viable(gang: GangView, more: Mapping[str, int]) -> bool:
+    """Return True if its members, with failed ones and so many more by pod set, are enough to go on."""
+    counts = {pod_set.name: len(pod_set.taken) + more.get(pod_set.name, 0) for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:
             counts[pod.slot.pod_set] += 1
-    return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.viable(counts)
+    return gang.viable(counts)

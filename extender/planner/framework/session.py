@@ -55,6 +55,8 @@ class Session:
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
+        self.evicted: set[str] = set()
+        """Keys of gangs that this cycle evicts as a whole, so that it gives them no nodes."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now)
         """Gang key → nodes that refused a member of it lately, by placements, inputs and this cycle."""
         for key, nodes in inputs.avoided.items():

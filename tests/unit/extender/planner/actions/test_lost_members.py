@@ -1,6 +1,7 @@
 """A gang in one rack loses a node, and nothing else in the rack is free."""
 
-from extender_world import of
+import pytest
+from extender_world import World, of
 from topology_world import Racks, racks_of
 
 from extender.planner.actions.allocate import Allocate
@@ -66,3 +67,48 @@ def test_it_moves_to_another_rack_after_the_grace_period() -> None:
     world.pod(key, "worker", 0, GPU8, gated=True)
     world.plan()
     assert racks_of(world.placed(key)["worker"]) == ["b0r1", "b0r1"]
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("free", "given", "evicted"), [(2, 2, 0), (1, 0, 1), (0, 0, 1)])
+def test_a_gang_is_not_placed_and_evicted_in_one_cycle(first: bool, free: int, given: int, evicted: int) -> None:  # noqa: FBT001
+    """One of three is left as its time is over: room for both others completes it, room for one comes too late."""
+    world = World()
+    world.nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, phase="Running")
+    world.plan()
+    for rank in range(3):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
+    world.close(world.plan())
+    stale = StaleGangEviction()
+    for rank in (1, 2):
+        world.state.on_pod(world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed"), None)
+        world.pod(key, "worker", rank, GPU8, gated=True)
+        if rank > free:
+            world.pod("ns/other", "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.session(stale)
+    world.now += 61
+    actions = (stale, Allocate()) if first else (Allocate(), stale)
+    session = world.session(*actions)
+    if first and given:  # it cannot know what comes after it
+        given, evicted = 0, 1
+    assert sum(place.new_slots for place in of(session, decisions.Place)) == given
+    assert len(of(session, decisions.Evict)) == evicted
+
+
+def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
+    """They have placed slots, and come to their nodes a moment later."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    world.plan()
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
+    world.close(world.plan())
+    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), None)
+    stale = StaleGangEviction()
+    world.session(stale)
+    world.now += 61
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert len(of(world.plan(), decisions.Place)) == 1
+    assert not of(world.session(stale), decisions.Evict)
