@@ -12,6 +12,8 @@ _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, 
 _MAX_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
 _MAX_CHARS = 256
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
+_DAY_S = 24 * 3600
+_DAYS = re.compile(r"(?=[0-9]+[wd])(?:([0-9]+)w)?(?:([0-9]+)d)?(.*)", re.DOTALL)
 _DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs|ns|h|m|s))+)")
 
 
@@ -33,6 +35,17 @@ def parse_duration_ns(text: str) -> int:
 def parse_duration_s(text: str) -> float:
     """A duration in seconds, as clocks and timeouts count; else as `parse_duration_ns`."""
     return parse_duration_ns(text) / _NS
+
+
+def parse_days_s(text: str) -> float:
+    """A duration in seconds that may begin with weeks and days, as KAI-Scheduler writes them: `5w4d12h`, `2d4h30m`."""
+    found = _DAYS.fullmatch(text) if len(text) <= _MAX_CHARS else None
+    weeks, days, rest = found.groups() if found else (None, None, text)
+    whole_s = (7 * int(weeks or 0) + int(days or 0)) * _DAY_S
+    seconds = whole_s + (parse_duration_s(rest) if rest or not found else 0.0)
+    if seconds * _NS > _MAX_NS:
+        raise ValueError(f"{text!r} is longer than any duration can be; write it like 5m, 1h30m or 2d12h")
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import of_the_system
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
-from muster.resources.runtime import parse_duration_s
+from muster.resources.runtime import parse_days_s
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
@@ -90,9 +90,9 @@ def _from(session: Session, chain: list[str], annotation: str, default_s: float)
 
 def _seconds(what: str, text: object) -> float:
     try:
-        return parse_duration_s(str(text))
+        return parse_days_s(str(text))
     except ValueError as error:
-        raise ValueError(f"{what} is {text!r}, and must be a duration such as 10m or 1h30m") from error
+        raise ValueError(f"{what} is {text!r}, and must be a duration such as 10m, 1h30m or 2d12h") from error
 
 
 def _has_extras(gang: GangView) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.resources.runtime import parse_duration_ns, parse_duration_s
+from muster.resources.runtime import parse_days_s, parse_duration_ns, parse_duration_s
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,24 @@ def test_every_way_to_write_it(nanoseconds: int) -> None:
     seconds, fraction = divmod(rest, 10**9)
     texts = (f"{nanoseconds}ns", f"{minutes}m{seconds}.{fraction:09}s", f"{minutes}m{seconds}s{fraction}ns")
     assert {parse_duration_ns(text) for text in texts} == {nanoseconds}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2d4h30m", 189_000.0), ("5w4d12h", 3_412_800.0), ("1w", 604_800.0), ("3d", 259_200.0), ("0d", 0.0),
+        ("1w1s", 604_801.0), ("10m", 600.0), ("1d1.5s", 86_401.5),
+    ],
+)  # fmt: skip
+def test_days_and_weeks_may_come_first(text: str, seconds: float) -> None:
+    """Before anything that Go reads."""
+    assert parse_days_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "d", "1d2w", "1h2d", "-1d", "1.5d", "1d ", "1dd", "2d-1h", "9" * 30 + "w", "1d" * 200]
+)
+def test_what_is_no_duration_with_days_is_refused(text: str) -> None:
+    """With words on how to write one."""
+    with pytest.raises(ValueError, match="write it like"):
+        parse_days_s(text)

@@ -218,6 +218,19 @@ def test_who_has_just_started_is_left_alone(age_s: float, go: int) -> None:
     assert len(victims(world.cycle())) == go
 
 
+@pytest.mark.parametrize(("age_s", "go"), [(188_000, 0), (190_000, 1)])
+@pytest.mark.parametrize("arguments", [{}, {"defaultPreemptMinRuntime": "2d4h30m"}])
+def test_the_time_may_be_told_in_days(age_s: float, go: int, arguments: dict[str, str]) -> None:
+    """By the plugin's argument, and by the annotation of the queue."""
+    world = Cluster(1)
+    world.plugins.append(MinRuntime(arguments))
+    if not arguments:
+        world.queue("default", **{"preempt-min-runtime": "2d4h30m"})
+    world.started(world.runs("low", 1), age_s)
+    world.asks("high", 1)
+    assert len(victims(world.cycle())) == go
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
 def test_a_full_queue_makes_room_within_itself(phase: str) -> None:
     """A node is idle, but the queue may use only 8 GPUs: the gang of lower priority goes, also before admission."""
