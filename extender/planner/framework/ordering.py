@@ -113,13 +113,19 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
-    """Yield a queue and those above it, up to the root; a queue that does not exist is below the root."""
-    for _ in range(DEPTH):
+    """Yield a queue and those above it, up to the root.
+
+    A queue that does not exist is below the root, and so is one whose parent does not, and the last of a circle.
+    """
+    seen: set[str] = set()
+    while name not in seen and len(seen) < DEPTH:
         yield name
         if name == ROOT_QUEUE:
             return
+        seen.add(name)
         known = queues.get(name)
-        name = (known.spec.parent if known else "") or ROOT_QUEUE
+        above = known.spec.parent if known else ""
+        name = above if above in queues and above not in seen else ROOT_QUEUE
 
 
 class _Leaf:

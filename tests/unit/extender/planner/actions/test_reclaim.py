@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from extender_world import of
 from victims_world import Cluster, victims
 
@@ -12,6 +13,7 @@ from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, U
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
+from extender.planner.plugins.protection import MinRuntime
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
@@ -116,6 +118,19 @@ def test_a_queue_that_is_not_reclaimable_keeps_what_it_has() -> None:
     world.runs("b1", 2, queue="b")
     world.asks("c1", 1, queue="c")
     assert not victims(world.cycle())
+
+
+@pytest.mark.parametrize("method", ["lca", "queue"])
+@pytest.mark.parametrize("parent", ["", "root", "missing"])
+@pytest.mark.parametrize(("age_s", "go"), [(300, 0), (700, 2)])
+def test_who_has_just_started_is_left_alone(method: str, parent: str, age_s: float, go: int) -> None:
+    """By the annotation of its queue, whose parent may not exist."""
+    world = cluster(2, 8)
+    world.plugins.append(MinRuntime({"reclaimResolveMethod": method}))
+    world.queue("b", parent=parent, **{"reclaim-min-runtime": "10m"})
+    world.started(world.runs("b1", 2, queue="b"), age_s)
+    world.asks("c1", 1, queue="c")
+    assert len(victims(world.cycle())) == go
 
 
 def test_without_a_plugin_that_knows_shares_nothing_is_reclaimed() -> None:
