@@ -126,6 +126,7 @@ JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"  # annotations of a PodGroup:
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 PREEMPT_MIN_RUNTIME = f"{DOMAIN}/preempt-min-runtime"  # annotations of a Queue: a duration, see docs/preemption.md
 RECLAIM_MIN_RUNTIME = f"{DOMAIN}/reclaim-min-runtime"
+QUEUE_WEIGHTS = f"{DOMAIN}/weights"  # annotation of a Queue: its weight by resource, see docs/queues.md
 NAMESPACE_SELECTOR = f"{DOMAIN}/namespace-selector"  # annotation of a Queue: the namespaces that may use it
 QUEUE_LOCKED = f"{DOMAIN}/queue-locked"  # label of a namespace: "true" holds what is in it to the queue that it names
 PARTITION_ID = "volcano.sh/partition-id"

@@ -16,6 +16,7 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
+from muster.volcano.weights import read_weights
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.senders import listed
@@ -60,7 +61,7 @@ def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]
     """Check a changed queue, unless nothing has changed that is checked; amounts of the root are fixed."""
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
-        for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS, names.NAMESPACE_SELECTOR)
+        for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS, names.NAMESPACE_SELECTOR, names.QUEUE_WEIGHTS)
     )
     if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
         return
@@ -80,6 +81,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     yield from check_own(amounts)
     yield from check_hierarchy(queue, queues)
     yield from check_selector(queue)
+    yield from check_weights(queue)
     wrong = list(check_parent(queue, queues, moved=moved))
     yield from wrong
     if not wrong:
@@ -141,6 +143,15 @@ def check_hierarchy(queue: Queue, queues: Queues) -> Iterator[FieldError]:
         if f"{taken}/".startswith(f"{path}/") or f"{path}/".startswith(f"{taken}/"):
             message = f"can not be a sub path of that of another queue: {other.metadata.name} has {taken}"
             yield FieldError(_PATH, message, path)
+
+
+def check_weights(queue: Queue) -> Iterator[FieldError]:
+    """Check that the weights by resource can be read."""
+    try:
+        read_weights(queue.metadata.annotations)
+    except ValueError as error:
+        text = queue.metadata.annotations.get(names.QUEUE_WEIGHTS, "")
+        yield FieldError(f"metadata.annotations[{names.QUEUE_WEIGHTS}]", str(error), text)
 
 
 def check_selector(queue: Queue) -> Iterator[FieldError]:

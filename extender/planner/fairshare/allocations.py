@@ -15,6 +15,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import Node
+from muster.api.names import QUEUE_WEIGHTS
 
 
 @dataclass(slots=True)
@@ -125,7 +126,10 @@ class Accounts:
         if self._axis is None or self._axis != snapshot.axis or any(len(s) != resources for s in self._sums.values()):
             self._axis, self._tree, self._usable = snapshot.axis, None, None
             self._waiting, self._sums = {}, {}
-        specs = {name: (queue.metadata.creation_timestamp, queue.spec) for name, queue in snapshot.queues.items()}
+        specs = {
+            name: (queue.metadata.creation_timestamp, queue.metadata.annotations.get(QUEUE_WEIGHTS), queue.spec)
+            for name, queue in snapshot.queues.items()
+        }
         if self._tree is None or specs != self._specs:
             self._tree, self._specs = tree_of(snapshot.queues, snapshot.axis, resources), specs
         tree = self._tree

@@ -76,7 +76,8 @@ def fair_shares(
         whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
-            plenty = asked.sum(axis=0) <= fair[row]
+            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # they get no more than they deserve
+            plenty = (asked.sum(axis=0) <= fair[row]) & ~beyond.any(axis=0)
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)
         else:
@@ -86,7 +87,7 @@ def fair_shares(
             claims = [
                 Claim(
                     deserved=float(tree.deserved[child, column]) / unit,
-                    weight=tree.weight[child],
+                    weight=float(tree.weight[child, column]),
                     request=float(asked[position, column]) / unit,
                     limit=float(tree.limit[child, column]) / unit,
                     priority=tree.priority[child],

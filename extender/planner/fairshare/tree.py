@@ -6,6 +6,7 @@ exist, or whose parents form a cycle, are below the root.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from extender.planner.framework.ordering import parents_of
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import Queue
+from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.resources.vector import GPU, WHOLE, Vector, vector
+from muster.volcano.weights import ALL, read_weights
 
 Shares = NDArray[np.float64]
 
@@ -41,7 +43,7 @@ class QueueTree:
     """Unit of each resource: shares are made of whole GPUs, though pods may use parts of one."""
     quoted: NDArray[np.bool_]
     """Resources of which some queue deserves an amount: quotas count for these alone. Shape (resources,)."""
-    weight: tuple[float, ...]
+    weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
     born: tuple[tuple[str, str], ...]
@@ -113,13 +115,31 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         guarantee=guarantee,
         units=tuple(float(WHOLE) if column == axis.get(GPU) else 1.0 for column in range(resources)),
         quoted=quoted,
-        weight=tuple(float(spec.weight) for spec in specs),
+        weight=_weights(names, queues, specs, quoted, axis),
         priority=tuple(spec.priority for spec in specs),
         reclaimable=tuple(spec.reclaimable is not False for spec in specs),
         born=born,
         guaranteed=bool(guarantee.any()),
         bounded=tuple(bool(np.isfinite(limit[list(chain)]).any()) for chain in chains),
     )
+
+
+def _weights(
+    names: Sequence[str], queues: Mapping[str, Queue], specs: Sequence[QueueSpec], quoted: NDArray[np.bool_],
+    axis: Mapping[str, int],
+) -> Shares:  # fmt: skip
+    """Return the weight of each queue for each resource; of an annotation that cannot be read, the spec's counts."""
+    weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
+    for row, name in enumerate(names):
+        said: dict[str, float] = {}
+        with suppress(ValueError):  # admission refuses it
+            said = read_weights(queues[name].metadata.annotations) if name in queues else {}
+        if ALL in said:
+            weights[row, quoted if quoted.any() else slice(None)] = said[ALL]
+        for resource, weight in said.items():
+            if resource in axis:
+                weights[row, axis[resource]] = weight
+    return weights
 
 
 def _created(queues: Mapping[str, Queue], name: str) -> str:

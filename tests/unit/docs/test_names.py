@@ -31,6 +31,7 @@ OF_OTHERS = {
     "init_process_group": "a function of torch",
     "lastState": "a field of a pod that kwok writes",
     "nominatedNodeName": "a field of a pod that Volcano writes",
+    "overQuotaWeight": "a field of KAI-Scheduler's queues",
     "--enable-provisioning-requests": "a flag of cluster-autoscaler",
     "--flag": "stands for any flag of a job plugin",
     "--skip-nodes-with-custom-controller-pods": "a flag of cluster-autoscaler",

@@ -53,6 +53,11 @@ BAD = {
     ),
     "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
     "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
+    "weights": (
+        {"metadata": {"name": "new", "annotations": {"muster.dev/weights": "nvidia.com/gpu=-1"}}, "spec": {}},
+        "metadata.annotations[muster.dev/weights]",
+        "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5",
+    ),
     "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
 }
 

@@ -191,6 +191,51 @@ def test_the_order_is_that_of_the_resources_with_a_quota(
     assert _order((one, other), gpus) == _order(((0, 0, 1), (0, 0, 1)), gpus)
 
 
+def fair_shares_of(world: World) -> dict[str, int]:
+    """Queue → GPUs that it is due."""
+    session = world.session()
+    standings = session.hooks.queue_standings.call()
+    assert standings is not None
+    return {name: each.fair_share.get("nvidia.com/gpu", 0) // 1000 for name, each in standings.items() if name in "abc"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "fair"),
+    [
+        ({}, {"a": 8, "b": 8}),
+        ({"b": "nvidia.com/gpu=3"}, {"a": 5, "b": 11}),
+        ({"b": "nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
+        ({"b": "*=0"}, {"a": 14, "b": 2}),
+        ({"b": "*=3,nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
+        ({"b": "cpu=0"}, {"a": 8, "b": 8}),
+        ({"a": "*=0", "b": "*=0"}, {"a": 2, "b": 2}),
+        ({"b": "unreadable"}, {"a": 8, "b": 8}),
+    ],
+)
+@pytest.mark.parametrize("rounding", ["exact", "kai"])
+def test_weights_may_differ_by_resource(weights: dict[str, str], fair: dict[str, int], rounding: str) -> None:
+    """Both deserve 2 of 16 GPUs and want 20; the annotation goes before the weight of the spec."""
+    world = world_of(2)
+    world.plugins[1] = Proportion({"rounding": rounding})
+    for name in ("a", "b"):
+        said = {"weights": weights[name]} if name in weights else {}
+        world.queue(name, deserved={"nvidia.com/gpu": 2}, **said)
+        world.gang(name, {"worker": (20, GPU)}, queue=name)
+    assert fair_shares_of(world) == fair
+
+
+def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:
+    """It is due what it deserves, may use what lies idle, and takes a new annotation at once."""
+    world = world_of(2)
+    world.queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=0")
+    world.gang("a", {"worker": (9, GPU)}, queue="a")
+    assert fair_shares_of(world) == {"a": 3}
+    world.queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=1")
+    assert fair_shares_of(world) == {"a": 9}
+    world.queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=0")
+    assert placed(world.plan()) == {"a": 9}
+
+
 def test_what_cannot_be_read_ends_no_cycle() -> None:
     """Amounts of queues, PodGroups and kept usage that admission would have refused count as not set."""
     world = world_of(1)
