@@ -66,12 +66,13 @@ class Enqueue:
             closed = reasons.queues.closed(queue=gang.queue, state=queue.status.state)
             words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
-        if lacks := self._lacks(session, gang):
+        vote = session.hooks.job_enqueueable.call(gang)
+        overdue = vote is not None and vote.admit  # by plugin sla: autoscalers have to see its pods, too
+        if not overdue and (lacks := self._lacks(session, gang)):
             return decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks)
         full = session.queue_refusal(gang, minimum_amounts(session, gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
-        vote = session.hooks.job_enqueueable.call(gang)
         return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:

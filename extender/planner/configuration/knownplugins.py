@@ -32,7 +32,8 @@ _VOLCANO: dict[str, Plugin] = {
     ),
     "conformance": Plugin(differs="pods of the system are never victims, with or without this plugin"),
     "sla": Plugin(
-        differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
+        differs="a gang that is overdue passes the plugins after this one at enqueue, even if it is larger than the"
+        " cluster, and never a queue's capability",
         arguments={"sla-waiting-time": Argument(default="5m")},
     ),
     "overcommit": Plugin(

@@ -10,6 +10,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import Plugin
 from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
+from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import Conformance, needed_by_the_cluster
 from muster.api.kubernetes.quota import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 
@@ -100,6 +101,17 @@ def test_an_overdue_gang_passes_the_plugins_after_sla(sla_first: bool, names: li
     assert let_in(world) == ["a"]
     world.now += 301
     assert let_in(world) == names
+
+
+def test_an_overdue_gang_is_let_in_even_if_it_is_larger_than_the_cluster() -> None:
+    """Its pods exist then, behind their gates, so that autoscalers see them; never beyond its queue's capability."""
+    world = world_of(Sla({"sla-waiting-time": "5m"}), Proportion({}))
+    world.queue("small", capability={"nvidia.com/gpu": "8"})
+    wanting(world, "large", 99)
+    world.gang("beyond", {"worker": (99, GPU1)}, phase="Pending", queue="small")
+    assert let_in(world) == []
+    world.now += 301
+    assert let_in(world) == ["large"]
 
 
 def test_drf_puts_gangs_first_that_hold_less() -> None:
