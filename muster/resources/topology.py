@@ -1,9 +1,9 @@
 """The wishes of workloads about topology: annotations, and Volcano's networkTopology. Pure.
 
 Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
-(`kueue.x-k8s.io/podset-…`); if both name a level, Muster's count; `muster.dev/topology` is the topology of either. A
-*level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no effect;
-admission refuses it with `mistakes`.
+(`kueue.x-k8s.io/podset-…`); of two levels for one thing Muster's counts; `muster.dev/topology` is the topology of
+either. A *level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no
+effect; admission refuses it with `mistakes`.
 """
 
 import re
@@ -90,10 +90,18 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
     annotations = dict(given)
     required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
     kueue = Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
-    own = of_gang(annotations)
-    near = own if own.required is not None or own.preferred is not None else replace(kueue, topology=own.topology)
+    near = _with_kueues(of_gang(annotations), kueue)
     found = PodTopology(near, _slices(annotations, near.topology), _first(annotations, names.TOPOLOGY_GROUP), kind)
     return found if found.near or found.slices or found.group else None
+
+
+def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
+    """Muster's wish; what it leaves open is Kueue's, so that no requirement is dropped."""
+    if own.required is not None:
+        return own
+    if own.preferred is not None:
+        return replace(own, required=kueue.required)
+    return replace(kueue, topology=own.topology)
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:

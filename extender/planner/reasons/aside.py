@@ -21,6 +21,14 @@ too_many_looks = (
     "the selectors of its subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} are "
     "allowed; give each policy a label in matchLabels that only its own pods have"
 ).format
+crossed_slices = (
+    "pods of {pod_set} are to be together by {outer} and by {inner}, and neither of the two divides the other; choose "
+    "a size of slices that divides that of partitions, or the other way round"
+).format
+crossed_labels = (
+    "pods of {pod_set} are to be together as its template says and as subGroupPolicy says by labels, and neither is "
+    "within the other; leave out one of the two"
+).format
 too_many_terms = (
     "its affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
 ).format

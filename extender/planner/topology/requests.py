@@ -11,7 +11,7 @@ Each part is given nodes within those of the part around it (the trees of sub-gr
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
@@ -128,6 +128,9 @@ class Request:
     """The wishes of a gang, each with its members."""
 
     near: Nearness
+    """By networkTopology, else by annotation."""
+    also: Nearness
+    """By annotation beside networkTopology."""
     kinds: tuple[Kind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
     """By labels."""
@@ -139,7 +142,7 @@ class Request:
         """The wishes that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         said = (kind.said.near for kind in self.kinds)
-        wishes = (self.near, *said, *sliced, *(near for _, near, _ in self.sub_groups))
+        wishes = (self.near, self.also, *said, *sliced, *(near for _, near, _ in self.sub_groups))
         return [near for near in wishes if near.required is not None]
 
 
@@ -182,6 +185,12 @@ def part_of(
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
     root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
+    if request.also:
+        return replace(root, children=(_with_children(gang, request, replace(root, near=request.also)),))
+    return _with_children(gang, request, root)
+
+
+def _with_children(gang: GangView, request: Request, root: Part) -> Part:
     children = _children(gang, request, root)
     if not any(child.near or child.slices or child.children for child in children):
         return root
@@ -193,7 +202,6 @@ def part_of(
 
 def _request(gang: GangView) -> Request | None:
     spec = gang.group.spec
-    near = of_network(spec.network_topology) or of_gang(gang.group.metadata.annotations)
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
     set_names = {pod_set.name for pod_set in gang.pod_sets}
     members: dict[str, list[PodRecord]] = {}
@@ -208,17 +216,36 @@ def _request(gang: GangView) -> Request | None:
     policies = [
         policy
         for policy in spec.sub_group_policy[: SUB_GROUPS.value]
-        if policy.network_topology and policy.name not in set_names
+        if policy.network_topology and not (policy.name in set_names and policy.sub_group_size)
     ]
     sub_groups = tuple(by_labels(gang.pods, policies)) if policies else ()
+    nears = [of_network(spec.network_topology), of_gang(gang.group.metadata.annotations)]
+    if sub_groups:
+        nears, kinds = _around_labels(nears, kinds)
+    near, also = sorted(nears, key=bool, reverse=True)
     speaking = any(kind.said != _SILENT or kind.slices for kind in kinds)
     if not (near or speaking or sub_groups):
         return None
     most = max(len(spec.sub_group_policy), len(sub_groups))
     if most > SUB_GROUPS.value:
         raise LimitError(reasons.aside.too_many_sub_groups(count=most, limit=SUB_GROUPS))
-    shape = near, tuple((kind.pod_set, kind.said, kind.ranks, kind.slices) for kind in kinds)
-    return Request(near, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
+    shape = near, also, tuple((kind.pod_set, kind.said, kind.ranks, kind.slices) for kind in kinds)
+    return Request(near, also, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
+
+
+def _around_labels(nears: list[Nearness], kinds: list[Kind]) -> tuple[list[Nearness], list[Kind]]:
+    """Return wishes and kinds of a gang with sub-groups by labels, whose pods may be of several kinds.
+
+    What its only template requires is about the gang, so around the sub-groups. Other requirements would cross them.
+    """
+    asking = [kind for kind in kinds if kind.said.near.required is not None or kind.slices]
+    if not asking:
+        return nears, kinds
+    (kind, *others), free = kinds, [near for near in nears if not near]
+    if others or kind.slices or not free:
+        raise LimitError(reasons.aside.crossed_labels(pod_set=asking[0].pod_set))
+    around = [kind.said.near, *(near for near in nears if near), *free[1:]]
+    return around, [replace(kind, said=replace(kind.said, near=NOTHING))]
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[Kind]:
@@ -237,43 +264,55 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
         said.setdefault(otherwise)
     if len(said) <= 1:
         alone = next(iter(said), otherwise)
-        return [Kind(pod_set.name, alone, None, partitions or alone.slices)]
+        return [Kind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
     if len(said) > TOPOLOGY_WISHES.value:
         words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(said), limit=TOPOLOGY_WISHES)
         raise LimitError(words)
     ranks: dict[PodTopology, list[int]] = {}
     for rank in range(pod_set.replicas):
         ranks.setdefault(own.get(rank, otherwise), []).append(rank)
-    return [Kind(pod_set.name, each, frozenset(own), partitions or each.slices) for each, own in ranks.items()]
+    return [
+        Kind(pod_set.name, each, frozenset(own), _layers(pod_set, partitions, each.slices))
+        for each, own in ranks.items()
+    ]
+
+
+def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[Slices, ...]) -> tuple[Slices, ...]:
+    """Return partitions and slices by annotation as layers, outermost first, as both are required."""
+    found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
+    crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
+    for outer, inner in crossed if partitions and slices else ():
+        raise LimitError(reasons.aside.crossed_slices(pod_set=pod_set.name, outer=outer, inner=inner))
+    return found if partitions else slices
 
 
 def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
     """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
     left = SlotsLeft(root.slots)
+    replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[Part] = []
     for name, near, members in request.sub_groups:
         own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
         if own:
             whole = sum(map(len, members.values()))
-            parts.append(replace(root, name=name, slots=own, members=members, near=near, all_slots=whole))
-    replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
+            part = replace(root, name=name, slots=own, members=members, near=near, all_slots=whole)
+            inside = _kind_parts(request, part, SlotsLeft(own), replicas)
+            speaking = any(each.near or each.slices or each.children for each in inside)
+            parts.append(replace(part, children=inside) if speaking else part)
+    return (*parts, *_kind_parts(request, root, left, replicas))
+
+
+def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping[str, int]) -> tuple[Part, ...]:
+    parts: list[Part] = []
     groups: dict[str, list[Part]] = {}
-    nearness: dict[str, Nearness] = {}
-    for kind in request.kinds:
-        ranks = left.take(kind.pod_set, kind.ranks)
-        if not ranks:
-            continue
-        part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
-        if kind.said.group:
-            groups.setdefault(kind.said.group, []).append(part)
-            nearness.setdefault(kind.said.group, kind.said.near)
-        else:
-            parts.append(part)
     kinds: dict[str, list[Kind]] = {}
     for kind in request.kinds:
         kinds.setdefault(kind.said.group, []).append(kind)
-    parts += [_group_part(root, name, kinds[name], own, nearness[name]) for name, own in groups.items()]
-    return tuple(parts)
+        ranks = left.take(kind.pod_set, kind.ranks)
+        if ranks:
+            part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
+            (groups.setdefault(kind.said.group, []) if kind.said.group else parts).append(part)
+    return (*parts, *(_group_part(root, name, kinds[name], own) for name, own in groups.items()))
 
 
 def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
@@ -291,7 +330,8 @@ def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
     )
 
 
-def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part], near: Nearness) -> Part:
+def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part]) -> Part:
+    """Return the part of a group; each thing that one of its kinds asks for is about all of them."""
     members: dict[str, Ranks] = {}
     for kind in kinds:
         known: Ranks = members.get(kind.pod_set, frozenset())
@@ -301,6 +341,10 @@ def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part], 
         for pod_set, ranks in child.slots.items():
             slots.setdefault(pod_set, []).extend(ranks)
     everyone = sum(child.all_slots for child in children)
-    return replace(
-        root, name=name, slots=slots, members=members, near=near, children=tuple(children), all_slots=everyone
+    nears = list(dict.fromkeys(kind.said.near for kind in kinds if kind.said.near)) or [NOTHING]
+    part = replace(
+        root, name=name, slots=slots, members=members, near=nears[-1], children=tuple(children), all_slots=everyone
     )
+    for near in reversed(nears[:-1]):
+        part = replace(part, near=near, children=(part,))
+    return part
