@@ -212,20 +212,24 @@ def _ties(session: Session, look: Look) -> Sequence[Tie]:
     return cache(partial(_disfavour, session, look)), cache(partial(_left_over, session, look))
 
 
-def _disfavour(session: Session, look: Look) -> Amounts:
+def _disfavour(session: Session, look: Look) -> Amounts | None:
     """Return the scores of the nodes, low for high ones, times the pods that each holds; int64 of shape (nodes,)."""
     scores = session.scores(look.cls)
     if not isinstance(scores, np.ndarray):
-        return np.zeros_like(look.wanted.room)
+        return None
     disfavour: Amounts = np.rint(-SCORE_STEPS * np.clip(scores, -MOST_SCORE, MOST_SCORE)).astype(np.int64)
     return disfavour * look.wanted.room
 
 
-def _left_over(session: Session, look: Look) -> Amounts:
+def _left_over(session: Session, look: Look) -> Amounts | None:
     """Return what is free, per node, of the resource of which a pod takes the largest part of all there is."""
-    free, row = session.usable(), session.snapshot.row_of(look.cls)
-    shares = row / np.maximum(free.sum(axis=1, dtype=np.float64), 1)
-    left: Amounts = np.maximum(free[int(shares.argmax())], 0)
+    row = session.snapshot.row_of(look.cls)
+    asked = np.flatnonzero(row)
+    if not len(asked):
+        return None
+    free = session.usable()
+    shares = [row[each] / max(float(free[each].sum()), 1.0) for each in asked]
+    left: Amounts = free[asked[int(np.argmax(shares))]]
     return left
 
 

@@ -8,7 +8,7 @@ domains stay whole.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,8 +21,8 @@ from extender.planner.topology.tree import Geometry
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Tie = Callable[[], Amounts]
-"""Amounts per node that are added up where domains hold equally many pods."""
+Tie = Callable[[], Amounts | None]
+"""Amounts per node that are added up where domains hold equally many pods; None if they are alike."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +103,9 @@ def _keys(
         yield -threshold[found]
         yield few[found]
     yield counts[found]
-    for tie in ties:
-        yield wanted.geometry.sums(level, tie())[found]
+    for amounts in (tie() for tie in ties):
+        if amounts is not None:
+            yield wanted.geometry.sums(level, amounts)[found]
     around, at = found, level
     while at > 0:
         around = wanted.geometry.tree.parents[at][around].astype(np.int64)
@@ -139,7 +140,6 @@ class Filling:
     """Of the nodes of an innermost domain the higher ones first; None: the tightest that holds the rest last."""
     ties: Sequence[Tie] = ()
     """Of domains that hold equally many pods those with the least sum come first."""
-    _first: dict[int, Amounts] = field(default_factory=dict)
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Return columns in order and their pods; `columns` are the nodes of a domain of `level` that have room."""
@@ -155,7 +155,10 @@ class Filling:
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
-        used, shares = _shares(counts, pods, self._places(inner), self.profile, unit_of(self.wanted, inner))
+        some = np.flatnonzero(counts > 0)
+        places = self._places(inner, some, of, columns)
+        chosen, shares = _shares(counts[some], pods, places, self.profile, unit_of(self.wanted, inner))
+        used = some[chosen]
         room = self.wanted.room[columns]
         full = np.zeros(len(counts) + 1, dtype=np.bool_)
         full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
@@ -175,14 +178,21 @@ class Filling:
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
-    def _places(self, level: int) -> Amounts:
-        """Return the place of each domain of a level among those that hold equally many pods."""
-        if level not in self._first:
-            keys = [self.wanted.geometry.sums(level, tie()) for tie in self.ties]
-            order = np.lexsort([self.wanted.geometry.first(level), *keys[::-1]])
-            self._first[level] = np.empty_like(order)
-            self._first[level][order] = np.arange(len(order))
-        return self._first[level]
+    def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
+        """Return the places of some domains of a level among those that hold equally many pods.
+
+        `of` has the domains of the `columns`, which are the nodes with room.
+        """
+        first = self.wanted.geometry.first(level)[some]
+        domains = len(self.wanted.geometry.tree.domains[level])
+        amounts = [each for each in (tie() for tie in self.ties if len(some) > 1) if each is not None]
+        sums = [np.bincount(of + 1, weights=each[columns], minlength=domains + 1)[1:][some] for each in amounts]
+        keys = [np.rint(each) for each in sums if (each != each[0]).any()]
+        if not keys:
+            return first
+        places = np.empty(len(some), dtype=np.int64)
+        places[np.lexsort([first, *keys[::-1]])] = np.arange(len(some))
+        return places
 
     def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         room = self.wanted.room[columns]
@@ -225,8 +235,7 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
     if profile == "balanced":
         used, shares = equal_shares(counts // unit, pods // unit, first)
         return used, shares * unit
-    some = np.flatnonzero(counts > 0)
-    order = some[_ordered(counts[some], pods, first[some], profile)]
+    order = _ordered(counts, pods, first, profile)
     before = np.cumsum(counts[order]) - counts[order]
     used = order[before < pods]
     given = np.minimum(counts[used], pods - before[: len(used)])
