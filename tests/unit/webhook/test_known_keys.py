@@ -34,7 +34,13 @@ def test_what_muster_writes_is_known() -> None:
     assert unknown_keys({"labels": {"muster.dev/reviewed": "true"}, "annotations": {"muster.dev/node": "a"}}) == []
 
 
-OF_QUEUES = {names.NAMESPACE_SELECTOR, names.QUEUE_LOCKED, names.PREEMPT_MIN_RUNTIME, names.RECLAIM_MIN_RUNTIME}
+OF_QUEUES = {
+    names.NAMESPACE_SELECTOR,
+    names.QUEUE_WEIGHTS,
+    names.QUEUE_LOCKED,
+    names.PREEMPT_MIN_RUNTIME,
+    names.RECLAIM_MIN_RUNTIME,
+}
 ELSEWHERE = OF_QUEUES | names.MARKERS | {names.ROTATE}
 
 
