@@ -11,6 +11,7 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.meta import LabelSelector
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, JobSpec, PartitionPolicy, VolumeSpec
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, Flow
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
 from muster.api.volcano.topology import (
     HYPER_NODES,
@@ -124,6 +125,22 @@ write `status.state: Closed` through the status subresource.""",
         about="""Asks the controller to act on a Job or a Queue, once. It has no `spec`.""",
     ),
     Definition(
+        resource=JOB_FLOWS,
+        short_names=("jf",),
+        status_subresource=True,
+        columns=(Column("Status", "string", ".status.state.phase"), Column("Age", AGE.type, AGE.path)),
+        about="""Jobs that follow each other: each step is a Job that is made of a JobTemplate when the Jobs of the
+steps before it are completed. docs/jobflows.md describes its life.""",
+    ),
+    Definition(
+        resource=JOB_TEMPLATES,
+        short_names=("jt",),
+        status_subresource=True,
+        about="""The spec of a Job, for the steps of JobFlows in its namespace.
+
+It is read when a Job is made; a later change of it changes no Job that exists.""",
+    ),
+    Definition(
         resource=PLACEMENTS,
         short_names=("pl",),
         columns=(
@@ -213,6 +230,7 @@ OVERLAYS: dict[type[Struct], Schema] = {
     ExactMatch: {"properties": {"name": {"minLength": 1, "maxLength": 253, "pattern": rf"^{_LABELS}$"}}},
     RegexMatch: {"properties": {"pattern": {"minLength": 1}}},
     Command: {"properties": {"target": {"x-kubernetes-map-type": "atomic"}}},
+    Flow: {"required": ["name"]},
     PlacementSpec: {
         "required": ["podGroupUID"],
         "properties": {"podSets": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},

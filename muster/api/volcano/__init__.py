@@ -1,4 +1,5 @@
-"""Volcano's objects: Job and Command (`batch`), PodGroup and Queue (`scheduling`), HyperNode (`topology`).
+"""Volcano's objects: Job and Command (`batch`), JobFlow and JobTemplate (`flow`), PodGroup and Queue
+(`scheduling`), HyperNode (`topology`).
 
 Imports only `muster.api.kubernetes` and the modules of `muster.api` itself.
 """
