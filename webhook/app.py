@@ -30,6 +30,7 @@ from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.senders import Budgets
 from webhook.validate import command as validate_command
 from webhook.validate import hypernode as validate_hyper_node
+from webhook.validate import jobflow as validate_flow
 from webhook.validate import pod as validate_pod
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import queue as validate_queue
@@ -78,6 +79,8 @@ def routes(
         "/validate/podgroup": validate_podgroup.reviewer(queues, namespaces, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
         "/validate/hypernode": validate_hyper_node.review,
+        "/validate/jobflow": validate_flow.review_flow,
+        "/validate/jobtemplate": validate_flow.template_reviewer(framework),
     }
 
 

@@ -43,6 +43,12 @@ DIGITS: Final = Limit("digits", 18, "digits")
 """The longest that always fits into 64 bits; Python takes time in the square of the digits."""
 TASKS: Final = Limit("tasks per Job", 128, "tasks")
 """Each task is tried by itself in every cycle; tasks are kinds of pods, not pods."""
+STEPS: Final = Limit("steps per JobFlow", 128, "steps")
+"""Each is a Job, with an entry in the status of the JobFlow."""
+STEP_NEEDS: Final = Limit("dependencies per JobFlow", 4_096, "targets and task phases")
+"""Each is looked at in every pass; every step may wait for 32 others."""
+TEMPLATE_JOBS: Final = Limit("Jobs listed by a JobTemplate", 1_000, "Jobs")
+"""The list is for people, and is written whole for each Job more."""
 RESOURCES: Final = Limit("resource names per pod", 64, "resource names")
 """Nodes offer about ten; each name costs a look at every node."""
 TOPOLOGY_WISHES: Final = Limit("topology wishes per pod set", 64, "different wishes")

@@ -1,5 +1,6 @@
-"""Volcano's objects: Job and Command (`batch`), JobFlow and JobTemplate (`flow`), PodGroup and Queue
-(`scheduling`), HyperNode (`topology`).
+"""Volcano's objects: Job and Command (`batch`), PodGroup and Queue (`scheduling`), JobFlow and HyperNode.
+
+JobFlow has its JobTemplate in `flow`, HyperNode is in `topology`.
 
 Imports only `muster.api.kubernetes` and the modules of `muster.api` itself.
 """

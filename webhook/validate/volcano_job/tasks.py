@@ -1,7 +1,6 @@
 """Validation of a Volcano Job's tasks: each alone, its pod template, and the tasks that it depends on."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Sequence
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
@@ -13,6 +12,7 @@ from muster.resources.pods import resource_names
 from muster.resources.quantity import parse
 from muster.runtime.framework import Framework
 from muster.runtime.workload import gpu_errors, template_of
+from muster.volcano.flows import circle
 from muster.volcano.tasks import partition_minimum, total_replicas
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
@@ -130,16 +130,7 @@ def check_dependencies(tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:
             if name not in needs:
                 message = f"{_NO_DAG}: must be the name of another task of this job: {', '.join(known)}"
                 yield FieldError(f"spec.tasks[{index}].dependsOn.name[{place}]", message, name, "NotFound")
-    circle = _circle(needs)
-    if circle:
-        message = f"{_NO_DAG}: {' needs '.join(circle)}; remove one of them"
-        yield FieldError(f"spec.tasks[{known.index(circle[0])}].dependsOn", message, needs[circle[0]])
-
-
-def _circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a circle, its first task repeated at the end; empty without one."""
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        return list(reversed(error.args[1]))
-    return []
+    found = circle(needs)
+    if found:
+        message = f"{_NO_DAG}: {' needs '.join(found)}; remove one of them"
+        yield FieldError(f"spec.tasks[{known.index(found[0])}].dependsOn", message, needs[found[0]])
