@@ -62,6 +62,11 @@ class Store(Generic[T]):
             found = [*self._indexes[index].get(value, {}).values()]
         return [self._unpack(each) for each in found]
 
+    def keys_by_index(self, index: str, value: str) -> list[str]:
+        """Return the keys of the objects that have this value in `index`."""
+        with self._lock:
+            return [*self._indexes[index].get(value, {})]
+
     def put(self, obj: T) -> None:
         """Add or replace an object. For the store's one writer, its reflector.
 
