@@ -24,6 +24,7 @@ from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.workloads.table import CONTROLLERS
@@ -59,7 +60,7 @@ _READ = (*(fed.resource for fed in FEED), *CONTROLLERS.values(), INDEXED_JOBS, C
 KINDS: tuple[Resource[Any], ...] = tuple(
     {
         (each.group, each.plural): each
-        for each in (*_READ, TRAINING_RUNTIMES)
+        for each in (*_READ, TRAINING_RUNTIMES, JOB_FLOWS, JOB_TEMPLATES)
         if each.namespaced and each is not PLACEMENTS
     }.values()
 )

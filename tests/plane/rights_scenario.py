@@ -13,6 +13,7 @@ from typing import Any
 from audits import Use, asked
 from gangs import job as gang
 from gangs import metric, runs
+from job_flows import job_flow, template
 from jobs import command, job, task
 from tenants import pod
 from train_jobs import make_volume, patch, runtime, train_job
@@ -25,6 +26,7 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 from muster.kube.client import Client
@@ -163,6 +165,16 @@ def a_job_whose_time_is_over(s: Scenario) -> None:
     s.submit(job("short", s.namespace, task("w", 1, run_s=0), ttlSecondsAfterFinished=0))
     s.until(lambda: s.used("controller", "delete", "jobs", JOBS.group), "the Job to be over")
     s.until(lambda: not s.phase("short"), "the Job to be gone")
+
+
+def jobs_that_follow_each_other(s: Scenario) -> None:
+    """They are made one after the other, and their JobTemplates list them."""
+    for name in ("one", "two"):
+        s.client.create(JOB_TEMPLATES, template(name), s.namespace)
+    steps: dict[str, list[str]] = {"one": [], "two": ["one"]}
+    s.client.create(JOB_FLOWS, job_flow("flow", steps, jobRetainPolicy="delete"), s.namespace)
+    s.until(lambda: s.used("controller", "patch", "jobtemplates/status", JOB_FLOWS.group), "the lists")
+    s.until(lambda: s.client.get(JOB_FLOWS, "flow", s.namespace).status.state.phase == "Succeed", "the JobFlow to end")
 
 
 def claims_of_a_job(s: Scenario) -> None:
@@ -489,6 +501,7 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     foreign_kinds,
     objects_of_a_job,
     a_job_whose_time_is_over,
+    jobs_that_follow_each_other,
     claims_of_a_job,
     owners_of_shaped_pods,
     runtimes_and_namespaces,
