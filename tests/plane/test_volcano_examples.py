@@ -18,6 +18,8 @@ WaitFor = Callable[..., Any]
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "volcano"
 FILES = sorted(FOLDER.glob("*.yaml"))
+_JOB = re.compile(r"^# Job: (?P<name>\S+)", re.MULTILINE)
+"""The Job, where it is not named as its file."""
 _ENDS = re.compile(r"^# Ends: (?P<phase>\w+)(?: \((?P<succeeded>\d+) pods? succeeded\))?", re.MULTILINE)
 
 RUNS = {
@@ -57,18 +59,20 @@ def story(plane: Plane) -> Iterator[Story]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_example(story: Story, wait_for: WaitFor, file: Path) -> None:
     """The phase, how many pods succeeded, and how often pods ran."""
-    promise = _ENDS.search(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    promise, named = _ENDS.search(text), _JOB.search(text)
     assert promise, f"{file.name} does not say how it ends"
+    name = named["name"] if named else file.stem
     if promise["phase"] == "deleted":
-        wait_for(lambda: gone(story, file.stem), what=f"{file.stem} is deleted")
-        assert story.phases(file.stem)[-1] == "Completed"
+        wait_for(lambda: gone(story, name), what=f"{name} is deleted")
+        assert story.phases(name)[-1] == "Completed"
         return
-    wait_for(lambda: story.phases(file.stem)[-1:] == [promise["phase"]], what=f"{file.stem}: {promise[0]}")
+    wait_for(lambda: story.phases(name)[-1:] == [promise["phase"]], what=f"{name}: {promise[0]}")
     if promise["succeeded"]:
-        assert story.job(file.stem).status.succeeded == int(promise["succeeded"])
-    for pod, runs in RUNS.get(file.stem, {}).items():
-        assert len(story.ran.get(f"{file.stem}-{pod}", ())) == runs, pod
-    if file.stem == "partition":
+        assert story.job(name).status.succeeded == int(promise["succeeded"])
+    for pod, runs in RUNS.get(name, {}).items():
+        assert len(story.ran.get(f"{name}-{pod}", ())) == runs, pod
+    if name == "partition":
         assert len(story.ran["partition-steady-0"]) == 1
         assert max(len(story.ran[pod]) for pod in RESTARTED_PARTITIONS) in {2, 3}
 
