@@ -172,7 +172,7 @@ def jobs_that_follow_each_other(s: Scenario) -> None:
     for name in ("one", "two"):
         s.client.create(JOB_TEMPLATES, template(name), s.namespace)
     steps: dict[str, list[str]] = {"one": [], "two": ["one"]}
-    s.client.create(JOB_FLOWS, job_flow("flow", steps, jobRetainPolicy="delete"), s.namespace)
+    s.client.create(JOB_FLOWS, job_flow("flow", steps), s.namespace)
     s.until(lambda: s.used("controller", "patch", "jobtemplates/status", JOB_FLOWS.group), "the lists")
     s.until(lambda: s.client.get(JOB_FLOWS, "flow", s.namespace).status.state.phase == "Succeed", "the JobFlow to end")
 
