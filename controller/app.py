@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from controller.caches import kept
+from controller.cron.controller import CronJobs
+from controller.cron.reconcile import CRON_INDEX, cron_keys
 from controller.flow.controller import JobFlows
 from controller.flow.reconcile import TEMPLATE_INDEX, template_keys
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
@@ -71,7 +73,7 @@ class Controller:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
-        jobs = Store({TEMPLATE_INDEX: template_keys}, packed=Job)
+        jobs = Store({TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys}, packed=Job)
         self._jobs = Reflector(client, JOBS, store=jobs, budget=Budget(JOBS, packed_weight_of))
         self._pods = Reflector(client, PODS, store=pods, keep=kept)
         self._groups = Reflector(
@@ -104,6 +106,7 @@ class Controller:
             wall_s=wall_s,
         )
         self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
+        self.cron_jobs = CronJobs(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self.finalizers = Finalizers(client, monotonic_s=monotonic_s)
         self.shipped = Shipped(client, [*shipped], monotonic_s=monotonic_s)
         self._leading = threading.Event()
@@ -187,13 +190,14 @@ class Controller:
             "priorityclasses": self._priorities,
             **self.train_jobs.reflectors,
             **self.job_flows.reflectors,
+            **self.cron_jobs.reflectors,
             **self.finalizers.reflectors,
         }
         groups = (self.queue_controller, self.group_controller, self.rendezvous)
         self.workers = [
             self._worker,
-            *(each.worker for each in (*groups, self.train_jobs, self.job_flows, self.finalizers, self.shipped)),
-            self.job_flows.list_worker,
+            *(each.worker for each in (*groups, self.train_jobs, self.finalizers, self.shipped)),
+            *(self.job_flows.worker, self.job_flows.list_worker, self.cron_jobs.worker),
         ]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
@@ -203,6 +207,7 @@ class Controller:
             (self._queues, self.queue_controller.queue_seen),
             *self.train_jobs.handlers,
             *self.job_flows.handlers,
+            *self.cron_jobs.handlers,
             *self.finalizers.handlers,
         ]
         for budgeted in self.reflectors.values():
@@ -242,6 +247,7 @@ class Controller:
             self._worker.queue.add_after(job.metadata.key, 0.0 if asked else self._gather_s)
         self.train_jobs.job_seen(old, new)
         self.job_flows.job_seen(old, new)
+        self.cron_jobs.job_seen(old, new)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

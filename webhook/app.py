@@ -29,6 +29,7 @@ from webhook.mutate import workload as mutate_workload
 from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.senders import Budgets
 from webhook.validate import command as validate_command
+from webhook.validate import cronjob as validate_cron
 from webhook.validate import hypernode as validate_hyper_node
 from webhook.validate import jobflow as validate_flow
 from webhook.validate import pod as validate_pod
@@ -79,6 +80,7 @@ def routes(
         "/validate/podgroup": validate_podgroup.reviewer(queues, namespaces, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
         "/validate/hypernode": validate_hyper_node.review,
+        "/validate/cronjob": validate_cron.reviewer(framework),
         "/validate/jobflow": validate_flow.review_flow,
         "/validate/jobtemplate": validate_flow.template_reviewer(framework),
     }

@@ -16,6 +16,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
+from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
@@ -109,6 +110,7 @@ _VALIDATING = (
     _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
     _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
     _Entry("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
+    _Entry("cronjobs.batch-volcano-sh", "/validate/cronjob", CRON_JOBS, _CHANGES),
     _Entry("jobflows", "/validate/jobflow", JOB_FLOWS, _CHANGES),
     _Entry("jobtemplates", "/validate/jobtemplate", JOB_TEMPLATES, _CHANGES),
 )

@@ -11,6 +11,7 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.meta import LabelSelector
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, JobSpec, PartitionPolicy, VolumeSpec
+from muster.api.volcano.cron import CRON_JOBS, CronJobSpec
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, Flow
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
 from muster.api.volcano.topology import (
@@ -141,6 +142,19 @@ steps before it are completed. docs/jobflows.md describes its life.""",
 It is read when a Job is made; a later change of it changes no Job that exists.""",
     ),
     Definition(
+        resource=CRON_JOBS,
+        short_names=("cronvcjob", "cronvj"),
+        status_subresource=True,
+        columns=(
+            Column("SCHEDULE", "string", ".spec.schedule"),
+            Column("SUSPEND", "boolean", ".spec.suspend"),
+            Column("LAST SCHEDULE", "date", ".status.lastScheduleTime"),
+            AGE,
+        ),
+        about="""Volcano Jobs that are made at times of a schedule; `kubectl get cronjobs` shows Kubernetes' own
+CronJobs, so use the short name. docs/jobflows.md describes its life.""",
+    ),
+    Definition(
         resource=PLACEMENTS,
         short_names=("pl",),
         columns=(
@@ -231,6 +245,14 @@ OVERLAYS: dict[type[Struct], Schema] = {
     RegexMatch: {"properties": {"pattern": {"minLength": 1}}},
     Command: {"properties": {"target": {"x-kubernetes-map-type": "atomic"}}},
     Flow: {"required": ["name"]},
+    CronJobSpec: {
+        "required": ["jobTemplate", "schedule"],
+        "properties": {
+            "failedJobsHistoryLimit": {"default": 1},
+            "startingDeadlineSeconds": {"format": "int64"},
+            "successfulJobsHistoryLimit": {"default": 3},
+        },
+    },
     PlacementSpec: {
         "required": ["podGroupUID"],
         "properties": {"podSets": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},

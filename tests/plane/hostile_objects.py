@@ -24,6 +24,7 @@ from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS
+from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -60,7 +61,7 @@ _READ = (*(fed.resource for fed in FEED), *CONTROLLERS.values(), INDEXED_JOBS, C
 KINDS: tuple[Resource[Any], ...] = tuple(
     {
         (each.group, each.plural): each
-        for each in (*_READ, TRAINING_RUNTIMES, JOB_FLOWS, JOB_TEMPLATES)
+        for each in (*_READ, TRAINING_RUNTIMES, JOB_FLOWS, JOB_TEMPLATES, CRON_JOBS)
         if each.namespaced and each is not PLACEMENTS
     }.values()
 )
@@ -274,9 +275,16 @@ def base(resource: Resource[Any], name: str) -> JSON:
         "TrainJob": {"runtimeRef": {"name": "torch-distributed", "kind": "ClusterTrainingRuntime"}},
         "TrainingRuntime": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [runtime_job]}}},
     }
-    spec = specs.get(resource.kind, {})
-    if (resource.group, resource.kind) == ("batch.volcano.sh", "Job"):
-        spec = {"tasks": [{"name": "w", "replicas": 1, "template": copy.deepcopy(pod)}], "minAvailable": 1}
+    of_job = {"tasks": [{"name": "w", "replicas": 1, "template": copy.deepcopy(pod)}], "minAvailable": 1}
+    of_volcano: dict[str, JSON] = {
+        "Job": of_job,
+        "JobTemplate": of_job,
+        "JobFlow": {"flows": [{"name": "x"}]},
+        "CronJob": {"schedule": "@daily", "jobTemplate": {"spec": of_job}},
+    }
+    spec = (of_volcano if resource.group.endswith(".volcano.sh") else {}).get(
+        resource.kind, specs.get(resource.kind, {})
+    )
     metadata: JSON = {"name": name, "labels": {names.QUEUE: "default"} if resource.kind in {"Pod", "TrainJob"} else {}}
     return {"metadata": metadata, **({"spec": copy.deepcopy(spec)} if spec else {})}
 

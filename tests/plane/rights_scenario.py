@@ -26,6 +26,7 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
+from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
@@ -175,6 +176,17 @@ def jobs_that_follow_each_other(s: Scenario) -> None:
     s.client.create(JOB_FLOWS, job_flow("flow", steps), s.namespace)
     s.until(lambda: s.used("controller", "patch", "jobtemplates/status", JOB_FLOWS.group), "the lists")
     s.until(lambda: s.client.get(JOB_FLOWS, "flow", s.namespace).status.state.phase == "Succeed", "the JobFlow to end")
+
+
+def jobs_by_the_clock(s: Scenario) -> None:
+    """A time that was missed, as the CronJob was suspended, is made up for."""
+    spec = {"schedule": "@yearly", "suspend": True, "jobTemplate": {"spec": template("x")["spec"]}}
+    s.client.create(CRON_JOBS, {"metadata": {"name": "cron"}, "spec": spec}, s.namespace)
+    old = {"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}
+    s.client.merge_patch(CRON_JOBS, "cron", old, s.namespace, subresource="status")
+    s.client.merge_patch(CRON_JOBS, "cron", {"spec": {"suspend": False}}, s.namespace)
+    s.until(lambda: s.client.get(CRON_JOBS, "cron", s.namespace).status.last_successful_time, "the Job to end")
+    s.client.delete(CRON_JOBS, "cron", s.namespace)
 
 
 def claims_of_a_job(s: Scenario) -> None:
@@ -502,6 +514,7 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     objects_of_a_job,
     a_job_whose_time_is_over,
     jobs_that_follow_each_other,
+    jobs_by_the_clock,
     claims_of_a_job,
     owners_of_shaped_pods,
     runtimes_and_namespaces,

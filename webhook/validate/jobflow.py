@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import structs
 from msgspec.json import Decoder
 
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.volcano.batch import Job, JobSpec
 from muster.api.volcano.flow import JobFlow, JobTemplate, job_name
@@ -46,13 +46,20 @@ def template_reviewer(framework: Framework) -> Handler:
             old = decode(request.old_object, _JOB_TEMPLATE)
             if template.metadata.deletion_timestamp or old.spec == template.spec:
                 return Verdict()
-        for task in template.spec.tasks:
-            template_of(task.template)  # raises here, so that the checks below can rely on its shape
-        job = Job(metadata=template.metadata, spec=_completed(template.spec))
-        frameworks = check_frameworks(job, framework)
-        return Verdict(errors=[*check_job(job), *frameworks.errors], warnings=[*warn(job), *frameworks.warnings])
+        found = check_template(Job(metadata=template.metadata, spec=template.spec), framework)
+        return Verdict(errors=found.errors, warnings=found.warnings)
 
     return review
+
+
+def check_template(job: Job, framework: Framework) -> Findings:
+    """Return everything that is wrong with Jobs that are made later, by the rules that need no look-ups."""
+    for task in job.spec.tasks:
+        template_of(task.template)  # raises here, so that the checks below can rely on its shape
+    completed = Job(metadata=job.metadata, spec=_completed(job.spec))
+    found = Findings(check_job(completed), warn(completed))
+    found.add(check_frameworks(completed, framework))
+    return found
 
 
 def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:

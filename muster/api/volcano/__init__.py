@@ -1,6 +1,6 @@
-"""Volcano's objects: Job and Command (`batch`), PodGroup and Queue (`scheduling`), JobFlow and HyperNode.
+"""Volcano's objects: Job and Command (`batch`), PodGroup and Queue (`scheduling`), and others.
 
-JobFlow has its JobTemplate in `flow`, HyperNode is in `topology`.
+JobFlow and JobTemplate are in `flow`, CronJob in `cron`, HyperNode in `topology`.
 
 Imports only `muster.api.kubernetes` and the modules of `muster.api` itself.
 """

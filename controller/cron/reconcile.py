@@ -1,0 +1,150 @@
+"""One pass over a CronJob: Jobs of the past go, the one that is due is made, and the status says so."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from controller.caches import OwnWrites
+from controller.cron.rules.runs import active, due_s, job_manifest, outdated, start_s, status_of
+from controller.live import delete, find_or_make, owned_by, owner_words
+from muster.api.merge_diff import difference
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.cron import CRON_JOBS, CronJob, CronJobStatus
+from muster.kube.client import Client
+from muster.kube.errors import Forbidden, Invalid, NotFound
+from muster.kube.events import Recorder
+from muster.kube.store import Store
+from muster.volcano.schedule import Schedule, ScheduleError, read, zone_of
+
+CRON_INDEX = "cron-job"
+"""Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
+BLOCKED_S = 30.0
+"""Time until a Job that the API server has refused is tried again."""
+MARGIN_S = 0.1
+"""Added to the time of the next pass, so that its clock has reached it."""
+LONGEST_S = 3600.0
+"""A pass at least this often, as the clock may be set."""
+
+
+def cron_key(job: Job) -> str | None:
+    """The key of the CronJob that controls a Job; None if none of Volcano's does."""
+    owner = job.metadata.controller
+    if owner is None or owner.kind != CRON_JOBS.kind or not owner.api_version.startswith(f"{CRON_JOBS.group}/"):
+        return None
+    return f"{job.metadata.namespace}/{owner.name}"
+
+
+def cron_keys(job: Job) -> list[str]:
+    """The index function."""
+    key = cron_key(job)
+    return [key] if key else []
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The context of a pass. `requeue_after` asks for another pass over a key after a delay in seconds."""
+
+    client: Client
+    recorder: Recorder
+    cron_jobs: Store[CronJob]
+    jobs: Store[Job]
+    written: OwnWrites[CronJob]
+    made: OwnWrites[Job]
+    requeue_after: Callable[[str, float], None]
+    wall_s: Callable[[], float]
+
+
+class Reconciler:
+    """Passes over CronJobs; never two at once over the same one."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def process(self, key: str) -> None:
+        """One pass. A CronJob that is suspended or being deleted makes no Jobs."""
+        cron_job = self._context.written.newest(key, self._context.cron_jobs.get(key))
+        if cron_job is None or cron_job.metadata.deletion_timestamp:
+            return
+        jobs = self._jobs_of(cron_job)
+        old = outdated(cron_job, jobs)
+        self._delete(cron_job, old, "SuccessfulDelete", "as newer ones have ended")
+        gone = {job.metadata.uid for job in old}
+        jobs = [job for job in jobs if job.metadata.uid not in gone]
+        with suppress(NotFound):
+            cron_job = self._write(cron_job, status_of(cron_job, jobs))
+            if not cron_job.spec.suspend:
+                self._run(cron_job, jobs)
+
+    def _run(self, cron_job: CronJob, jobs: list[Job]) -> None:
+        spec, now_s = cron_job.spec, self._context.wall_s()
+        try:
+            schedule = read(spec.schedule, spec.time_zone)
+        except ScheduleError as error:
+            self._context.recorder.event(cron_job, "Warning", "InvalidSchedule", f"no Jobs are made: {error}")
+            return
+        time_s = due_s(cron_job, schedule, now_s)
+        if time_s is not None and not self._make(cron_job, jobs, time_s):
+            self._context.requeue_after(cron_job.metadata.key, BLOCKED_S)
+        self._later(cron_job, schedule, now_s)
+
+    def _later(self, cron_job: CronJob, schedule: Schedule, now_s: float) -> None:
+        next_s = schedule.after(now_s, start_s(cron_job))
+        wait_s = LONGEST_S if next_s is None else min(LONGEST_S, next_s - now_s)
+        self._context.requeue_after(cron_job.metadata.key, wait_s + MARGIN_S)
+
+    def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
+        """Makes the Job of that time, as the policy says; False if that is to be tried again."""
+        policy = cron_job.spec.concurrency_policy
+        local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
+        manifest = job_manifest(cron_job, time_s, local)
+        name = manifest["metadata"]["name"]
+        # The Job of this very time is there already if a process made it and could not write the status.
+        running = [job for job in active(jobs) if job.metadata.name != name]
+        if running and policy == "Forbid":
+            why = f"the next Job waits, as {running[0].metadata.name} has not ended"
+            self._context.recorder.event(cron_job, "Normal", "JobAlreadyActive", why)
+            return True  # the end of that Job leads to the next pass
+        if policy == "Replace":
+            self._delete(cron_job, running, "Replaced", "as its successor is due")
+            jobs = [job for job in jobs if job not in running]
+        try:
+            job, new = find_or_make(self._context.client, JOBS, manifest)
+        except (Forbidden, Invalid) as error:
+            self._context.recorder.event(cron_job, "Warning", "FailedCreate", f"Job {name}: {error.message}")
+            return False
+        if not owned_by(job.metadata, cron_job.metadata.uid):
+            why = f"Job {name} exists already and {owner_words(job.metadata)}; there will be no Job of this time"
+            self._context.recorder.event(cron_job, "Warning", "ForeignJob", why)
+        else:
+            self._context.made.note(job)
+            jobs = [*(each for each in jobs if each.metadata.uid != job.metadata.uid), job]
+            if new:
+                self._context.recorder.event(cron_job, "Normal", "SuccessfulCreate", f"made Job {name}")
+        self._write(cron_job, status_of(cron_job, jobs, time_s))
+        return True
+
+    def _jobs_of(self, cron_job: CronJob) -> list[Job]:
+        """The Jobs that exist, those that no cache shows yet too."""
+        meta = cron_job.metadata
+        cached = {job.metadata.key: job for job in self._context.jobs.by_index(CRON_INDEX, meta.key)}
+        known = {*cached, *(f"{meta.namespace}/{each.name}" for each in cron_job.status.active)}
+        found = [self._context.made.newest(key, cached.get(key)) for key in sorted(known)]
+        return [job for job in found if job is not None and owned_by(job.metadata, meta.uid)]
+
+    def _delete(self, cron_job: CronJob, jobs: list[Job], reason: str, why: str) -> None:
+        for job in jobs:
+            if not job.metadata.deletion_timestamp and delete(self._context.client, JOBS, job.metadata):
+                self._context.recorder.event(cron_job, "Normal", reason, f"deleted Job {job.metadata.name}, {why}")
+            self._context.made.drop(job.metadata.key)
+
+    def _write(self, cron_job: CronJob, status: CronJobStatus) -> CronJob:
+        """The CronJob with this status, written if it differs. Conflict if it has changed."""
+        patch = difference(cron_job.status, status)
+        if not patch:
+            return cron_job
+        meta = cron_job.metadata
+        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
+        written = self._context.client.merge_patch(CRON_JOBS, meta.name, body, meta.namespace, subresource="status")
+        self._context.written.note(written)
+        return written

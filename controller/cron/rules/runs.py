@@ -1,0 +1,98 @@
+"""Which Job of a CronJob is due, which go, and its status. No I/O, no clock.
+
+Of times that were missed the latest is made up for, unless it is longer ago than `startingDeadlineSeconds`. While a Job
+is forbidden by one that runs its time stays due.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import structs, to_builtins
+
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.limits import TEMPLATE_JOBS
+from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.cron import CRON_JOBS, SCHEDULED_AT, CronJob, CronJobStatus, ObjectReference
+from muster.volcano.schedule import Schedule
+
+JSON = dict[str, Any]
+_KEPT: Final = 3
+_KEPT_LOST: Final = 1
+_MINUTE_S: Final = 60
+
+
+def start_s(cron_job: CronJob) -> float:
+    """The time when the CronJob was created."""
+    return readable_time(cron_job.metadata.creation_timestamp) or 0.0
+
+
+def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
+    """The latest time of the schedule that has no Job yet and may still have one."""
+    start, deadline_s = start_s(cron_job), cron_job.spec.starting_deadline_seconds
+    last_s = readable_time(cron_job.status.last_schedule_time)
+    since_s = start if last_s is None else last_s
+    if deadline_s is not None:
+        since_s = max(since_s, now_s - deadline_s)
+    return schedule.latest(now_s, since_s, start)
+
+
+def active(jobs: Sequence[Job]) -> list[Job]:
+    """The Jobs that have not ended, by name."""
+    return sorted((job for job in jobs if job.status.state.phase not in FINISHED), key=lambda job: job.metadata.name)
+
+
+def outdated(cron_job: CronJob, jobs: Sequence[Job]) -> list[Job]:
+    """The oldest Jobs that have ended, beyond those that are kept."""
+    spec = cron_job.spec
+    won = [job for job in jobs if job.status.state.phase == "Completed"]
+    lost = [job for job in jobs if job.status.state.phase in FINISHED - {"Completed"}]
+    kept = _KEPT if spec.successful_jobs_history_limit is None else spec.successful_jobs_history_limit
+    kept_lost = _KEPT_LOST if spec.failed_jobs_history_limit is None else spec.failed_jobs_history_limit
+    return [*_oldest(won, kept), *_oldest(lost, kept_lost)]
+
+
+def _oldest(jobs: list[Job], kept: int) -> list[Job]:
+    ordered = sorted(jobs, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name))
+    return ordered[: max(0, len(ordered) - kept)]
+
+
+def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None = None) -> CronJobStatus:
+    """The status, after a Job was made for that time."""
+    ends = [job.status.state.last_transition_time for job in jobs if job.status.state.phase == "Completed"]
+    known = cron_job.status.last_successful_time
+    latest = max((end for end in (known, *ends) if end), key=lambda end: readable_time(end) or 0.0, default=None)
+    return structs.replace(
+        cron_job.status,
+        active=[_reference(job) for job in active(jobs)[: TEMPLATE_JOBS.value]],
+        last_successful_time=latest,
+        last_schedule_time=cron_job.status.last_schedule_time if made_for_s is None else format_time(made_for_s),
+    )
+
+
+def _reference(job: Job) -> ObjectReference:
+    meta = job.metadata
+    return ObjectReference(
+        api_version=JOBS.api_version, kind=JOBS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid
+    )
+
+
+def job_manifest(cron_job: CronJob, time_s: float, local: str) -> JSON:
+    """The Job for a time of the schedule; `local` is that time in the CronJob's time zone."""
+    meta, template = cron_job.metadata, cron_job.spec.job_template
+    owner = {
+        "apiVersion": CRON_JOBS.api_version,
+        "kind": CRON_JOBS.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        "name": f"{meta.name}-{int(time_s) // _MINUTE_S}",
+        "namespace": meta.namespace,
+        "labels": template.metadata.labels,
+        "annotations": {**template.metadata.annotations, SCHEDULED_AT: local},
+        "ownerReferences": [owner],
+    }
+    spec = to_builtins(template.spec)
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,82 @@
+"""CronJob (batch.volcano.sh/v1alpha1): Jobs that are made at times of a schedule. Not Kubernetes' own CronJob."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.meta import Object, TemplateMeta, Time
+from muster.api.volcano.batch import JobSpec
+from muster.api.volcano.scheduling import NonNegative
+
+ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
+SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
+"""Annotation of a Job: the time of the schedule that it was made for."""
+
+
+class CronJobTemplate(Wire):
+    """Labels, annotations and spec of the Jobs."""
+
+    metadata: TemplateMeta = field(default_factory=TemplateMeta)
+    """Labels and annotations of the Jobs."""
+    spec: JobSpec = field(default_factory=JobSpec)
+    """spec of the Jobs."""
+
+
+class CronJobSpec(Wire):
+    """spec of a CronJob."""
+
+    schedule: str = ""
+    """Minute, hour, day of month, month and day of week, e.g. `30 6 * * mon-fri`; or `@daily`, `@every 2h`."""
+    time_zone: str | None = None
+    """Time zone of the schedule by its name, e.g. `Europe/Berlin`; UTC if left out."""
+    starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    """Seconds after a time of the schedule until which its Job may still be made; without limit if unset."""
+    concurrency_policy: ConcurrencyPolicy = "Allow"
+    """While a Job of it runs: make the next one too, `Forbid` it for so long, or `Replace` the one that runs."""
+    suspend: bool = False
+    """No Jobs are made while this is true."""
+    job_template: CronJobTemplate = field(default_factory=CronJobTemplate)
+    """The Jobs."""
+    successful_jobs_history_limit: NonNegative | None = None
+    """Completed Jobs that are kept; 3 if left out."""
+    failed_jobs_history_limit: NonNegative | None = None
+    """Failed and terminated Jobs that are kept; 1 if left out."""
+
+
+class ObjectReference(Wire):
+    """An object."""
+
+    api_version: str = ""
+    """Its group and version."""
+    kind: str = ""
+    """Its kind."""
+    name: str = ""
+    """Its name."""
+    namespace: str = ""
+    """Its namespace."""
+    uid: str = ""
+    """Its UID."""
+
+
+class CronJobStatus(Wire):
+    """status of a CronJob."""
+
+    active: list[ObjectReference] = field(default_factory=list)
+    """Jobs of it that have not ended; of very many, the first by name."""
+    last_schedule_time: Time | None = None
+    """The latest time of the schedule for which a Job was made."""
+    last_successful_time: Time | None = None
+    """Time when the latest Job was completed."""
+
+
+class CronJob(Object):
+    """Jobs that are made at times of a schedule."""
+
+    spec: CronJobSpec = field(default_factory=CronJobSpec)
+    """Desired state."""
+    status: CronJobStatus = field(default_factory=CronJobStatus)
+    """Observed state; the controller writes it."""
+
+
+CRON_JOBS = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob", CronJob)
