@@ -87,6 +87,7 @@ class Controller:
         self._pending_events = PendingEvents()
         self._effects = Effects(client, self._expectations, self._recorder, at_once, monotonic_s=monotonic_s)
         self._worker = Worker("job", self._process, threads=workers, monotonic_s=monotonic_s)
+        self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
             client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
@@ -105,7 +106,6 @@ class Controller:
             monotonic_s=monotonic_s,
             wall_s=wall_s,
         )
-        self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self.cron_jobs = CronJobs(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self.finalizers = Finalizers(client, monotonic_s=monotonic_s)
         self.shipped = Shipped(client, [*shipped], monotonic_s=monotonic_s)
@@ -177,6 +177,7 @@ class Controller:
             writer=StatusWriter(client, self._expectations, self._worker.queue.add_after, self._monotonic_s),
             requeue_after=self._worker.queue.add_after,
             others_wait=self._worker.queue.others_wait,
+            needed=self.job_flows.needs,
             wall_s=self._wall_s,
         )
 

@@ -90,8 +90,7 @@ class Reconciler:
 
     def _later(self, cron_job: CronJob, schedule: Schedule, now_s: float) -> None:
         next_s = schedule.after(now_s, start_s(cron_job))
-        wait_s = LONGEST_S if next_s is None else min(LONGEST_S, next_s - now_s)
-        self._context.requeue_after(cron_job.metadata.key, wait_s + MARGIN_S)
+        self._context.requeue_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
 
     def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
         """Makes the Job of that time, as the policy says; False if that is to be tried again."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from controller.caches import OwnWrites
-from controller.flow.reconcile import Context, Reconciler, flow_key, template_keys, write_list
+from controller.flow.reconcile import BELIEVED_S, Context, Reconciler, flow_key, template_keys, write_list
+from controller.flow.rules.steps import is_forgotten
 from controller.worker import Worker
 from muster.api.limits import STEPS
 from muster.api.volcano.batch import FINISHED, Job
@@ -16,8 +17,6 @@ from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 
-BELIEVED_S = 30.0
-"""Time for which a Job that was made counts while no cache shows it."""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -66,6 +65,7 @@ class JobFlows:
             written=OwnWrites[JobFlow](monotonic_s),
             made=OwnWrites[Job](monotonic_s, BELIEVED_S),
             requeue_after=self.worker.queue.add_after,
+            others_wait=self.worker.queue.others_wait,
             wall_s=wall_s,
         )
         self._reconciler = Reconciler(self._context)
@@ -92,6 +92,12 @@ class JobFlows:
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
                 self.list_worker.queue.add_after(each, LISTS_S)
+
+    def needs(self, job: Job) -> bool:
+        """True while the status of a Job's JobFlow does not have its end yet: without it the Job would be run again."""
+        key = flow_key(job)
+        job_flow = self._flows.store.get(key) if key else None
+        return job_flow is not None and is_forgotten(job_flow, job)
 
     def _flow_seen(self, old: JobFlow | None, new: JobFlow | None) -> None:
         self._context.written.seen(old, new)

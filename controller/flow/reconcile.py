@@ -1,6 +1,6 @@
 """One pass over a JobFlow: its status, then the Jobs that are due; and one over a JobTemplate: the list of its Jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -36,6 +36,8 @@ from muster.volcano.flows import check_steps
 log = structlog.get_logger(__name__)
 TEMPLATE_INDEX = "job-template"
 """Index of the store of Jobs: `namespace/name` of the JobTemplate that a JobFlow has made the Job of."""
+BELIEVED_S = 30.0
+"""Time for which a Job that was made counts while no cache shows it."""
 BLOCKED_S = 10.0
 """Time until a JobFlow whose next Job cannot be made is tried again."""
 _SHOWN = 3
@@ -59,7 +61,11 @@ def flow_key(job: Job) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of a pass. `requeue_after` asks for another pass over a key after a delay in seconds."""
+    """The context of a pass.
+
+    `requeue_after` asks for another pass over a key after a delay in seconds; `others_wait` is true while JobFlows of
+    other namespaces wait.
+    """
 
     client: Client
     recorder: Recorder
@@ -69,6 +75,7 @@ class Context:
     written: OwnWrites[JobFlow]
     made: OwnWrites[Job]
     requeue_after: Callable[[str, float], None]
+    others_wait: Callable[[str], bool]
     wall_s: Callable[[], float]
     ended: dict[str, dict[str, Job]] = field(default_factory=dict)
     """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
@@ -102,9 +109,7 @@ class Reconciler:
             if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
                 self._delete(there)
                 return
-            blocked = [self._make(job_flow, flow, foreign.get(flow.name)) for flow in due(job_flow, jobs)]
-            if any(blocked):
-                self._context.requeue_after(key, BLOCKED_S)
+            self._make_due(job_flow, due(job_flow, jobs), foreign)
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
         """The Jobs of the steps that exist; and those of others that have their names."""
@@ -141,6 +146,17 @@ class Reconciler:
                 self._context.recorder.event(written, "Warning", after, f"no further Job is made, as of {lost}")
         return written
 
+    def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> None:
+        """Makes Jobs; JobFlows of other namespaces take turns with them."""
+        key, blocked = job_flow.metadata.key, False
+        for place, flow in enumerate(flows):
+            if place and self._context.others_wait(key):
+                self._context.requeue_after(key, 0.0)
+                break
+            blocked |= bool(self._make(job_flow, flow, foreign.get(flow.name)))
+        if blocked:
+            self._context.requeue_after(key, BLOCKED_S)
+
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
         """Makes the Job of a step; returns why that cannot be done for now, which is told in an event."""
         why = self._try(job_flow, flow, foreign)
@@ -167,6 +183,8 @@ class Reconciler:
         self._context.made.note(job)
         if new:
             self._context.recorder.event(job_flow, "Normal", "Created", f"made Job {name} of JobTemplate {flow.name}")
+        else:  # the cache may leave it out, over the budget of its namespace: nobody tells of its changes then
+            self._context.requeue_after(meta.key, BELIEVED_S)
         return ""
 
     def _delete(self, jobs: dict[str, Job]) -> None:

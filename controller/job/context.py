@@ -27,7 +27,8 @@ JOB_INDEX = "job"
 class Context:
     """Caches, effects and the time.
 
-    `requeue_after` asks for another pass after some seconds; `others_wait` is true while other namespaces wait.
+    `requeue_after` asks for another pass after some seconds; `others_wait` is true while other namespaces wait;
+    `needed` is true while the end of a Job is not noted by what has made it.
     """
 
     client: Client
@@ -41,6 +42,7 @@ class Context:
     writer: StatusWriter
     requeue_after: Callable[[str, float], None]
     others_wait: Callable[[str], bool]
+    needed: Callable[[Job], bool]
     wall_s: Callable[[], float]
 
     def job(self, key: str) -> Job | None:

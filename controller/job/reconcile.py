@@ -32,6 +32,8 @@ from muster.volcano.podgroup import group_key
 from muster.volcano.tasks import queue_of, reference
 
 log = structlog.get_logger(__name__)
+NEEDED_S = 60.0
+"""The longest that a Job whose time is over stays, until what has made it has noted its end."""
 _HALF_DELETED_S = 5.0
 
 
@@ -84,6 +86,9 @@ class Reconciler:
         left_s, meta = due_s - self._context.wall_s(), job.metadata
         if left_s > 0:
             self._context.requeue_after(meta.key, left_s)
+            return False
+        if left_s > -NEEDED_S and self._context.needed(job):
+            self._context.requeue_after(meta.key, 1.0)
             return False
         log.info("job deleted, its time after finishing is over", job=meta.key)
         client, version = self._context.client, meta.resource_version

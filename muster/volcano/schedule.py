@@ -1,25 +1,26 @@
-"""Schedules of CronJobs: the times that five fields name, as cron of Unix and Volcano read them. No I/O, no clock.
+"""Schedules of CronJobs: the times that five fields name, or an interval. No I/O, no clock.
 
-A day matches by day of month and day of week if one of the two is `*` (or `?`), and by either of them otherwise. Times
-are those of the wall clock in the time zone: one that a change to summer time leaves out has no Job, one that the
-change back brings twice has two. Looking for a time goes from day to day, so it takes a millisecond at most.
+The five fields are read by cronsim, which knows time zones as Debian's cron does: of a time that a change to summer
+time leaves out, the first one after it counts; one that the change back brings twice counts once, unless minutes or
+hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of
+them otherwise; Debian counts `*/2` as `*`.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
 
 from muster.resources.runtime import parse_duration_s
 
 MOST_CHARS: Final = 256
 SHORTEST_S: Final = 60
 """Of `@every`: Jobs are named by the minute."""
-_YEARS: Final = 9
-"""The longest time between two days that match: 29 February around a year such as 2100."""
 _MACROS: Final = {
     **dict.fromkeys(("@yearly", "@annually"), "0 0 1 1 *"),
     "@monthly": "0 0 1 * *",
@@ -27,19 +28,12 @@ _MACROS: Final = {
     **dict.fromkeys(("@daily", "@midnight"), "0 0 * * *"),
     "@hourly": "0 * * * *",
 }
+_FIELDS: Final = 5
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS: Final[tuple[tuple[str, int, int, dict[str, int]], ...]] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of the month", 1, 31, {}),
-    ("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    ("day of the week", 0, 6, {name: number for number, name in enumerate(_DAYS)}),
-)
-_PART: Final = re.compile(
-    r"(?P<first>\*|\?|[a-z]{3}|[0-9]{1,2})(-(?P<last>[a-z]{3}|[0-9]{1,2}))?(/(?P<step>[0-9]{1,3}))?"
-)
-_STARS: Final = frozenset({"*", "?", "*/1", "?/1"})
+_NAMES: Final = frozenset({*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"})
+_CHARS: Final = re.compile(r"[0-9a-z*/,-]+")
+_DAYS: Final = {2: "1-31", 4: "0-6"}
+"""The range that `*` stands for in the fields of days."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,14}(/[A-Za-z0-9_+-]{1,14}){0,3}")
 
 
@@ -50,8 +44,8 @@ class ScheduleError(ValueError):
 class Schedule(Protocol):
     """Times, in seconds since the epoch. `start_s` is when a schedule of intervals begins."""
 
-    def after(self, time_s: float, start_s: float) -> float | None:
-        """The first time later than that; None if there is none within years."""
+    def after(self, time_s: float, start_s: float) -> float:
+        """The first time later than that."""
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
         """The last time not later than `time_s`, but later than `since_s`; None if there is none."""
@@ -63,7 +57,7 @@ class Every:
 
     seconds: float
 
-    def after(self, time_s: float, start_s: float) -> float | None:
+    def after(self, time_s: float, start_s: float) -> float:
         """See Schedule."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
@@ -75,66 +69,26 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The times that five fields name in a time zone; `either`: a day matches by month or by week."""
+    """The times that five fields name in a time zone."""
 
-    minutes: tuple[int, ...]
-    hours: tuple[int, ...]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    either: bool
+    text: str
     zone: ZoneInfo
 
-    def after(self, time_s: float, start_s: float) -> float | None:  # noqa: ARG002 - for schedules of intervals
+    def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
         """See Schedule."""
-        day = self._date(time_s) - timedelta(days=1)
-        for _ in range(366 * _YEARS):
-            found = next((each for each in self._times(day) if each > time_s), None)
-            if found is not None:
-                return found
-            day += timedelta(days=1)
-        return None
+        # In the hour that the end of summer time repeats, the times of its first pass come first.
+        return next(each for each in self._times(time_s) if each > time_s)
 
-    def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:  # noqa: ARG002 - as above
+    def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
         """See Schedule."""
-        day, first = self._date(time_s) + timedelta(days=1), self._date(since_s) - timedelta(days=1)
-        for _ in range(366 * _YEARS):
-            if day < first:
-                return None
-            found = next((each for each in reversed(self._times(day)) if each <= time_s), None)
-            if found is not None:
-                return found if found > since_s else None
-            day -= timedelta(days=1)
-        return None
+        before = next(each for each in self._times(time_s + 1, reverse=True) if each <= time_s)
+        following = self.after(before, start_s)  # in the repeated hour the step back may be one too far
+        found = following if following <= time_s else before
+        return found if found > since_s else None
 
-    def _date(self, time_s: float) -> date:
-        return datetime.fromtimestamp(time_s, self.zone).date()
-
-    def _times(self, day: date) -> list[float]:
-        """The times on a day, in order."""
-        if day.month not in self.months or not self._matches(day):
-            return []
-        minutes = [60 * hour + minute for hour in self.hours for minute in self.minutes]
-        begin, end = self._midnight(day), self._midnight(day + timedelta(days=1))
-        if begin.utcoffset() == end.utcoffset():
-            begin_s = begin.timestamp()
-            return [begin_s + 60.0 * each for each in minutes]
-        return sorted({time_s for each in minutes for time_s in self._on_the_clock(begin, each)})
-
-    def _midnight(self, day: date) -> datetime:
-        return datetime(day.year, day.month, day.day, tzinfo=self.zone)
-
-    def _on_the_clock(self, midnight: datetime, minutes: int) -> Iterator[float]:
-        """The times when the clock shows that many minutes after midnight: one, two, or none."""
-        wall = midnight + timedelta(minutes=minutes)  # of the wall clock: both are in one zone
-        for fold in (0, 1):
-            time = wall.replace(fold=fold).astimezone(UTC)
-            if time.astimezone(self.zone).replace(tzinfo=None) == wall.replace(tzinfo=None, fold=0):
-                yield time.timestamp()
-
-    def _matches(self, day: date) -> bool:
-        by_month, by_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
-        return by_month or by_week if self.either else by_month and by_week
+    def _times(self, time_s: float, *, reverse: bool = False) -> Iterator[float]:
+        begin = datetime.fromtimestamp(time_s, self.zone)
+        return (each.timestamp() for each in CronSim(self.text, begin, reverse=reverse))
 
 
 @lru_cache(maxsize=4096)
@@ -151,14 +105,14 @@ def read(text: str, time_zone: str | None) -> Schedule:
         if len(words) > 1 or words[0] not in _MACROS:
             raise ScheduleError(f"must be five fields, @every with a duration, or one of {', '.join(_MACROS)}")
         words = _MACROS[words[0]].split()
-    if len(words) != len(_FIELDS):
+    if len(words) != _FIELDS:
         raise ScheduleError(f"is not a valid cron expression: it has {len(words)} fields, and must have five")
-    minutes, hours, days, months, weekdays = (_field(word, *field) for word, field in zip(words, _FIELDS, strict=True))
-    starred = any(part in _STARS for word in (words[2], words[4]) for part in word.split(","))
-    result = Fields(tuple(sorted(minutes)), tuple(sorted(hours)), days, months, weekdays, either=not starred, zone=zone)
-    if result.after(0.0, 0.0) is None:
-        raise ScheduleError("names no day that exists, such as 31 February")
-    return result
+    fields = " ".join(_field(index, word) for index, word in enumerate(words))
+    try:
+        CronSim(fields, datetime.fromtimestamp(0, zone))
+    except CronSimError as error:
+        raise ScheduleError(f"is not a valid cron expression: {str(error).lower()}") from error
+    return Fields(fields, zone)
 
 
 def zone_of(name: str | None) -> ZoneInfo:
@@ -183,28 +137,13 @@ def _interval_s(words: list[str]) -> float:
     return float(int(seconds))
 
 
-def _field(word: str, name: str, least: int, most: int, names: dict[str, int]) -> frozenset[int]:
-    """The numbers of a field: numbers, names, ranges and steps, with commas between them."""
-    found: set[int] = set()
-    for part in word.split(","):
-        match = _PART.fullmatch(part)
-        if match is None:
-            raise ScheduleError(f"is not a valid cron expression: {part!r} is no {name}")
-        step = int(match["step"] or 1)
-        if match["first"] in "*?":
-            first, last = (least, most) if match["last"] is None else (most + 1, most)
-        else:
-            first = _number(match["first"], name, names)
-            last = _number(match["last"], name, names) if match["last"] else (most if match["step"] else first)
-        if not (least <= first <= last <= most and step > 0):
-            raise ScheduleError(f"is not a valid cron expression: {part!r} is no {name} from {least} to {most}")
-        found.update(range(first, last + 1, step))
-    return frozenset(found)
-
-
-def _number(text: str, name: str, names: dict[str, int]) -> int:
-    if text in names:
-        return names[text]
-    if not text.isdecimal():
-        raise ScheduleError(f"is not a valid cron expression: {text!r} is no {name}")
-    return int(text)
+def _field(index: int, word: str) -> str:
+    """The field without what only one of Volcano and cronsim knows: `?`, L, # and W, and steps of stars."""
+    plain = word.replace("?", "*")
+    if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
+        raise ScheduleError(
+            f"is not a valid cron expression: {word!r} must be of numbers, names, '*', '-', ',' and '/'"
+        )
+    if index in _DAYS and plain.startswith("*/") and plain != "*/1":
+        return plain.replace("*/", f"{_DAYS[index]}/")
+    return plain

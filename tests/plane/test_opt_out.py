@@ -36,6 +36,7 @@ JOBS = kind("batch", "v1", "jobs", "Job")
 CRON_JOBS = kind("batch", "v1", "cronjobs", "CronJob")
 TRAIN_JOBS = kind("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
 VOLCANO_JOBS = kind("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+JOB_TEMPLATES = kind("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemplate")
 
 
 def template(**labels: str) -> JSON:
@@ -82,6 +83,7 @@ OBJECTS: dict[str, tuple[Any, Callable[[JSON], JSON]]] = {
         lambda labels: {"metadata": {"name": "it", "labels": labels}, "spec": {"runtimeRef": {"name": "plain"}}},
     ),
     "task of a volcano job": (VOLCANO_JOBS, volcano_job),
+    "task of a job template": (JOB_TEMPLATES, volcano_job),
 }
 
 

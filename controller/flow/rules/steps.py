@@ -31,6 +31,17 @@ def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
     return found
 
 
+def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
+    """True if the step of this Job would be run again if the Job, which has ended, were gone."""
+    meta, status = job_flow.metadata, job_flow.status
+    mine = job.metadata.controller
+    if mine is None or mine.uid != meta.uid or meta.deletion_timestamp:
+        return False
+    made = {job_name(job_flow, flow.name) for flow in job_flow.spec.flows}
+    known = {each.name for each in status.job_status_list if each.state in FINISHED}
+    return job.status.state.phase in FINISHED and job.metadata.name in made - known
+
+
 def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
     """The phase of the JobFlow."""
     known = phases(job_flow, jobs)

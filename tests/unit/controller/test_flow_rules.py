@@ -10,8 +10,8 @@ from msgspec import structs
 
 from controller.flow.rules.manifest import job_manifest, merged, patched
 from controller.flow.rules.status import LATEST, MOST_TASKS, status_of
-from controller.flow.rules.steps import due, phase
-from muster.api.kubernetes.meta import ObjectMeta
+from controller.flow.rules.steps import due, is_forgotten, phase
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskSpec, TaskState
 from muster.api.volcano.flow import (
     MADE_FOR,
@@ -75,6 +75,20 @@ def test_a_completed_job_that_is_gone_is_not_made_again() -> None:
     of = remembering(job_flow(DIAMOND), {"a": job("a", "Completed"), "b": job("b", "Running")})
     assert names(of, {}) == ["b", "c"]
     assert status_of(of, {}, frozenset(), NOW).completed_jobs == ["flow-a"]
+
+
+def test_a_job_stays_until_its_end_is_remembered() -> None:
+    """Otherwise a controller that died between its deletion and the write of the status would have it run again."""
+    of, done = job_flow({"a": []}), job("a", "Completed")
+    owner = OwnerReference(
+        api_version="flow.volcano.sh/v1alpha1", kind="JobFlow", name="flow", uid="uid-flow", controller=True
+    )
+    done.metadata.owner_references.append(owner)
+    assert is_forgotten(of, done)
+    assert not is_forgotten(remembering(of, {"a": done}), done)
+    assert not is_forgotten(job_flow({"a": []}, uid="uid-of-another"), done)
+    assert not is_forgotten(job_flow({"b": []}), done)
+    assert not is_forgotten(of, structs.replace(done, status=job("a", "Running").status))
 
 
 @pytest.mark.parametrize("lost", ["Failed", "Terminated"])

@@ -87,6 +87,18 @@ def workloads(job: JSON) -> Iterator[JSON]:
         yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
+def made_later(spec: JSON) -> Iterator[tuple[str, JSON]]:
+    """What Jobs of this spec are made of."""
+    after = {"targets": ["a"], "probe": {"taskStatusList": [{"taskName": "worker", "phase": "Running"}]}}
+    patch = {"jobSpec": {"queue": "default", "tasks": [{"name": "worker", "replicas": 2}]}}
+    flows = {"flows": [{"name": "a", "patch": patch}, {"name": "b", "dependsOn": after}], "jobRetainPolicy": "delete"}
+    yield "/validate/jobflow", {"kind": "JobFlow", "metadata": {"name": "f"}, "spec": flows}
+    yield "/validate/jobtemplate", {"kind": "JobTemplate", "metadata": {"name": "a"}, "spec": spec}
+    cron = {"schedule": "30 6 * * mon-fri", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 9}
+    cron_job = {**cron, "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}
+    yield "/validate/cronjob", {"kind": "CronJob", "metadata": {"name": "c"}, "spec": cron_job}
+
+
 def objects() -> Iterator[tuple[str, JSON]]:
     """Route and an object that is fine there."""
     trainer = "-trainer-kubeflow-org-v1alpha1"
@@ -136,6 +148,7 @@ def objects() -> Iterator[tuple[str, JSON]]:
     ]
     hyper_node = {"tier": 1, "tierName": "rack", "members": members}
     yield "/validate/hypernode", {"kind": "HyperNode", "metadata": {"name": "rack-1"}, "spec": hyper_node}
+    yield from made_later(job["spec"])
     yield "/validate/queue", {"kind": "Queue", "metadata": {"name": "q"}, "spec": {**queue, "parent": "root"}}
 
 
