@@ -10,7 +10,8 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.pod_problems import DISRUPTED
 from muster.volcano.access import locked_to
-from muster.workloads.batch_job import BATCH_JOB
+from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
+from muster.workloads.jobset import JOB_SET
 from muster.workloads.kind import Path, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
@@ -26,6 +27,8 @@ DEFAULT_BACKOFF_LIMIT = 6
 """Of Kubernetes."""
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
 """The rule of a podFailurePolicy for pods that the Eviction API let go."""
+_OWNERS = frozenset((kind.resource.group, kind.resource.kind) for kind in (CRON_JOB, JOB_SET))
+"""Owners of batch Jobs that do not mind a policy more in them."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 
@@ -55,11 +58,11 @@ def forgiving(job: JSON, patch: Patch) -> list[str]:
     """Have evicted pods of a batch Job not count as failed; return a warning where its user has to do something.
 
     Kubernetes counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job
-    for good. Jobs of another controller are left to that.
+    for good, and with it the JobSet that it is part of. Jobs of a controller that Muster does not know are left to that.
     """
     spec = mapping(job.get("spec"))
     template = mapping(find(spec, ("template", "spec")))
-    if spec.get("podFailurePolicy") or spec.get("managedBy") or find(job, ("metadata", "ownerReferences")):
+    if spec.get("podFailurePolicy") or spec.get("managedBy") or not _OWNERS.issuperset(_owner_kinds(job)):
         return []
     if template.get("restartPolicy") == "Never":
         why = Why("so that pods that Muster evicts do not count towards backoffLimit", "spec.template.spec")
@@ -76,6 +79,12 @@ def forgiving(job: JSON, patch: Patch) -> list[str]:
         "this Job for good; set spec.template.spec.restartPolicy to Never, and Muster has Kubernetes not count them"
     )
     return [warning]
+
+
+def _owner_kinds(job: JSON) -> Iterator[tuple[str, str]]:
+    owners = find(job, ("metadata", "ownerReferences"))
+    for owner in owners if isinstance(owners, list) else ():
+        yield str(mapping(owner).get("apiVersion")).partition("/")[0], str(mapping(owner).get("kind"))
 
 
 def _opts_in(job: JSON, patch: Patch) -> bool:

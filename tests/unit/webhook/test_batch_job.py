@@ -164,7 +164,17 @@ def test_evicted_pods_do_not_count_towards_the_backoff_limit() -> None:
     assert not warnings
 
 
-OWNER = {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u"}]}
+def owner(version: str, kind: str) -> JSON:
+    """Metadata of a Job that has this owner."""
+    return {"ownerReferences": [{"apiVersion": version, "kind": kind, "name": "s", "uid": "u", "controller": True}]}
+
+
+@pytest.mark.parametrize("known", [("jobset.x-k8s.io/v1alpha2", "JobSet"), ("batch/v1", "CronJob")])
+def test_nor_do_those_of_a_job_that_has_a_known_owner(known: tuple[str, str]) -> None:
+    """A JobSet would fail with its Job, and a CronJob has no say in it."""
+    job, warnings = reviewed({}, **owner(*known))
+    assert job["spec"]["podFailurePolicy"]["rules"]
+    assert not warnings
 
 
 @pytest.mark.parametrize(
@@ -172,11 +182,11 @@ OWNER = {"ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": 
     [
         ({"podFailurePolicy": {"rules": [{"action": "Count"}]}}, {}),
         ({"managedBy": "example.com/other"}, {}),
-        ({}, OWNER),
+        ({}, owner("example.com/v1", "Pipeline")),
         ({}, {"labels": {"muster.dev/managed": "false"}}),
         ({}, {"labels": {}}),
     ],
-    ids=["its user's policy", "another controller's", "a JobSet's", "opted out", "not Muster's"],
+    ids=["its user's policy", "another controller's", "an unknown owner's", "opted out", "not Muster's"],
 )
 def test_a_job_that_is_left_as_it_is(spec: JSON, metadata: JSON) -> None:
     """Its user, its owner or another controller decides."""
