@@ -15,7 +15,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup,
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
-from muster.workloads.table import group_name, min_member
+from muster.workloads.table import group_name, is_independent, min_member
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
@@ -62,6 +62,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     own = pod.metadata.annotations
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
+    if is_independent(pod, owner):
+        annotations[names.INDEPENDENT] = "true"
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     return PodGroup(
         api_version=POD_GROUPS.api_version,

@@ -114,6 +114,7 @@ VOLCANO_GPU_NUMBER = "volcano.sh/gpu-number"  # a resource: GPUs that are not sh
 VOLCANO_PREDICATE_TIME = "volcano.sh/predicate-time"  # on a bound pod: time of the choice, in ns
 VOLCANO_GPU_INDEX = "volcano.sh/gpu-index"  # on a bound pod: the GPU that Volcano's device plugin gives it
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+INDEPENDENT = f"{DOMAIN}/independent-pods"  # on a PodGroup that the controller makes: its pods are gangs of one
 VOLCANO_GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 TASK_INDEX = "volcano.sh/task-index"
 TASK_SPEC = "volcano.sh/task-spec"

@@ -132,6 +132,13 @@ def needed(size: int, elastic: str | None) -> int:
     return min(least, size) if least else size
 
 
+def is_independent(pod: Pod, owner: Object | None) -> bool:
+    """True if nothing says that the pod starts together with others: no framework and no minimum."""
+    given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
+    told = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
+    return not told and names.FRAMEWORK not in pod.metadata.labels | (owner.metadata.labels if owner else {})
+
+
 def min_member(pod: Pod, owner: Object | None) -> int:
     """The pods that must start together: as annotated, else the world of a framework, else 1.
 

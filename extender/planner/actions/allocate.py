@@ -1,8 +1,9 @@
 """Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
 
 Pods above the minimum are added one by one (or by sub-group) after all gangs have been tried: a moment after the gang
-has started, since others may come along with it, and only on nodes on which no gang waits to start. Queues, the gangs
-of a queue and the pod sets of a gang are weighed again after each of them, so that they share the rest.
+has started, since others may come along with it. Queues, the gangs of a queue and the pod sets of a gang are weighed
+again after each of them, so that they share the rest. A gang that waits keeps no room from them but what is reserved
+for it. Independent pods are tried as gangs of one, and come together where there is room.
 
 There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
 shape only the first is tried, in this cycle and in later ones.
@@ -63,8 +64,6 @@ class _Found:
     limited: dict[str, float]
     """UID of a gang → since when it only waited for the limit, before this cycle."""
     tried: list[Trial] = field(default_factory=list)
-    waiting: list[GangView] = field(default_factory=list)
-    """Gangs below their minimum."""
 
 
 class Allocate:
@@ -112,10 +111,9 @@ class Allocate:
             session.decide(decisions.Unschedulable(gang, reasons.queues.STRICT_ORDER, words))
             return
         if not found.limit.admit(gang):
-            found.waiting.append(gang)
             self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
-        full = None if gang.started else session.queue_refusal(gang, minimum_amounts(session, gang))
+        full = None if _goes_on(gang) else session.queue_refusal(gang, minimum_amounts(session, gang))
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
@@ -126,10 +124,7 @@ class Allocate:
         if failed is not None:
             lacks, words = failed
             session.decide(decisions.Unschedulable(gang, NO_ROOM, also(words, found.book.waits(gang)), lacks))
-            found.waiting.append(gang)
             return
-        if gang.started and lacking(gang, statement):
-            found.waiting.append(gang)
         found.tried.append((gang, statement))
         found.limit.add(gang, statement.slots)
         found.book.placed(gang, statement.operations)
@@ -146,7 +141,7 @@ class Allocate:
         self, session: Session, statement: Statement, gang: GangView, restrictions: bytes, book: Book
     ) -> tuple[Shortage, str] | None:
         """Give one gang its whole minimum, or what fits of one that has started; else return shortage and message."""
-        if gang.started:
+        if _goes_on(gang):
             place_more(session, statement, gang, minimum_wanted(gang))
             if lacking(gang, statement) and not statement.slots:
                 _say_why_lost_wait(session, gang)
@@ -177,14 +172,13 @@ class _Growing:
 
 
 def _grow(session: Session, found: _Found) -> None:
-    """Give gangs more than their minimum, of room that no gang needs to start; and decide Place."""
+    """Give gangs more than their minimum, and decide Place."""
     growing = {
         gang.key: _Growing(gang, statement)
         for gang, statement in found.tried
         if growth_is_due(session, gang) and _open(gang, statement) and not lacking(gang, statement)
     }
     if growing:
-        session.reserve_from_growth(cls for gang in found.waiting for cls in gang.all_classes if cls is not None)
         more = set(growing)
         gangs, step = [each.gang for each in growing.values()], _step(list(growing.values()))
         for gang in session.turns(gangs, lambda gang: gang.key in more, lambda gang: growing[gang.key].surplus):
@@ -194,7 +188,6 @@ def _grow(session: Session, found: _Found) -> None:
     for gang, statement in found.tried:
         if gang.key not in session.failures:
             session.attempt(gang, partial(_place, statement=statement, grown=gang.key in growing))
-    session.reserve_from_growth(())  # later questions to this session are about gangs that wait
 
 
 def _step(growing: Sequence[_Growing]) -> int:
@@ -236,9 +229,16 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
     return let_in and not barred and not gang.active and (not gang.started or any(gang.open_slots().values()))
 
 
+def _goes_on(gang: GangView) -> bool:
+    """Return True for a gang that gets lost members back, whatever its queue has: else the others run in vain."""
+    return gang.started and not gang.independent
+
+
 def growth_is_due(session: Session, gang: GangView) -> bool:
     """Return True if the gang may have more than its minimum by now."""
     delay_s = session.inputs.growth_delay_s
+    if gang.independent:
+        return True
     if not gang.started:
         return delay_s <= 0
     since = parse_time(gang.placement.status.started_at) if gang.placement else None

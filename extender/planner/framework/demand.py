@@ -28,16 +28,26 @@ LEVELS = 2
 
 
 def minimum_wanted(gang: GangView) -> Mapping[str, int]:
-    """Return the open slots of each pod set that must be filled for the gang to have its minimum."""
+    """Return the open slots of each pod set that must be filled for the gang to have its minimum.
+
+    Of independent pods it is one, also when others of them run.
+    """
     if gang.wanted is None:
         gang.wanted = _minimum_wanted(gang)
     return gang.wanted
 
 
+def nodes_wanted(gang: GangView) -> Mapping[str, int]:
+    """Return the open slots of each pod set for which nodes are missing: all independent pods, else the minimum."""
+    if gang.independent:
+        return {name: len(slots) for name, slots in gang.open_slots().items()}
+    return minimum_wanted(gang)
+
+
 def _minimum_wanted(gang: GangView) -> dict[str, int]:
     wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
     slots, floor = gang.open_slots(), gang.floor
-    left = floor.min_member - gang.taken
+    left = 1 if gang.independent else floor.min_member - gang.taken
     for pod_set in gang.pod_sets:
         missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
         wanted[pod_set.name] = min(missing, len(slots[pod_set.name]))

@@ -72,7 +72,6 @@ class Session:
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
         self.hooks.follow(self.claims.count)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
-        self._not_for_growth: Mask | None = None
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by the number of plugins asked."""
@@ -198,22 +197,12 @@ class Session:
         if gang is not None:
             by_gang = self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls)
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
-        if self._not_for_growth is not None:
-            code = self.causes.code(reasons.cause.FOR_GANGS_THAT_START)
-            codes = np.where((codes == 0) & self._not_for_growth, code, codes).astype(np.int16)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
             columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
             codes[columns] = self.causes.code(reasons.cause.REFUSED_A_MEMBER)
         return codes
-
-    def reserve_from_growth(self, classes: Iterable[PodClass]) -> None:
-        """Have `codes` refuse the nodes that could take a pod of these classes if empty; none without classes."""
-        left = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
-        for cls in {cls.key: cls for cls in classes}.values():
-            left |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
-        self._not_for_growth = left if left.any() else None
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Return the code of refusal per node for a pod of this class, whatever other pods there are; read-only."""

@@ -10,7 +10,6 @@ OTHER = "refused for a reason that is not told apart any more (restart the exten
 GPU_PARTS = "no GPU with enough room"
 """The node's GPUs have enough room together, and none of them for the pod."""
 DIVIDED = "its GPUs are divided (MIG), which takes no parts by annotation"
-FOR_GANGS_THAT_START = "reserved for gangs that wait to start"
 REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
 reserved = "reserved for {gang}".format
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from extender.planner import reasons
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
-from extender.planner.framework.demand import minimum_wanted
+from extender.planner.framework.demand import nodes_wanted
 from extender.planner.framework.session import Session
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage, Wanted
@@ -82,7 +82,7 @@ class AskForNodes:
 
 def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     """Have one gang ask in the way that it wishes; False if it does not."""
-    wish, wanted = turn.wishes.of(gang), minimum_wanted(gang)
+    wish, wanted = turn.wishes.of(gang), nodes_wanted(gang)
     if note := _hindrance(session, gang, wanted, wish, turn):
         turn.notes[gang.uid] = note
         return False

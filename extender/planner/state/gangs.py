@@ -12,8 +12,9 @@ from functools import cached_property
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
+from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
-from muster.api.muster.gang import Slot
+from muster.api.muster.gang import Slot, makes_all_alike
 from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
@@ -128,6 +129,12 @@ class GangView:
         return self.group.spec.min_member
 
     @property
+    def independent(self) -> bool:
+        """True if its pods are gangs of one, together only in name: each starts, waits and asks for room by itself."""
+        told = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
+        return told and self.min_member <= 1 and len(self.pod_sets) <= 1
+
+    @property
     def declared_s(self) -> float | None:
         """Expected runtime of pods that do not declare one, in seconds; None if its annotation declares none either."""
         return declared_s(self.group.metadata.annotations)
@@ -209,6 +216,8 @@ class GangView:
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
+            if makes_all_alike(self.group.metadata) and not self.pod_sets[0].mixed:
+                return needed  # some of its pods may not exist yet
         return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:

@@ -15,6 +15,11 @@ DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
 
 
+_ONE_TEMPLATE = frozenset(
+    {("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")}
+)
+
+
 class Slot(NamedTuple):
     """A slot of a gang, taken by one pod: a pod set, and a rank in it, which counts from 0."""
 
@@ -35,6 +40,11 @@ def gang_of(meta: ObjectMeta) -> str | None:
 def group_name_for_owner(uid: str) -> str:
     """Return the name of the PodGroup of pods that have an owner but name no group (as in Volcano)."""
     return f"podgroup-{uid}"
+
+
+def makes_all_alike(group: ObjectMeta) -> bool:
+    """Return True if all pods of a PodGroup are made from one template: its owner is a controller of such pods."""
+    return any((each.api_version, each.kind) in _ONE_TEMPLATE for each in group.owner_references)
 
 
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:

@@ -5,7 +5,14 @@ import pytest
 from controller.gangs.workloads import pod_group
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.names import SCALE_UP, SCALE_UP_CLASS
+from muster.api.names import (
+    FRAMEWORK,
+    INDEPENDENT,
+    MIN_MEMBER,
+    SCALE_UP,
+    SCALE_UP_CLASS,
+    VOLCANO_GROUP_MIN_MEMBER,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,4 +33,17 @@ def test_labels_and_annotations_become_annotations_of_the_group(
 ) -> None:
     """What the pod says wins, as with its other parameters."""
     made = pod_group(Pod(metadata=ObjectMeta(name="p", **pod)), Object(metadata=ObjectMeta(name="o", uid="u", **owner)))
-    assert made.metadata.annotations == expected
+    assert made.metadata.annotations == {INDEPENDENT: "true", **expected}
+
+
+@pytest.mark.parametrize("what", ["a minimum", "a framework", "a minimum of one pod"])
+def test_pods_that_something_ties_together_are_not_independent(what: str) -> None:
+    """Whether their owner says so or they do."""
+    said = {
+        "a minimum": {"annotations": {MIN_MEMBER: "2"}},
+        "a framework": {"labels": {FRAMEWORK: "torch"}},
+        "a minimum of one pod": {"annotations": {VOLCANO_GROUP_MIN_MEMBER: "1"}},
+    }[what]
+    owner, pod = Object(metadata=ObjectMeta(name="o", uid="u", **said)), Pod(metadata=ObjectMeta(name="p"))
+    assert INDEPENDENT not in pod_group(pod, owner).metadata.annotations
+    assert INDEPENDENT not in pod_group(Pod(metadata=ObjectMeta(name="p", **said)), None).metadata.annotations

@@ -99,9 +99,10 @@ class Book:
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
         """Set the session's reserved room for this gang; equal marks mean equal restrictions.
 
-        A gang that has started and lacks members may use everything: else its running members would be in vain.
+        A gang that has started and lacks members may use everything: else its running members would be in vain. Not so
+        independent pods.
         """
-        reserved = None if gang.started and not growth else self._view(gang)
+        reserved = None if gang.started and not growth and not gang.independent else self._view(gang)
         self._session.reserved = reserved
         try:
             yield reserved.mark if reserved else b""

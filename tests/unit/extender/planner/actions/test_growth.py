@@ -116,27 +116,6 @@ def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
     assert all(place.gang.started for place in places)
 
 
-def test_growth_yields_to_a_gang_that_waits_for_room_and_comes_where_that_gang_cannot_go() -> None:
-    """Four nodes are left; the waiting gang needs five, of one pool."""
-    world = World()
-    world.growth_delay_s = 1.0
-    world.nodes(6)
-    world.node("other-0", labels={"pool": "other"})
-    key = world.gang("a", {"worker": (8, GPU8)}, min_member=2, min_task_member={"worker": 2})
-    for rank in range(8):
-        world.pod(key, "worker", rank, GPU8, gated=True)
-    world.plan()
-    bound(world, key, range(2), epoch=1)
-    for index in range(6):
-        world.node(f"node-{index}", labels={"pool": "mine"})
-    world.gang("large", {"worker": (5, GPU8)}, spec={"nodeSelector": {"pool": "mine"}})
-    world.now += 2
-    session = world.plan()
-    [place] = of(session, decisions.Place)
-    assert (place.gang.key, place.new_slots, slots(place)["worker"][2:]) == (key, 1, ["other-0"])
-    assert [waits.gang.key for waits in of(session, decisions.Unschedulable)] == ["ns/large"]
-
-
 def test_a_member_that_is_missed_comes_back_although_a_gang_waits() -> None:
     """It is not growth."""
     world = World()
