@@ -70,7 +70,6 @@ class Session:
         self.kept: Kept | None = None
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
-        self.hooks.follow(self.claims.count)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}

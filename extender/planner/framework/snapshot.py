@@ -119,10 +119,14 @@ class Snapshot:
         """
         row = self._rows.get(cls.key)
         if row is None:
-            memory = np.where(self.devices.volcano, 0, self.devices.memory)
-            known = np.flatnonzero(memory > 0)  # column of the node whose GPUs have the least memory, if any is known
-            row = self._rows[cls.key] = self._row(cls, int(known[memory[known].argmin()]) if len(known) else -1)
+            row = self._rows[cls.key] = self._row(cls, self._least_memory() if cls.gpu and cls.gpu.memory else -1)
         return row
+
+    def _least_memory(self) -> int:
+        """Return the column of the node whose GPUs have the least memory; -1 if none is known."""
+        memory = np.where(self.devices.volcano, 0, self.devices.memory)
+        known = np.flatnonzero(memory > 0)
+        return int(known[memory[known].argmin()]) if len(known) else -1
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
         """The same on the node in a column."""

@@ -40,6 +40,7 @@ class Statement:
         snapshot.free[:, column] -= operation.amount
         self._slots += len(ranks)
         self._log.append(operation)
+        self._count(operation, 1)
         self._session.hooks.allocated.call(operation)
 
     def allocate_all(
@@ -50,13 +51,15 @@ class Statement:
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
             return
-        row = self._session.snapshot.row_of(cls)
+        row, named = self._session.snapshot.row_of(cls), bool(cls.needs.named)
         counts = np.array([len(ranks) for ranks in slots], dtype=np.int64)
         self._slots += int(counts.sum())
         self._session.snapshot.free[:, columns] -= row[:, None] * counts
         for ranks, column in zip(slots, columns.tolist(), strict=True):
             operation = Operation(gang, pod_set, ranks, column, row, cls)
             self._log.append(operation)
+            if named:
+                self._count(operation, 1)
             self._session.hooks.allocated.call(operation)
 
     def repeat(self, operations: Iterable[Operation]) -> None:
@@ -67,6 +70,7 @@ class Statement:
                 self._session.snapshot.devices.take(operation.cls.gpu, operation.column, devices)  # type: ignore[arg-type]
             self._slots += operation.size
             self._log.append(operation)
+            self._count(operation, 1)
             self._session.hooks.allocated.call(operation)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
@@ -97,6 +101,7 @@ class Statement:
             snapshot.free[:, column] += eviction.amount
             self._give_back(eviction)
             self._log.append(eviction)
+            self._count(eviction, -1)
             self._session.hooks.evicted.call(eviction)
 
     @property
@@ -131,13 +136,20 @@ class Statement:
         if isinstance(entry, Eviction):
             self._session.snapshot.free[:, entry.column] -= entry.amount
             self._give_back(entry, -1)
+            self._count(entry, 1)
             self._session.hooks.unevicted.call(entry)
         else:
             self._session.snapshot.free[:, entry.column] += entry.amount
             self._slots -= len(entry.ranks)
             for devices in entry.devices if entry.cls.gpu is not None else ():
                 self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
+            self._count(entry, -1)
             self._session.hooks.deallocated.call(entry)
+
+    def _count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Count users of claims: not by a hook, as few pods name any, and each step would pay for it."""
+        if entry.cls.needs.named:
+            self._session.claims.count(entry, sign)
 
     def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
         """Free the shared GPUs of these pods (with sign -1: take them again)."""
