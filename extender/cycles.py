@@ -30,6 +30,7 @@ from extender.planner.framework.snapshot import (
 )
 from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree
+from extender.queuemetrics import QueueMetrics
 from muster.api.muster.gang import Slot
 
 log = structlog.get_logger()
@@ -90,6 +91,7 @@ class Planner:
         self._avoided: dict[tuple[str, str], float] = {}
         """Gang key and node that refused a member → end of the time for which the node is left out."""
         self._told_aside: set[tuple[str, str, str]] = set()
+        self._queue_metrics = QueueMetrics()
         """Kind, name and reason of objects that are set aside, as logged."""
         self._was_active = False
         self._woken = threading.Event()
@@ -185,6 +187,7 @@ class Planner:
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
+        self._queue_metrics.tell(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
         # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the

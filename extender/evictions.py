@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
+from prometheus_client import Counter
 
 from extender.cluster import Live
 from extender.planner import reasons
@@ -24,6 +25,11 @@ from muster.kube.errors import Conflict, NotFound, TooManyRequests
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
+EVICTED = Counter(
+    "muster_evictions_total", "Pods that had a node and were evicted, by the action that chose them", ["action"]
+)
+BELOW_MINIMUM = "below-minimum"
+"""In place of an action: pods of a gang that has too few to go on."""
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again, if no watch has shown its end."""
 
@@ -104,6 +110,7 @@ class Evictions:
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+        EVICTED.labels(room.action).inc()
         name, by = f"{pod.namespace}/{pod.name}", room.gang.key
         log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=room.reason, asker=by, epoch=room.epoch)
         self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
@@ -133,6 +140,7 @@ class Evictions:
             return
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
         if evict.started:
+            EVICTED.labels(BELOW_MINIMUM).inc()
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
     def _delete_started(self, pod: PodRecord) -> bool:

@@ -58,7 +58,7 @@ def forgiving(job: JSON, patch: Patch) -> list[str]:
     """Have evicted pods of a batch Job not count as failed; return a warning where its user has to do something.
 
     Kubernetes counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job
-    for good, and with it the JobSet that it is part of. Jobs of a controller that Muster does not know are left to that.
+    for good, and with it the JobSet that it is part of. Jobs of a controller that is not known are left to that.
     """
     spec = mapping(job.get("spec"))
     template = mapping(find(spec, ("template", "spec")))

@@ -232,7 +232,7 @@ class Evicting:
         session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason))
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
-        session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted))
+        session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted, self.name))
         for piece in found:
             if piece.rest and not self.moves:
                 session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, reason))

@@ -96,6 +96,8 @@ class MakeRoom:
     """For the owners of the victims."""
     budgeted: frozenset[str] = frozenset()
     """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
+    action: str = "continued"
+    """The action that chose the victims; by default an earlier cycle's, whose work goes on."""
 
 
 @dataclass(frozen=True, slots=True)

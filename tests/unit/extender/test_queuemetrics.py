@@ -1,0 +1,46 @@
+"""Metrics by queue and of all nodes, as a scrape would see them."""
+
+from extender_world import World
+from prometheus_client import REGISTRY
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.queuemetrics import RENEWED_S, QueueMetrics
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def sample(name: str, **labels: str) -> float | None:
+    """A sample; None if there is none."""
+    return REGISTRY.get_sample_value(name, labels)
+
+
+def told(world: World, metrics: QueueMetrics) -> None:
+    """One cycle, after the last metrics are old."""
+    world.now += RENEWED_S
+    metrics.tell(world.session(world.progress, Enqueue(), Allocate()))
+
+
+def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
+    """A gang that runs and lacks growth does not wait; queues and resources that go are told no more."""
+    world, metrics = World(), QueueMetrics()
+    world.queue("speech")
+    nodes = [world.node(name) for name in ("node-0", "node-1")]
+    running = world.gang("r", {"worker": (1, GPU8)}, phase="Running")
+    world.pod(running, "worker", 0, GPU8, node="node-0", phase="Running")
+    world.gang("large", {"worker": (2, GPU8)}, queue="speech")
+    world.now += 100
+    told(world, metrics)
+    assert sample("muster_queue_gangs_waiting", queue="speech") == 1
+    assert sample("muster_queue_longest_wait_seconds", queue="speech") == 100 + RENEWED_S
+    assert sample("muster_queue_gangs_waiting", queue="default") == 0
+    assert sample("muster_cluster_resources", resource="nvidia.com/gpu", what="offered") == 16
+    assert sample("muster_cluster_resources", resource="nvidia.com/gpu", what="free") == 8
+    assert sample("muster_cluster_resources", resource="cpu", what="free") == 60
+    world.state.on_queue(world.state.queues["speech"], None)
+    told(world, metrics)
+    assert sample("muster_queue_gangs_waiting", queue="speech") is None
+    for node in nodes:
+        world.state.on_node(node, None)
+    told(world, metrics)
+    assert sample("muster_cluster_resources", resource="nvidia.com/gpu", what="free") is None
