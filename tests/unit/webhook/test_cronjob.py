@@ -29,7 +29,7 @@ def errors(*, old: JSON | None = None, **more: Any) -> list[str]:
         ({"schedule": ""}, "spec.schedule", "schedule is required"),
         ({"schedule": "every day"}, "spec.schedule", "is not a valid cron expression"),
         ({"schedule": "TZ=UTC 0 0 * * *"}, "spec.schedule", "set timeZone"),
-        ({"schedule": "0 0 30 2 *"}, "spec.schedule", "no day that exists"),
+        ({"schedule": "0 0 30 2 *"}, "spec.schedule", "bad day-of-month"),
         ({"timeZone": "Local"}, "spec.timeZone", "unknown timeZone"),
         ({"timeZone": "Mars/Olympus"}, "spec.timeZone", "invalid timeZone"),
         ({"name": "c" * 53}, "metadata.name", "no more than 52 characters"),

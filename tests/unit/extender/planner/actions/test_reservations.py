@@ -232,16 +232,17 @@ def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> No
     assert not of(world.step(), decisions.Release)
 
 
-def test_growth_does_not_take_what_is_reserved() -> None:
-    """The pods above the minimum of a gang wait as others do."""
+@pytest.mark.parametrize(("lasts_s", "pods"), [(20, 2), (200, 0)])
+def test_growth_does_not_take_what_is_reserved(lasts_s: int, pods: int) -> None:
+    """The pods above the minimum of a gang come if they end before, and wait as others do else."""
     world = QueueWorld(nodes=4)
     world.submit("old", 2, lasts_s=100, declared_s=100)
     world.step()
     world.submit("big", 4, lasts_s=50)
     world.step()
-    world.submit("elastic", 2, lasts_s=20, declared_s=20, min_member=1, min_task_member={})
+    world.submit("elastic", 2, lasts_s=lasts_s, declared_s=lasts_s, min_member=1, min_task_member={})
     world.step()
-    assert len(world.runs["ns/elastic"].pods) == 1
+    assert len(world.runs["ns/elastic"].pods) == pods
 
 
 def test_a_deadline_of_pods_is_an_end_too() -> None:
