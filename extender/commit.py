@@ -14,6 +14,7 @@ from extender.barrier import Barrier
 from extender.cluster import Live
 from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
 from extender.evictions import Evictions
+from extender.gangevents import GangEvents
 from extender.groupstatus import StatusWriter
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
@@ -45,14 +46,15 @@ class Committer:
         self._client = client
         self._cluster = cluster
         self.writes = Writes(active=active, wake=cluster.changed, wall_s=wall_s)
-        self._statuses = StatusWriter(client, cluster, recorder, self.writes, wall_s=wall_s)
+        events = GangEvents(recorder, wall_s=wall_s)
+        self._statuses = StatusWriter(client, cluster, events, self.writes, wall_s=wall_s)
         self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
         notes = NoteWriter(client, cluster, self._statuses)
-        self._placements = PlacementWriter(client, cluster, barrier, recorder, self.writes, notes, wall_s=wall_s)
+        self._placements = PlacementWriter(client, cluster, barrier, events, self.writes, notes, wall_s=wall_s)
         self.say_binding = self._placements.say_binding
-        self._evictions = Evictions(client, cluster, recorder, close=self._placements.close, wall_s=wall_s)
+        self._evictions = Evictions(client, cluster, events, close=self._placements.close, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""

@@ -11,6 +11,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Live
+from extender.gangevents import GangEvents
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -18,11 +19,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.writes import Writes
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound, TooManyRequests
-from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 EVICTED = Counter(
@@ -49,14 +48,14 @@ class Evictions:
         self,
         client: Client,
         cluster: Live,
-        recorder: Recorder,
+        events: GangEvents,
         *,
         close: Callable[[Session, decisions.ClosePlacement], None],
         wall_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._cluster = cluster
-        self._recorder = recorder
+        self._events = events
         self._close = close
         self._wall_s = wall_s
         self._asked: dict[str, float] = {}
@@ -68,12 +67,17 @@ class Evictions:
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
+        gone: list[_Eviction] = []
+
+        def evict(room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
+            if self._evict_for(room, victim, pod):
+                gone.append(_Eviction(room, victim, pod))
 
         def ask(room: decisions.MakeRoom) -> None:
             for victim, pod in room.victims:
                 if pod.uid in room.budgeted:
                     try:
-                        self._evict_for(room, victim, pod)
+                        evict(room, victim, pod)
                     except TooManyRequests as error:
                         refused.add(room.gang.key)
                         name, asker = f"{pod.namespace}/{pod.name}", room.gang.key
@@ -89,34 +93,43 @@ class Evictions:
             for victim, pod in room.victims
             if pod.uid not in room.budgeted
         ]
-        writes.all("eviction", lambda one: self._evict_for(*one), others)
+        writes.all("eviction", lambda one: evict(*one), others)
+        self._tell(gone)
+
+    def _tell(self, gone: list[_Eviction]) -> None:
+        """Tell the workloads of evicted pods, each once for all of its pods that go for the same gang."""
+        together: dict[tuple[str, str], list[_Eviction]] = {}
+        for one in gone:
+            together.setdefault((one.room.gang.uid, one.gang.uid), []).append(one)
+        for evictions in together.values():
+            room, victim, _ = evictions[0]
+            kind = f"{room.gang.uid}/{room.epoch}"
+            self._events.evicted(victim, len(evictions), room.reason_for(victim), kind)
 
     def _stands(self, room: decisions.MakeRoom) -> bool:
         placement = self._cluster.ask(lambda state: state.placement_of(room.gang.key))
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
-    def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
+    def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> bool:
         """Evict one pod, if it still uses its node: one that has ended takes no room, and its owner counts it."""
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node:
-            return
+            return False
         if self._asked.get(pod.uid, 0.0) > self._wall_s():
-            return
+            return False
         try:
             self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=latest.resource_version)
         except NotFound:
-            return
+            return False
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
-            return
+            return False
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         EVICTED.labels(room.action).inc()
         name, by = f"{pod.namespace}/{pod.name}", room.gang.key
         log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=room.reason, asker=by, epoch=room.epoch)
-        self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
-        meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
-        member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
-        self._recorder.event(member, "Normal", "Evict", room.reason)
+        self._events.evicts(victim, pod, room.reason_for(victim))
+        return True
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: str) -> None:
         """Close the placement with a victim that may not be evicted; none is evicted for the gang for a while."""
@@ -141,7 +154,7 @@ class Evictions:
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
         if evict.started:
             EVICTED.labels(BELOW_MINIMUM).inc()
-            self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
+            self._events.evicts_own(evict.gang, pod, evict.reason)
 
     def _delete_started(self, pod: PodRecord) -> bool:
         """Delete a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner."""

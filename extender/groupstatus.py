@@ -16,6 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from extender.cluster import Live
+from extender.gangevents import GangEvents
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -25,7 +26,6 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
-from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
@@ -59,11 +59,11 @@ class StatusWriter:
     """Remembers written statuses, so that an unchanged gang costs nothing. `wall_s` returns seconds since the epoch."""
 
     def __init__(
-        self, client: Client, cluster: Live, recorder: Recorder, writes: Writes, *, wall_s: Callable[[], float]
+        self, client: Client, cluster: Live, events: GangEvents, writes: Writes, *, wall_s: Callable[[], float]
     ) -> None:
         self._client = client
         self._cluster = cluster
-        self._recorder = recorder
+        self._events = events
         self._writes = writes
         self._wall_s = wall_s
         self._said: dict[str, tuple[GangView, str, float]] = {}
@@ -149,14 +149,16 @@ class StatusWriter:
         self._tell(gang, status, why)
 
     def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
-        before = {(condition.type, condition.status, condition.message) for condition in gang.group.status.conditions}
+        before = {each.type: each for each in gang.group.status.conditions if each.status == "True"}
         for condition in status.conditions:
-            if condition.status != "True" or (condition.type, "True", condition.message) in before:
+            old = before.get(condition.type)
+            if condition.status != "True" or (old is not None and old.message == condition.message):
                 continue
             if condition.type == "Unschedulable" and why is not None:
-                self._recorder.event(gang.group, "Warning", "Unschedulable", condition.message)
-            elif condition.type == "Scheduled" and len(gang.pods) > 1:  # of a single pod kube-scheduler says so
-                self._recorder.event(gang.group, "Normal", "Scheduled", condition.message)
+                other_reason = old is None or old.reason != condition.reason
+                self._events.waits(gang, condition.reason, condition.message, other_reason=other_reason)
+            elif condition.type == "Scheduled":
+                self._events.scheduled(gang, condition.message)
 
 
 def _reasons(status: PodGroupStatus) -> set[tuple[str, str, str]]:
@@ -187,7 +189,9 @@ def wanted_status(
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)
-    return PodGroupStatus(phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed)
+    return replace(
+        gang.group.status, phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed
+    )
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:
@@ -205,6 +209,11 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
     return "Pending"
 
 
+def _is_evicted(gang: GangView) -> bool:
+    """Return True for an evicted gang of which there is no pod but those that go: it stays known why they go."""
+    return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
+
+
 def _conditions(
     gang: GangView, phase: PodGroupPhase, waits: decisions.Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
@@ -213,7 +222,10 @@ def _conditions(
         condition.type: condition for condition in gang.group.status.conditions
     }
     wanted: dict[ConditionType, tuple[str, str, str]] = {}
-    if phase in {"Running", "Completed"} and waits is None:
+    if waits is None and _is_evicted(gang):
+        ended = "False" if phase == "Completed" else "True"
+        wanted["Unschedulable"] = (ended, reasons.placements.EVICTED, gang.group.evicted)
+    elif phase in {"Running", "Completed"} and waits is None:
         wanted["Scheduled"] = ("True", "Scheduled", reasons.placements.ENOUGH)
         if "Unschedulable" in known:
             wanted["Unschedulable"] = ("False", "Scheduled", reasons.placements.ENOUGH)

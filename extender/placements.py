@@ -15,6 +15,7 @@ import structlog
 from extender import placementstatus
 from extender.barrier import Barrier
 from extender.cluster import Live
+from extender.gangevents import GangEvents
 from extender.notes import NoteWriter, content_of, fits
 from extender.planner.fairshare.capacity import bounded, queue_full
 from extender.planner.framework import decisions
@@ -29,7 +30,6 @@ from muster.api.muster.placement import PLACEMENTS, Placement, Victim, is_noted,
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
-from muster.kube.events import Recorder
 from muster.resources.vector import Vector, add, scale
 
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ class PlacementWriter:
         client: Client,
         cluster: Live,
         barrier: Barrier,
-        recorder: Recorder,
+        events: GangEvents,
         writes: Writes,
         notes: NoteWriter,
         *,
@@ -56,7 +56,7 @@ class PlacementWriter:
         self._client = client
         self._cluster = cluster
         self._barrier = barrier
-        self._recorder = recorder
+        self._events = events
         self._writes = writes
         self._notes = notes
         self._wall_s = wall_s
@@ -93,6 +93,7 @@ class PlacementWriter:
         else:
             self._write(gang, spec, status)
         log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
+        self._events.planned(gang, place.pod_sets, place.epoch, victims=len(place.victims))
 
     def reserve(self, reserve: decisions.Reserve) -> None:
         """Write the reserved nodes of a waiting gang, with an event the first time."""
@@ -103,7 +104,7 @@ class PlacementWriter:
         self._write(gang, spec, placementstatus.reserved(reserve))
         if new:
             log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
-            self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
+            self._events.reserved(gang, reserve.message)
 
     def unreserve(self, unreserve: decisions.Unreserve) -> None:
         """Drop the reserved nodes of a gang."""
@@ -145,7 +146,7 @@ class PlacementWriter:
         if close.phase == "Abandoned":
             self._cluster.ask(lambda _: self._barrier.cancel(close.gang.uid))
             log.info("placement abandoned", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
-            self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
+            self._events.abandoned(close.gang, close.message)
         avoided = session.avoided.get(close.gang.key, ())
         patch: dict[str, object] = {"status": placementstatus.closed(close, now=session.now, avoided=avoided)}
         if close.pod_sets is not None:
@@ -154,6 +155,8 @@ class PlacementWriter:
             self._notes.write(session, close.gang, patch, placed=False)
         else:
             self._patch(placement, patch)
+        if close.phase == "Bound" and close.gang.active and close.pod_sets is None:
+            self._events.bound(close.gang, close.message)
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
         """Set the deadline of the members anew, as the victims have gone."""

@@ -10,7 +10,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
-from muster.api.muster.gang import gang_of
+from muster.api.muster.gang import gang_of, workload_note
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
@@ -64,6 +64,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
+    top = world or owner
+    annotations |= workload_note(top.metadata) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     return PodGroup(
         api_version=POD_GROUPS.api_version,

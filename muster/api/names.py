@@ -55,6 +55,7 @@ EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bo
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 REVIEWED = f"{DOMAIN}/reviewed"  # label of a Volcano Job's pod: "true" if it was reviewed with the Job
 PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of a gang of one (api.muster.placement)
+WORKLOAD = f"{DOMAIN}/workload"  # annotation of a PodGroup: who made its owner (api.muster.gang)
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner

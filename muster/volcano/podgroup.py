@@ -8,12 +8,13 @@ from msgspec import structs, to_builtins
 from muster.api import names
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.merge_diff import difference
+from muster.api.muster.gang import workload_note
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.pods import NOTHING, quota, template_usage
 from muster.volcano.tasks import minimum, owner_of, queue_of, total_minimum, total_replicas
 
-_NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT})
+_NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
@@ -34,6 +35,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
     `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
     """
     annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
+    annotations |= workload_note(job.metadata)
     if later:
         annotations[names.LATER_TASKS] = ",".join(sorted(later))
         job = _without(job, later)

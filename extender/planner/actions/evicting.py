@@ -232,10 +232,14 @@ class Evicting:
         session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason))
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
-        session.decide(decisions.MakeRoom(gang, epoch, victims, reason, budgeted, self.name))
+        room = decisions.MakeRoom(gang, epoch, victims, reason, budgeted, self.name)
+        session.decide(room)
         for piece in found:
             if piece.rest and not self.moves:
-                session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, reason))
+                pods = sum(victim.key == piece.gang.key for victim, _ in victims)
+                owner = piece.gang.group.metadata.controller
+                words = reasons.placements.awaits_owner(pods, room.reason_for(piece.gang), owner.kind if owner else "")
+                session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, words))
 
     def _forget(self, session: Session) -> None:
         """Forget shapes without a solution once inputs have changed, and every few seconds."""

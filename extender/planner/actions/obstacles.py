@@ -44,6 +44,8 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         return decisions.Unschedulable(gang, reasons.pods.GATED, words)
     if not session.hooks.job_ready.call(gang):
         have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
+        if not have and (evicted := gang.group.evicted):
+            return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
         words = reasons.pods.too_few(have=have, wanted=gang.min_member)
         meta = gang.group.metadata
         if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from extender.planner import reasons
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
@@ -93,11 +94,19 @@ class MakeRoom:
     epoch: int
     victims: tuple[tuple[GangView, PodRecord], ...]
     reason: str
-    """For the owners of the victims."""
+    """For the owners of the victims, whoever they are."""
     budgeted: frozenset[str] = frozenset()
     """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
     action: str = "continued"
     """The action that chose the victims; by default an earlier cycle's, whose work goes on."""
+
+    def reason_for(self, victim: GangView) -> str:
+        """Return the reason for the owner of one victim, with the gang's name if it is of the same namespace."""
+        mine, theirs = self.gang.group.metadata, victim.group.metadata
+        if mine.namespace != theirs.namespace:
+            return self.reason
+        owner = mine.controller
+        return reasons.placements.named(self.reason, f"{owner.kind} {owner.name}" if owner else f"gang {mine.name}")
 
 
 @dataclass(frozen=True, slots=True)

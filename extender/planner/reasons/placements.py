@@ -1,5 +1,10 @@
 """Progress and end of placements, and evictions: in status, Events, and conditions of the PodGroup."""
 
+from collections.abc import Sequence
+
+from extender.planner.reasons.grammar import be, listed, many
+from muster.api.volcano import scheduling
+
 PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
 ENOUGH = "enough members have a node"
@@ -20,12 +25,42 @@ VICTIMS_STAY = "pods that had to go for it do not end"
 ROOM_TAKEN = "the room that was made for it is taken"
 
 
-EVICTED = "Evicted"
+EVICTED = scheduling.EVICTED
 """Reason of a condition."""
 
 STRAY = "it is pinned by a placement that is over"
-# For owners of the victims, who may not see the gang; the extender's log names it.
-preempted = "preempted by a gang of priority {priority} in queue {queue}".format
-reclaimed = "reclaimed by queue {queue} for a gang of its own".format
-moved = "moved to make room for a gang of queue {queue}".format
+# For owners of the victims. Who is of another namespace may not see the gang: `named` is for the others.
+_ANY, _ANY_OF_QUEUE = "a gang", "a gang of its own"
+preempted = f"preempted by {_ANY} of priority {{priority}} in queue {{queue}}".format
+reclaimed = f"reclaimed by queue {{queue}} for {_ANY_OF_QUEUE}".format
+moved = f"moved to make room for {_ANY} of queue {{queue}}".format
 incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format
+
+
+def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
+    """So many pods have been given these nodes, on which victims may have to go first."""
+    where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
+    return f"{where}; {many(victims, 'pod')} of others must go from there first" if victims else where
+
+
+def evicted(pods: int, reason: str) -> str:
+    """So many pods of a gang were told to go."""
+    return f"{many(pods, 'pod')} {'was' if pods == 1 else 'were'} evicted: {reason}"
+
+
+_UNTIL = "; it waits until"
+
+
+def named(reason: str, who: str) -> str:
+    """The reason of an eviction with the name of the gang."""
+    return reason.replace(_ANY_OF_QUEUE, who).replace(_ANY, who)
+
+
+def awaits_owner(pods: int, reason: str, kind: str) -> str:
+    """A whole gang was evicted, and cannot start before its owner of this kind (empty: none) has made new pods."""
+    return f"its {evicted(pods, reason)}{_UNTIL} {f'the {kind} makes' if kind else 'there are'} new ones"
+
+
+def eviction(message: str) -> str:
+    """The first half of `awaits_owner`, for a gang whose owner makes no more pods."""
+    return message.partition(_UNTIL)[0]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod, PodSpec
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.limits import EPOCH, RANK, whole_number
 
 DEFAULT_POD_SET = "pods"
@@ -18,6 +18,8 @@ DEFAULT_POD_SET = "pods"
 _ONE_TEMPLATE = frozenset(
     {("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")}
 )
+_MAKERS = frozenset({"CronJob", "JobFlow"})
+_NOTED_PARTS = 3
 
 
 class Slot(NamedTuple):
@@ -45,6 +47,25 @@ def group_name_for_owner(uid: str) -> str:
 def makes_all_alike(group: ObjectMeta) -> bool:
     """Return True if all pods of a PodGroup are made from one template: its owner is a controller of such pods."""
     return any((each.api_version, each.kind) in _ONE_TEMPLATE for each in group.owner_references)
+
+
+def workload_note(owner: ObjectMeta) -> dict[str, str]:
+    """Return the annotation of a PodGroup with the workload that made the gang's owner: a ReplicaSet's Deployment.
+
+    Events about the gang go there, too. What makes Jobs by the clock or in steps is none: it hears of its Jobs itself.
+    """
+    above = owner.controller
+    if above is None or above.kind in _MAKERS:
+        return {}
+    return {names.WORKLOAD: f"{above.api_version}/{above.kind}/{above.name}/{above.uid}"}
+
+
+def workload_above(group: ObjectMeta) -> OwnerReference | None:
+    """Return the workload that made the owner of a PodGroup, as its annotation says; None without one."""
+    parts = group.annotations.get(names.WORKLOAD, "").rsplit("/", 3)
+    if len(parts) <= _NOTED_PARTS or not all(parts):
+        return None
+    return OwnerReference(api_version=parts[0], kind=parts[1], name=parts[2], uid=parts[3])
 
 
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:

@@ -61,6 +61,10 @@ class PodGroupSpec(Wire):
     """Rules for parts of the gang."""
 
 
+EVICTED = "Evicted"
+"""Reason of the condition Unschedulable of a gang whose pods went to make room for another one."""
+
+
 class PodGroupCondition(Wire):
     """A condition of a gang: scheduled or not, and why."""
 
@@ -106,6 +110,11 @@ class PodGroup(Object):
         """Reason why the gang waits, in a sentence; empty if it does not wait."""
         conditions = self.status.conditions
         return next((each.message for each in conditions if each.type == "Unschedulable" and each.status == "True"), "")
+
+    @property
+    def evicted(self) -> str:
+        """Reason why all its pods were evicted, in a sentence; empty if it was not, or waits for something else now."""
+        return next((each.message for each in self.status.conditions if each.reason == EVICTED), "")
 
 
 class Guarantee(Wire):

@@ -10,6 +10,8 @@ from victims_world import Cluster as VictimsWorld
 
 from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
+from extender.gangevents import GangEvents
+from extender.planner import reasons
 from extender.planner.framework.decisions import ClosePlacement, MakeRoom
 from extender.planner.framework.session import Session
 from extender.writes import Writes
@@ -72,9 +74,8 @@ def carried_out(
     def close(_: Session, decision: ClosePlacement) -> None:
         closed.append(decision)
 
-    evictions = Evictions(
-        cast("Any", api), cluster, cast("Any", api), close=close, wall_s=lambda: cast("float", clock.now)
-    )
+    events = GangEvents(cast("Any", api), wall_s=lambda: NOW)
+    evictions = Evictions(cast("Any", api), cluster, events, close=close, wall_s=lambda: cast("float", clock.now))
 
     writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: cast("float", clock.now))
     assert of(session, MakeRoom)
@@ -86,13 +87,24 @@ def carried_out(
 
 
 def test_all_go_and_their_owners_can_read_why() -> None:
-    """An Event on the PodGroup and on each pod; who the gang is, is not for them to know."""
+    """An Event on the PodGroup and on each pod, and one on the workload; in their namespace the gang has a name."""
     api = Api()
     assert carried_out(api) == []
     assert sorted(api.evicted) == ["low-worker-0", "low-worker-1"]
-    why = "preempted by a gang of priority 10 in queue default"
+    why = "preempted by Job high of priority 10 in queue default"
     assert f"low-worker-0 Evict: {why}" in api.events
     assert f"low Evict: low-worker-1: {why}" in api.events
+    assert [each for each in api.events if "Evicted" in each] == [f"low Evicted: 2 pods were evicted: {why}"]
+
+
+def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
+    """They read its queue and its priority."""
+    theirs = SimpleNamespace(metadata=SimpleNamespace(namespace="other", name="g", controller=None))
+    room = MakeRoom(
+        cast("Any", SimpleNamespace(group=theirs)), 1, (), reasons.placements.preempted(priority=10, queue="q")
+    )
+    world = VictimsWorld(1)
+    assert room.reason_for(world.view(world.runs("low", 1))) == "preempted by a gang of priority 10 in queue q"
 
 
 def test_nobody_goes_for_a_placement_that_does_not_stand() -> None:

@@ -12,6 +12,7 @@ from simulated_api import Api
 from simulated_faults import Faults
 
 from extender.barrier import Barrier
+from extender.gangevents import GangEvents
 from extender.groupstatus import StatusWriter
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter
@@ -39,7 +40,7 @@ class Written:
         self.api._version = 1000
         self.api.kind(POD_GROUPS)[self.key] = self.world.state.groups[self.key]
         cluster = cluster_of(self.world)
-        silent: Any = SimpleNamespace(event=lambda *_: None)
+        silent = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
         api = cast("Any", self.api)
         self.statuses = StatusWriter(api, cluster, silent, cast("Any", self), wall_s=lambda: NOW)
         barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)

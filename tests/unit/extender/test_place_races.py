@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.gangevents import GangEvents
 from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
@@ -57,10 +58,10 @@ def writer_for(world: World, api: Api) -> PlacementWriter:
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     world.state.ledger.assume("uid-p", "small", world.state.classes.of_amounts({"cpu": 1000}))
-    recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+    events = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
     return PlacementWriter(
-        cast("Any", api), cluster, barrier, recorder, cast("Any", None), cast("Any", None), wall_s=lambda: NOW
+        cast("Any", api), cluster, barrier, events, cast("Any", None), cast("Any", None), wall_s=lambda: NOW
     )
 
 

@@ -1,0 +1,151 @@
+"""Events about gangs: on the PodGroup, and on the workload that owns it, where `kubectl describe` shows its user why.
+
+A workload hears little: that its gang starts to wait or waits for another kind of reason, has a reservation, is
+evicted, planned and bound. Other words for the same reason are no news, and a minute has at most ten Events.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from cachetools import LRUCache
+
+from extender.planner import reasons
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.muster.gang import workload_above
+from muster.api.muster.placement import PodSetPlacement
+from muster.api.volcano.batch import is_job
+from muster.api.volcano.scheduling import PodGroup
+from muster.kube.events import Recorder
+
+MOST = 10
+PERIOD_S = 60.0
+"""A workload gets at most so many Events in this time."""
+_REMEMBERED = 10_000
+
+_Type = Literal["Normal", "Warning"]
+_News = tuple[str, str]
+"""Reason of an Event, and its kind: only another pair is news."""
+
+
+class GangEvents:
+    """Tells PodGroups and their workloads; used by many threads. `wall_s` returns seconds since the epoch."""
+
+    def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._wall_s = wall_s
+        self._lock = threading.Lock()
+        self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
+        """UIDs of a workload and of a gang of it → what was told last."""
+        self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
+        """UID of a workload → times of its latest Events."""
+
+    def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
+        """The gang waits; `other_reason`: it did not before, or for a reason of another kind."""
+        self._recorder.event(gang.group, "Warning", "Unschedulable", message)
+        if other_reason:
+            self._tell(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
+
+    def scheduled(self, gang: GangView, message: str) -> None:
+        """Enough members have a node; of a single pod kube-scheduler says so."""
+        if len(gang.pods) > 1:
+            self._recorder.event(gang.group, "Normal", "Scheduled", message)
+
+    def reserved(self, gang: GangView, message: str) -> None:
+        """Nodes are reserved for the gang."""
+        self._recorder.event(gang.group, "Normal", "Reserved", message)
+        self._tell(gang, "Normal", "Reserved", message)
+
+    def planned(self, gang: GangView, pod_sets: Sequence[PodSetPlacement], epoch: int, *, victims: int) -> None:
+        """The gang has a placement, for which so many victims have to go first."""
+        if _is_worth_telling(gang):
+            nodes = dict.fromkeys(run.node for pod_set in pod_sets for run in pod_set.runs if run.node)
+            pods = sum(run.count for pod_set in pod_sets for run in pod_set.runs if run.node)
+            self._tell(
+                gang, "Normal", "Planned", reasons.placements.planned(pods, list(nodes), victims), kind=str(epoch)
+            )
+
+    def bound(self, gang: GangView, message: str) -> None:
+        """All planned members have a node."""
+        if _is_worth_telling(gang):
+            epoch = gang.placement.spec.epoch if gang.placement else 0
+            self._tell(gang, "Normal", "Bound", message, kind=str(epoch))
+
+    def abandoned(self, gang: GangView, message: str) -> None:
+        """The placement of the gang could not be carried out."""
+        self._recorder.event(gang.group, "Warning", "PlacementAbandoned", message)
+        self._tell(gang, "Warning", "PlacementAbandoned", message)
+
+    def evicts(self, gang: GangView, pod: PodRecord, reason: str) -> None:
+        """A pod of the gang was told to go for another gang."""
+        self._recorder.event(gang.group, "Normal", "Evict", f"{pod.name}: {reason}")
+        meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+        member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
+        self._recorder.event(member, "Normal", "Evict", reason)
+
+    def evicts_own(self, gang: GangView, pod: PodRecord, reason: str) -> None:
+        """A pod was deleted since its gang is incomplete; all its members are."""
+        self._recorder.event(gang.group, "Normal", "Evict", f"{pod.name}: {reason}")
+        self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=reason)
+
+    def evicted(self, gang: GangView, pods: int, reason: str, kind: str) -> None:
+        """So many pods of the gang were told to go; `kind` tells one eviction from another."""
+        owner = gang.group.metadata.controller
+        if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
+            self._tell(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
+
+    def _tell(
+        self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
+    ) -> None:
+        """Tell the workload and the one above; `by_controller`: a Volcano Job hears of it from its controller."""
+        for owner, words in _owners(gang.group, message):
+            if by_controller and is_job(_reference(owner)):
+                continue
+            if self._is_news((owner.metadata.uid, gang.uid), (reason, kind or message)):
+                self._recorder.event(owner, type_, reason, words)
+
+    def _is_news(self, of: tuple[str, str], news: _News) -> bool:
+        now = self._wall_s()
+        with self._lock:
+            if self._last.get(of) == news:
+                return False
+            sent = self._sent.setdefault(of[0], deque(maxlen=MOST))
+            if len(sent) == MOST and now - sent[0] < PERIOD_S:
+                return False
+            sent.append(now)
+            self._last[of] = news
+            return True
+
+
+def _is_worth_telling(gang: GangView) -> bool:
+    """Return True for gangs of several pods and those that had to wait: of others kube-scheduler says it on the pod."""
+    waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
+    return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
+
+
+def _owners(group: PodGroup, message: str) -> Iterator[tuple[Object, str]]:
+    """Yield the workload, and the one that has made it, each with its message: that names the gang if names differ."""
+    owner, above = group.metadata.controller, workload_above(group.metadata)
+    namespace = group.metadata.namespace
+    if owner is None:
+        return
+    yield _object(owner, namespace), message
+    if above is not None and above.uid != owner.uid:
+        yield (
+            _object(above, namespace),
+            message if above.name == owner.name else f"{owner.kind} {owner.name}: {message}",
+        )
+
+
+def _object(reference: OwnerReference, namespace: str) -> Object:
+    meta = ObjectMeta(name=reference.name, namespace=namespace, uid=reference.uid)
+    return Object(api_version=reference.api_version, kind=reference.kind, metadata=meta)
+
+
+def _reference(owner: Object) -> OwnerReference:
+    meta = owner.metadata
+    return OwnerReference(api_version=owner.api_version, kind=owner.kind, name=meta.name, uid=meta.uid)
