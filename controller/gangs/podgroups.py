@@ -179,8 +179,10 @@ class PodGroups:
         if owner is None or rules is None:
             return  # gone, and the group goes with it
         if rules.is_over and rules.is_over(owner):
-            if group.status.phase != "Completed":
-                patch = {"metadata": {"uid": group.metadata.uid}, "status": {"phase": "Completed"}}
+            ending = rules.failure(owner) if rules.failure else ""
+            if (group.status.phase, group.status.ending) != ("Completed", ending):
+                status = {"phase": "Completed", "ending": ending or None}
+                patch = {"metadata": {"uid": group.metadata.uid}, "status": status}
                 self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
         elif rules.wants_none and rules.wants_none(owner):
             delete(self._client, POD_GROUPS, group.metadata)

@@ -79,7 +79,11 @@ class GangExplainer:
             details=[
                 *verdict.details,
                 *found.details,
-                *([] if verdict.cause in {*RUNNING, "finished"} else hyper_node_problems(self._session, gang)),
+                *(
+                    []
+                    if verdict.cause in {*RUNNING, "finished", "failed"}
+                    else hyper_node_problems(self._session, gang)
+                ),
                 *_left_to_others(gang),
             ],
         )
@@ -141,7 +145,11 @@ def _place(gangs: list[GangView], gang: GangView) -> int:
 
 
 def _since(gang: GangView, cause: GangCause) -> str:
-    kind = "Scheduled" if cause in {*RUNNING, "members-lost", "members-hindered", "finished"} else "Unschedulable"
+    kind = (
+        "Scheduled"
+        if cause in {*RUNNING, "members-lost", "members-hindered", "finished", "failed"}
+        else "Unschedulable"
+    )
     told = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
     return next((each.last_transition_time or "" for each in told), gang.created)
 
@@ -150,8 +158,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     if gang.group.status.phase == "Completed":
-        status = gang.group.status
-        return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
+        return _ended(gang)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
@@ -162,6 +169,14 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.started:
         return _running(gang, waits)
     return _waits(waits) if waits else _may_start(session, gang, mine)
+
+
+def _ended(gang: GangView) -> _Verdict:
+    """Return the end of a gang, which is a failure if its owner says so, or all there is are failed or evicted pods."""
+    status, evicted = gang.group.status, reasons.placements.eviction(gang.group.evicted)
+    if status.ending or (not status.succeeded and (status.failed or evicted)):
+        return _Verdict("failed", reasons.gangs.failed(status.failed, evicted, status.ending))
+    return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
 
 def _with_members(verdict: _Verdict, found: Members) -> _Verdict:

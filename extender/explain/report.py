@@ -8,8 +8,8 @@ from extender.planner.reasons.room import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
 
 GangCause = Literal[
-    "finished", "running", "running-extras-wait", "members-hindered", "members-lost", "starting", "placement-failed",
-    "half-placed", "about-to-start", "queue-missing", "queue-closed", "queue-not-for-namespace",
+    "finished", "failed", "running", "running-extras-wait", "members-hindered", "members-lost", "starting",
+    "placement-failed", "half-placed", "about-to-start", "queue-missing", "queue-closed", "queue-not-for-namespace",
     "never-fits", "too-few-pods", "pods-not-created",
     "other-gates", "no-room", "no-domain", "strict-order", "in-flight-limit", "no-pod-group", "not-considered",
 ]  # fmt: skip

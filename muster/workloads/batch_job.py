@@ -12,6 +12,9 @@ from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.kind import GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
+_BACKOFF = "BackoffLimitExceeded"
+_MAX_CHARS = 300
+
 
 class IndexedJobAdapter(Adapter):
     """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
@@ -62,6 +65,20 @@ def _parallelism(job: IndexedJob) -> int:
 def _at_once(job: IndexedJob) -> int:
     parallelism = _parallelism(job)
     return max(1, min(parallelism, job.spec.completions or parallelism))
+
+
+def _failure(job: IndexedJob) -> str:
+    """The reason for which a Job has failed; the API server's own words for the most frequent one name no number."""
+    failed = next((each for each in job.status.get("conditions") or [] if _holds_failed(each)), None)
+    if failed is None:
+        return ""
+    if failed.get("reason") == _BACKOFF and job.spec.backoff_limit is not None:
+        return f"more of its pods failed than backoffLimit {job.spec.backoff_limit} allows"
+    return str(failed.get("message") or failed.get("reason") or "the Job says no more")[:_MAX_CHARS]
+
+
+def _holds_failed(condition: JSON) -> bool:
+    return condition.get("type") == "Failed" and condition.get("status") == "True"
 
 
 def _service(job: IndexedJob) -> JSON:
@@ -117,6 +134,7 @@ BATCH_JOB = WorkloadKind(
         at_once=_at_once,
         wants_none=lambda job: job.spec.suspend or job.spec.parallelism == 0,
         is_over=lambda job: holds(job.status.get("conditions", []), "Complete", "Failed"),
+        failure=_failure,
         service=_service,
     ),
     samples=samples,

@@ -52,6 +52,8 @@ class GangRules:
     """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
     """True if the owner has ended, one way or the other; None for a kind that goes on until it is deleted."""
+    failure: Callable[[Any], str] | None = None
+    """The reason for which the owner has failed, in words; "" if it has not."""
     service: Callable[[Any], JSON] | None = None
     """The headless Service that Muster makes for its pods; None if its own controller or its user makes one."""
 

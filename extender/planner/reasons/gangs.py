@@ -46,6 +46,12 @@ def finished(succeeded: int, failed: int) -> str:
     return "it has finished" + (f": {', '.join(parts)}" if parts else "")
 
 
+def failed(count: int, evicted: str, ending: str) -> str:
+    """The gang has ended without success: so many pods failed, or were evicted, and `ending` is what its owner says."""
+    pods = f"{count} of its pods failed" if count and not ending else ""
+    return f"it failed: {'; '.join(filter(None, (evicted, ending, pods)))}"
+
+
 def lost(pods: int, nodes: str) -> str:
     """Some of its pods are on nodes that do not answer."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"

@@ -248,6 +248,7 @@ class IndexedJobSpec(Wire):
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     suspend: bool = False
+    backoff_limit: int | None = None
     template: dict[str, Any] = field(default_factory=dict)
 
 

@@ -95,6 +95,8 @@ class PodGroupStatus(Wire):
     """Pods that succeeded."""
     failed: NonNegative = 0
     """Pods that failed."""
+    ending: str = ""
+    """Reason for which its workload has failed; the controller writes it at the end."""
 
 
 class PodGroup(Object):

@@ -296,3 +296,27 @@ def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, 
     world.api.merge_patch(resource, "train", change, "n")
     group = world.group(owner)
     assert (group.status.phase if group else None) == phase
+
+
+@pytest.mark.parametrize(
+    ("condition", "ending"),
+    [
+        (
+            {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"},
+            "more of its pods failed than backoffLimit 6 allows",
+        ),
+        ({"reason": "DeadlineExceeded", "message": "Job was active too long"}, "Job was active too long"),
+        ({}, "the Job says no more"),
+    ],
+)
+def test_the_group_of_a_failed_job_says_why(world: World, condition: JSON, ending: str) -> None:
+    """Its pods are gone, and the PodGroup has what is left to read."""
+    owner = world.owner(INDEXED_JOBS)
+    pod = world.pod(owner, "muster")
+    assert world.group(owner)
+    world.pods.discard(pod.metadata.key)
+    failed = {"type": "Failed", "status": "True", **condition}
+    world.api.merge_patch(INDEXED_JOBS, "train", {"spec": {"backoffLimit": 6}, "status": {"conditions": [failed]}}, "n")
+    group = world.group(owner)
+    assert group is not None
+    assert (group.status.phase, group.status.ending) == ("Completed", ending)

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 
 import pytest
 from explain_world import ExplainWorld
+from msgspec.structs import replace
 from state_oracle import recomputed_use
 
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
+from extender.planner.reasons.placements import awaits_owner, reclaimed
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import AvoidedNode, Placement
+from muster.api.volcano.scheduling import PodGroupCondition
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
@@ -243,6 +246,23 @@ def finished(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (1, GPU8)}, phase="Completed")
 
 
+def evicted_for_good(world: ExplainWorld) -> None:
+    """Its pods went for another gang, and its Job gave up."""
+    world.nodes(1)
+    group = world.state.groups[world.gang("a", {"worker": (8, GPU1)}, phase="Completed")]
+    evicted = awaits_owner(8, reclaimed(queue="speech"), "Job")
+    said = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
+    status = replace(group.status, conditions=[said], ending="more of its pods failed than backoffLimit 6 allows")
+    world.state.on_pod_group(group, replace(group, status=status))
+
+
+def without_success(world: ExplainWorld) -> None:
+    """All there is are failed pods."""
+    world.nodes(1)
+    group = world.state.groups[world.gang("a", {"worker": (2, GPU1)}, phase="Completed")]
+    world.state.on_pod_group(group, replace(group, status=replace(group.status, failed=2)))
+
+
 def running(world: ExplainWorld) -> None:
     """On three nodes."""
     world.nodes(3)
@@ -385,6 +405,15 @@ CASES = {
         helps=("Job ns/first (1 pod on 1 node) ends",),
     ),
     "finished": Case(finished, "finished", ("it has finished",)),
+    "evicted for good": Case(
+        evicted_for_good,
+        "failed",
+        (
+            "it failed: its 8 pods were evicted: reclaimed by queue speech for a gang of its own",
+            "; more of its pods failed than backoffLimit 6 allows",
+        ),
+    ),
+    "without success": Case(without_success, "failed", ("it failed: 2 of its pods failed",)),
     "running": Case(running, "running", ("3 members have their node, 3 of them run",)),
     "about to start": Case(
         about_to_start, "about-to-start", ("the planner's next cycle gives it worker: node-0 (2), node-1 (2)",)
