@@ -42,6 +42,9 @@ LOSS_LASTS_S = 2.0
 """Delay of Unknown after the loss of members, in which the controller makes new ones: a policy of a Job for any event
 must not answer the loss of one pod as if the gang had failed."""
 
+EVICTION_SHOWS_S = 5.0
+"""Time in which pods that were told to go are seen to go, and the reason is written: it is decided once."""
+
 _OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
@@ -70,6 +73,8 @@ class StatusWriter:
         """Key of a gang → its view and text, and the time to look at it again (seconds since the epoch)."""
         self._status_at: dict[str, float] = {}
         self._held: dict[str, _Held] = {}
+        self._evicted: dict[str, tuple[decisions.Unschedulable, float]] = {}
+        """Key of a gang that was just evicted → what was decided, and when (seconds since the epoch)."""
         self._elsewhere: dict[str, GangView] = {}
         """Statuses written by `extender.notes` since the last cycle, which the views do not show yet."""
 
@@ -84,11 +89,14 @@ class StatusWriter:
         """Write the statuses of all gangs that follow from this cycle."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
+        self._evicted = {key: one for key, one in self._evicted.items() if session.now < one[1] + EVICTION_SHOWS_S}
+        told = (each for each in waits.values() if each.reason == reasons.placements.EVICTED)
+        self._evicted |= {each.gang.key: (each, session.now) for each in told if each.gang.key not in self._evicted}
         gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
         for gang in gangs:
             if self._elsewhere.pop(gang.key, None) is gang:
                 continue
-            why = waits.get(gang.key)
+            why = self._evicted_or(waits.get(gang.key), gang, session.now)
             enqueued = gang.key in session.enqueued
             text = f"{enqueued} {gang.key in placed} {why.message if why else ''}"
             said = self._said.get(gang.key)
@@ -107,6 +115,14 @@ class StatusWriter:
             self._said = {key: said for key, said in self._said.items() if key in keys}
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
             self._held = {key: held for key, held in self._held.items() if key in keys}
+
+    def _evicted_or(
+        self, why: decisions.Unschedulable | None, gang: GangView, now: float
+    ) -> decisions.Unschedulable | None:
+        """Return why the gang waits: for a moment after its eviction that, unless there is other news than its end."""
+        evicted, _ = self._evicted.get(gang.key, (None, now))
+        over = evicted is None or evicted.gang.uid != gang.uid or gang.active
+        return why if over or (why is not None and why.reason != reasons.pods.TOO_FEW) else evicted
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
         """Return the time to write this status, in seconds since the epoch; infinity if it is the present one."""

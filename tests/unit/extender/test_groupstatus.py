@@ -2,7 +2,7 @@
 
 from math import inf
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -80,3 +80,21 @@ def test_other_words_for_the_same_reason_wait() -> None:
     ):
         now = PodGroupStatus(phase="Inqueue", conditions=[replace(said, **change)])
         assert one._due_s(waiting, now, 100.5) == 100.0 + every_s
+
+
+def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
+    """Its pods may not be seen to go yet; that some are missing then is no news, a reason to wait for room is."""
+    nothing: Any = None
+    evicted = cast("Any", SimpleNamespace(reason="Evicted", gang=SimpleNamespace(key="n/g", uid="u"), message="for b"))
+    one = writer()
+
+    def told(why: Any, uid: str = "u", *, active: bool = False) -> Any:
+        return one._evicted_or(why, cast("Any", SimpleNamespace(key="n/g", uid=uid, active=active)), 100.0)
+
+    assert told(nothing) is None
+    one._evicted["n/g"] = (evicted, 99.0)
+    too_few, no_room = (cast("Any", SimpleNamespace(reason=each)) for each in ("NotEnoughPods", "NotEnoughResources"))
+    assert told(nothing) is told(too_few) is evicted
+    assert told(no_room) is no_room
+    assert told(nothing, active=True) is None, "it has a placement again"
+    assert told(nothing, uid="another") is None
