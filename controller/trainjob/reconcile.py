@@ -204,6 +204,7 @@ class Reconciler:
             now=format_time(self._context.wall_s()),
             trains=status.trains(statuses, plan),
             obstacle="" if unblocked or not blocked else blocked[0],
+            waits=status.why_waiting(children),
             end=end,
         )
         before_ = {each.type: each.status for each in train_job.status.conditions}

@@ -1,7 +1,7 @@
 """The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
 
 Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". So `Suspended=False` (Resumed) stays only
-until the pods run, and `Blocked` only while nothing can be made for it.
+until the pods run, `Waiting` only while its gang finds no place, and `Blocked` only while nothing can be made for it.
 
 `jobsStatus` counts as the controller of JobSets does, for which the pods of a task (or those of a batch/v1 Job) are one
 Job. It counts as succeeded or failed when it has ended, else as active with any pods, as ready with all of them.
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
+from controller.job.rules.status import UNSCHEDULABLE
 from controller.trainjob.rules.children import Children, has, initializer_name
 from controller.trainjob.rules.outcome import Outcome
 from muster.api import names
@@ -24,17 +25,27 @@ from muster.runtime.plan import Plan, PodSetPlan
 
 SUSPENDED = "Suspended"
 BLOCKED = "Blocked"
+WAITING = "Waiting"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
 _MAX_MESSAGE_CHARS = 1024
 
 
 def conditions(
-    train_job: TrainJob, *, now: str, trains: bool = False, obstacle: str = "", end: Outcome | None = None
+    train_job: TrainJob,
+    *,
+    now: str,
+    trains: bool = False,
+    obstacle: str = "",
+    waits: str = "",
+    end: Outcome | None = None,
 ) -> list[Condition]:
-    """The conditions now. `trains`: the pods run; `obstacle`: why nothing can be made; `end`: its end."""
+    """The conditions now.
+
+    `trains`: the pods run; `obstacle`: why nothing can be made; `waits`: why its gang finds no place; `end`: its end.
+    """
     held = {each.type: each for each in train_job.status.conditions}
     suspended = held.pop(SUSPENDED, None)
-    blocked = held.pop(BLOCKED, None)
+    blocked, waiting = held.pop(BLOCKED, None), held.pop(WAITING, None)
     result = [*held.values()]
     if train_job.spec.suspend:
         result.append(_set(suspended, SUSPENDED, "True", "Suspended", "TrainJob is suspended", now))
@@ -44,7 +55,16 @@ def conditions(
         result.append(_set(None, end.type, "True", end.reason, end.message, now))
     elif obstacle:
         result.append(_set(blocked, BLOCKED, "True", CREATION_FAILED, obstacle, now))
+    elif waits and not train_job.spec.suspend:
+        result.append(_set(waiting, WAITING, "True", UNSCHEDULABLE, waits, now))
     return result
+
+
+def why_waiting(children: Children) -> str:
+    """The reason why the gang of its Job finds no place, in the Job's words; "" if it does not wait for that."""
+    state = children.job.status.state if children.job else None
+    waits = state is not None and (state.phase, state.reason) == ("Pending", UNSCHEDULABLE)
+    return state.message if state is not None and waits else ""
 
 
 def _set(

@@ -128,7 +128,7 @@ class TrainJobStatus(Wire):
     """status of a TrainJob."""
 
     conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
-    """Suspended, Complete, Failed or Blocked; none while the job is on its way."""
+    """Suspended, Complete, Failed, Waiting or Blocked; none while the job starts or runs."""
     jobs_status: Annotated[list[ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
     """Each replicated job."""
     trainer_status: TrainerStatus | None = None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent, job_manifest
 from controller.trainjob.rules.outcome import expires_s, left_s, outcome
-from controller.trainjob.rules.status import conditions, jobs_status, trains
+from controller.trainjob.rules.status import conditions, jobs_status, trains, why_waiting
 from controller.trainjob.rules.steps import (
     Change,
     Clear,
@@ -29,7 +29,7 @@ from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Condition, ObjectMeta
-from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.batch import JOBS, Job, JobState, Phase
 from muster.runtime.plan import Compiled
 from muster.runtime.train_job import compile_train_job
 
@@ -307,6 +307,35 @@ def test_conditions() -> None:
     assert conditions(job, now="after", trains=True) == []
     [_, blocked] = conditions(job, now="after", obstacle="x" * 2000)
     assert (blocked.type, len(blocked.message)) == ("Blocked", 1024)
+
+
+def test_a_train_job_says_why_its_gang_waits() -> None:
+    """Only while it does: the SDK calls a TrainJob with a condition Created, which it is then."""
+    job = train_job()
+    [waiting] = conditions(job, now=NOW, waits="no room")
+    assert (waiting.type, waiting.status, waiting.reason, waiting.message) == (
+        "Waiting", "True", "Unschedulable", "no room"
+    )  # fmt: skip
+    job.status.conditions[:] = [waiting]
+    [again] = conditions(job, now="later", waits="less room")
+    assert (again.message, again.last_transition_time) == ("less room", NOW)
+    assert conditions(job, now="later") == []
+    [blocked] = conditions(job, now="later", waits="no room", obstacle="no right")
+    assert blocked.type == "Blocked"
+    job.spec.suspend = True
+    assert [each.type for each in conditions(job, now="later", waits="no room")] == ["Suspended"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "told"),
+    [("Pending", "Unschedulable", "no room"), ("Running", "Unschedulable", ""), ("Pending", "Starting", "")],
+)
+def test_a_job_waits_while_it_is_pending_and_unschedulable(phase: Phase, reason: str, told: str) -> None:
+    """Other reasons of a Job are steps of its start."""
+    job = Job()
+    job.status.state = JobState(phase=phase, reason=reason, message="no room")
+    assert why_waiting(Children(job)) == told
+    assert why_waiting(Children()) == ""
 
 
 def test_the_deadline() -> None:
