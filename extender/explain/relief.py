@@ -132,7 +132,9 @@ class Reliever:
             case "no-room" | "never-fits" | "half-placed":
                 found = list(self._room(report.shortage))
                 yield from found
-                if not found and report.queue.ahead:
+                if not found and report.shortage and report.shortage.kind == "ever":
+                    yield Relief("nothing", reasons.relief.nothing(report.shortage), tried=False)
+                elif not found and report.queue.ahead:
                     ahead = reasons.relief.before(report.queue.ahead[::-1])
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 

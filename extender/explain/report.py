@@ -73,7 +73,9 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 class Relief(Struct, frozen=True, rename="camel"):
     """Something that would let the gang start. Tried on the planner's own cycle unless `tried` is false."""
 
-    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider"]
+    kind: Literal[
+        "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"
+    ]
     sentence: str
     names: tuple[str, ...] = ()
     """The gangs, nodes or taints it is about."""

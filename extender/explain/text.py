@@ -6,12 +6,15 @@ from typing import Literal
 
 from extender.explain.members import runs_words
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
-from extender.planner.reasons.grammar import many, some
+from extender.planner.reasons.grammar import have, many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.gang import DEFAULT_POD_SET
 
 Tone = Literal["title", "good", "bad", "plain", "hint"]
 GOOD = frozenset({"finished", "running", "bound", "starting", "about-to-start"})
+
+DAY_S = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +113,11 @@ def _has(pod_set: PodSetReport) -> str:
 
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
-        ahead = f"in {placement.left_s:.0f} s" if placement.left_s > 0 else "it may start any moment"
+        ahead = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "it may start any moment"
         return f"none yet; {placement.message}" + (f" ({ahead})" if placement.expected_at else "")
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:
-        late = f"{-placement.left_s:.0f} s ago" if placement.left_s < 0 else f"in {placement.left_s:.0f} s"
+        late = f"{_span(-placement.left_s)} ago" if placement.left_s < 0 else f"in {_span(placement.left_s)}"
         text += f", deadline {placement.deadline} ({late})"
     return text + (f": {placement.message}" if placement.message else "")
 
@@ -126,11 +129,9 @@ def _planned(placement: PlacementReport | None) -> list[str]:
 
 
 def _nodes(lacks: Shortage) -> Iterator[Line]:
-    have = "has" if lacks.roomy == 1 else "have"
-    empty = " when it is empty" if lacks.kind == "ever" else ""
-    yield Line(
-        "nodes", f"{lacks.nodes} in the cluster{empty}, {lacks.roomy} of them {have} room for a pod of {lacks.pod_set}"
-    )
+    one = "one pod" if lacks.pod_set == DEFAULT_POD_SET else f"one pod of {lacks.pod_set}"
+    empty = f" when {'it is' if lacks.nodes == 1 else 'they are'} empty" if lacks.kind == "ever" else ""
+    yield Line("nodes", f"{lacks.roomy} of {many(lacks.nodes, 'node')} {have(lacks.roomy)} room for {one}{empty}")
     for cause in lacks.causes:
         yield Line("", _cause(cause))
     if lacks.nearest:
@@ -143,8 +144,17 @@ def _cause(cause: Cause) -> str:
 
 
 def _age(moment: str, now: float) -> str:
-    seconds = now - (parse_time(moment) or now)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+    return f" ({_span(now - (parse_time(moment) or now))} ago)"
+
+
+def _about(moment: str, left_s: float) -> str:
+    """Return a time to come for people: `about 03:34 UTC, in 30 min`; of another day only the span."""
+    clock = f"about {moment[11:16]} UTC, " if left_s < DAY_S else ""
+    return f"{clock}in {_span(left_s)}"
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", DAY_S), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
-            return f" ({int(seconds // size)} {unit} ago)"
-    return f" ({max(0, int(seconds))} s ago)"
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, round(seconds))} s"

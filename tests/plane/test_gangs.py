@@ -75,8 +75,8 @@ def test_a_gang_that_waits_says_why_in_its_pod_group_and_has_no_bound_pod(
         return next((c.message for group in groups for c in group.status.conditions if c.type == "Unschedulable"), "")
 
     sentence = (
-        "worker: 3 more pods must start together and 0 of them find a place; of 8 nodes: 8 too little nvidia.com/gpu; "
-        "3 more nodes with 8 free nvidia.com/gpu are needed"
+        "worker: room is missing for 3 pods of 8 nvidia.com/gpu each: none fits now; of 8 nodes: "
+        "8 too little nvidia.com/gpu; 3 more nodes with 8 free nvidia.com/gpu are needed"
     )
     assert wait_for(reason, 15) == sentence
     pods = wait_for(

@@ -13,11 +13,7 @@ def test_second_gang_waits_for_the_first(jobs: Jobs) -> None:
     jobs.submit("gang-first")
     jobs.running("first", 2)
     jobs.submit("gang-second")
-    told = jobs.explained(
-        "second",
-        "it waits: pods: 3 more pods must start together and 2 of them find a place; "
-        "room for 1 more pod of 0.8 cpu is needed",
-    )
+    told = jobs.explained("second", "it waits: room is missing for 3 pods of 0.8 cpu each: 2 fit now")
     assert re.search("^would help +Job .*/first .* ends$", told, re.MULTILINE)
     waiting = jobs.pods("second")
     assert len(waiting) == 3

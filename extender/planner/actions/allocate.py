@@ -107,7 +107,7 @@ class Allocate:
             session.decide(why)
             return
         if head := found.book.behind(gang):
-            words = reasons.queues.behind(queue=gang.queue, head=session.called(head))
+            words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
             session.decide(decisions.Unschedulable(gang, reasons.queues.STRICT_ORDER, words))
             return
         if not found.limit.admit(gang):
@@ -246,6 +246,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:
+    """Say what keeps a gang from growing: room, or its queue."""
     slots = gang.open_slots()
     pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
     if pod_set is not None and not _queue_is_full(session, gang, pod_set, slots[pod_set.name][0]):

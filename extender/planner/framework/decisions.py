@@ -102,11 +102,8 @@ class MakeRoom:
 
     def reason_for(self, victim: GangView) -> str:
         """Return the reason for the owner of one victim, with the gang's name if it is of the same namespace."""
-        mine, theirs = self.gang.group.metadata, victim.group.metadata
-        if mine.namespace != theirs.namespace:
-            return self.reason
-        owner = mine.controller
-        return reasons.placements.named(self.reason, f"{owner.kind} {owner.name}" if owner else f"gang {mine.name}")
+        apart = self.gang.group.metadata.namespace != victim.group.metadata.namespace
+        return self.reason if apart else reasons.placements.named(self.reason, self.gang.workload)
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,10 @@ def shortage(
     miss = NearestMiss(wanted - placed, resource, cls.requests.get(resource, 0), bool(largest <= 1), levels)
     roomy = int(np.count_nonzero((refused == 0) & (room > 0)))
     unseen = cls.needs.unseen
-    return Shortage(pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen)
+    there = len(pod_set.taken)
+    return Shortage(
+        pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen, running=there
+    )
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:

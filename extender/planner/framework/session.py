@@ -99,9 +99,17 @@ class Session:
         over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
 
-    def called(self, gang: GangView) -> str:
-        """Return the words for a gang in a message to others: its name only for those who may see it."""
-        return gang.key if self.inputs.names_others else reasons.gangs.of_queue(queue=gang.queue)
+    def called(self, gang: GangView, reader: GangView | None = None) -> str:
+        """Return the words for a gang in a message to others: its name only for those who may see it.
+
+        Those are the readers of a dump, and the owner of `reader`, if that is in the same namespace.
+        """
+        meta = gang.group.metadata
+        if self.inputs.names_others:
+            owner = meta.controller
+            return f"{owner.kind} {meta.namespace}/{owner.name}" if owner else gang.key
+        near = reader is not None and reader.group.metadata.namespace == meta.namespace
+        return gang.workload if near else reasons.gangs.of_queue(queue=gang.queue)
 
     def forget(self) -> None:
         """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.

@@ -33,6 +33,11 @@ def be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
+def have(count: int) -> str:
+    """Return `has` or `have`."""
+    return "has" if count == 1 else "have"
+
+
 def also(sentence: str, more: str) -> str:
     """Return a sentence, with `more` added unless that is empty."""
     return f"{sentence}; {more}" if more else sentence

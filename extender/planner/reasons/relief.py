@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from extender.planner.reasons.grammar import be, listed, many, verb
+from extender.planner.reasons.room import Shortage
+from muster.resources.vector import amount_words
 
 NAMED = 6
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -15,6 +17,18 @@ silent_node = (
     f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
 ).format
 force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".format
+
+
+def nothing(lacks: Shortage) -> str:
+    """The gang is larger than the cluster, and more nodes like those that it has would not do."""
+    miss = lacks.miss
+    if miss is None:
+        return "nothing here: nothing says what its pods need"
+    size = miss.each(lacks.wanted)
+    if miss.whole_nodes and size:
+        needs = f"{many(lacks.wanted, 'node')} with {amount_words(miss.resource, miss.amount)} {miss.resource}"
+        return f"nothing here: it needs {needs}, and there {be(lacks.placed)} {lacks.placed}"
+    return f"nothing here: it needs room for {many(lacks.wanted, 'pod')}{size}, and there is room for {lacks.placed}"
 
 
 def created(missing: int) -> str:

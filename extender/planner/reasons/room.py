@@ -8,8 +8,9 @@ from typing import Literal
 from msgspec import Struct
 
 from extender.planner.reasons.cause import CORDONED
-from extender.planner.reasons.grammar import be, many, verb
+from extender.planner.reasons.grammar import be, have, many, verb
 from extender.planner.reasons.topology import Closest
+from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.resources.vector import PODS, Vector, amount_words
 
 NO_ROOM = "NotEnoughResources"
@@ -50,6 +51,20 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     levels: tuple[Level, ...]
     """Nodes with too little free, but not nothing; most first."""
 
+    def each(self, pods: int) -> str:
+        """Return the size of one of so many pods, ` of 8 nvidia.com/gpu each`; empty if room is not the question."""
+        if self.resource in {"", PODS}:
+            return ""
+        return f" of {amount_words(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"
+
+    @property
+    def words(self) -> str:
+        """What is needed."""
+        if self.whole_nodes and self.resource not in {"", PODS}:
+            amount = amount_words(self.resource, self.amount)
+            return f"{many(self.pods, 'more node')} with {amount} free {self.resource} {be(self.pods)} needed"
+        return f"room for {many(self.pods, 'more pod')}{self.each(self.pods)} is needed"
+
 
 class Shortage(Struct, frozen=True, rename="camel"):
     """A pod set that does not fit."""
@@ -70,6 +85,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
     """Other pod sets whose pods are of the same shape and are counted along."""
     closest: Closest | None = None
     """The domain that came closest, if there are nodes enough and no domain holds all pods that must be in one."""
+    running: int = 0
+    """Pods of the set that have a node."""
 
     @property
     def message(self) -> str:
@@ -79,12 +96,18 @@ class Shortage(Struct, frozen=True, rename="camel"):
             return f"{self.closest.message}{ever}"
         if self.miss is None:
             return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
-        who = " and ".join([self.pod_set, *self.alike])
-        parts = [f"{who}: {self.need}", f"of {self.nodes} nodes: {self.lost}" if self.causes else ""]
+        parts = [f"{self._who}{self.need}", f"of {self.nodes} nodes: {self.lost}" if self.causes else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")
         left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""
-        return "; ".join(part for part in [*parts, self.nearest, left] if part)
+        near = self._near if self.kind == "together" and not self.miss.whole_nodes else self.nearest
+        return "; ".join(part for part in [*parts, near, left] if part)
+
+    @property
+    def _who(self) -> str:
+        """The pod sets, unless the gang has one without a name of its own."""
+        sets = [self.pod_set, *self.alike]
+        return "" if sets == [DEFAULT_POD_SET] else f"{' and '.join(sets)}: "
 
     @property
     def lost(self) -> str:
@@ -98,33 +121,42 @@ class Shortage(Struct, frozen=True, rename="camel"):
         if self.kind == "ever":
             return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
         if self.kind == "extra":
-            return f"{pods} above the minimum {verb(self.wanted, 'wait')} for room"
+            return f"{self._more} for room"
         if self.kind == "lost":
             return f"{pods} that the gang has lost {verb(self.wanted, 'wait')} for room"
-        more = many(self.wanted, "more pod")
-        return f"{more} must start together and {self.placed} of them {verb(self.placed, 'find')} a place"
+        fit = f"{self.placed or 'none'} {verb(max(1, self.placed), 'fit')} now"
+        missing = f"room is missing for {pods}{self.miss.each(self.wanted) if self.miss else ''}"
+        return missing if self.wanted == 1 else f"{missing}: {fit}"
+
+    @property
+    def _more(self) -> str:
+        """Pods of a gang that runs which wait for something."""
+        there = f"{self.running} of {many(self.running + self.wanted, 'pod')} {have(self.running)} a node"
+        return f"{there}; {self.wanted} more {verb(self.wanted, 'wait')}"
 
     @property
     def nearest(self) -> str:
         """The nearest miss in words; empty if nothing is known."""
+        if self.miss is None:
+            return ""
+        return self.miss.words + (f" ({', '.join(self._levels)})" if self._levels else "")
+
+    @property
+    def _near(self) -> str:
+        return f"nearest: {', '.join(self._levels)}" if self._levels else ""
+
+    @property
+    def _levels(self) -> list[str]:
+        """Nodes that nearly have room."""
         miss = self.miss
         if miss is None:
-            return ""
+            return []
         near = [
             f"{level.nodes} {verb(level.nodes, 'hold')} {amount_words(miss.resource, level.free)} free"
             for level in miss.levels
         ]
-        near += [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.words == CORDONED]
-        return _missing(miss) + (f" ({', '.join(near)})" if near else "")
+        return near + [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.words == CORDONED]
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
 """Of a failed trial that is not reported."""
-
-
-def _missing(miss: NearestMiss) -> str:
-    amount, told = amount_words(miss.resource, miss.amount), miss.resource not in {"", PODS}
-    if miss.whole_nodes and told:
-        return f"{many(miss.pods, 'more node')} with {amount} free {miss.resource} {be(miss.pods)} needed"
-    each = f" of {amount} {miss.resource}{' each' if miss.pods != 1 else ''}" if told else ""
-    return f"room for {many(miss.pods, 'more pod')}{each} is needed"

@@ -98,6 +98,12 @@ class GangView:
         return self.group.metadata.uid
 
     @property
+    def workload(self) -> str:
+        """The gang as its user calls it: `Job train`, the kind and name of its owner, or its own name without one."""
+        owner = self.group.metadata.controller
+        return f"{owner.kind} {owner.name}" if owner else f"gang {self.group.metadata.name}"
+
+    @property
     def classes(self) -> list[PodClass | None]:
         """The class of each pod set."""
         return [pod_set.cls for pod_set in self.pod_sets]

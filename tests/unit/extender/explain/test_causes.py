@@ -279,7 +279,7 @@ CASES = {
     "cpu": Case(
         missing_cpu,
         "no-room",
-        ("worker: 3 more pods must start together and 2 of them find a place",),
+        ("worker: room is missing for 3 pods of 16 cpu each: 2 fit now; of 4 nodes: 3 too little cpu; nearest: ",),
         (("too little cpu", 3),),
         "room for 1 more pod of 16 cpu is needed (3 hold 12 free)",
         ("Job ns/first (3 pods on 3 nodes) ends", "1 more node like node-0 join"),
@@ -287,7 +287,7 @@ CASES = {
     "memory": Case(
         missing_memory,
         "no-room",
-        ("3 more pods must start together and 2 of them find a place",),
+        ("room is missing for 3 pods of 100Gi memory each: 2 fit now",),
         (("too little memory", 1),),
         "room for 1 more pod of 100Gi memory is needed (1 holds 56Gi free)",
         ("Job ns/first (1 pod on 1 node) ends", "1 more node like node-0 join"),
@@ -295,7 +295,7 @@ CASES = {
     "gpu": Case(
         missing_gpus,
         "no-room",
-        ("3 more pods must start together and 0 of them find a place",),
+        ("room is missing for 3 pods of 8 nvidia.com/gpu each: none fits now",),
         (("cordoned", 5), ("too little nvidia.com/gpu", 5)),
         "3 more nodes with 8 free nvidia.com/gpu are needed (2 hold 7 free, 5 cordoned)",
         (
@@ -323,7 +323,7 @@ CASES = {
     "taint": Case(
         tainted,
         "no-room",
-        ("3 more pods must start together and 1 of them finds a place",),
+        ("room is missing for 3 pods of 8 nvidia.com/gpu each: 1 fits now",),
         (("has the taint dedicated=x", 2),),
         "2 more nodes with 8 free nvidia.com/gpu are needed",
         ("its pods tolerate the taint dedicated=x (2 nodes)", "2 more nodes like node-0 join"),
@@ -383,7 +383,7 @@ CASES = {
     "refused lately": Case(
         refused_lately,
         "no-room",
-        ("2 more pods must start together and 1 of them finds a place",),
+        ("room is missing for 2 pods of 8 nvidia.com/gpu each: 1 fits now",),
         (("refused a member of this gang a moment ago", 1),),
     ),
     "in flight": Case(
@@ -534,4 +534,4 @@ def test_members_above_the_minimum_that_wait_say_so() -> None:
     world.pod(key, "worker", 1, GPU8, gated=True)
     report = world.gang_report("a")
     assert report.cause == "running-extras-wait"
-    assert "worker: 1 pod above the minimum waits for room" in report.summary
+    assert "worker: 1 of 2 pods has a node; 1 more waits for room" in report.summary

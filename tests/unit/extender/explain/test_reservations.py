@@ -36,7 +36,7 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)
     lines = {line.label: line.text for line in lines_of(report, world.now)}
-    assert lines["placement"] == f"none yet; {sentence.replace('ns/old', '1 workload')} (in 99 s)"
+    assert lines["placement"] == f"none yet; {sentence.replace('ns/old', '1 workload')} (about 08:01 UTC, in 99 s)"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
 
 
@@ -55,12 +55,12 @@ def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
     world = reserved()
     report = world.gang_report("long")
     assert report.summary.endswith(
-        "it would run into the reservation of ns/big on node-2, node-3, expected at " + format_time(world.now + 99)
+        "it would run into the reservation of Job ns/big on node-2, node-3, expected at " + format_time(world.now + 99)
     )
     assert report.shortage is not None
     assert {cause.words: cause.nodes for cause in report.shortage.causes} == {
         "too little nvidia.com/gpu": 2,
-        "reserved for ns/big": 2,
+        "reserved for Job ns/big": 2,
     }
 
 
@@ -70,5 +70,5 @@ def test_a_gang_in_a_strict_queue_is_told_who_goes_first() -> None:
     world.queue("default", reservations="strict")
     report = world.gang_report("long")
     assert report.cause == "strict-order"
-    assert "ns/big before it waits for room" in report.summary
+    assert "Job ns/big before it waits for room" in report.summary
     assert [relief.kind for relief in report.relief] == ["wait"]

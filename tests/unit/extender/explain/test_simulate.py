@@ -71,7 +71,7 @@ def test_a_job_that_does_not_fit_says_why_and_what_would_change_it(simulate: Sim
     gang = simulate(job("new", 3))["Job ns/new"]
     assert not gang["placed"]
     assert gang["why"]["cause"] == "no-room"
-    assert "3 more pods must start together and 2 of them find a place" in gang["why"]["summary"]
+    assert "room is missing for 3 pods of 8 nvidia.com/gpu each: 2 fit now" in gang["why"]["summary"]
     added = simulate(job("new", 3), options=("--add-nodes", "1", "--like", "node-0"))["Job ns/new"]
     assert added["nodes"] == ["worker: node-0-new-1, node-2, node-3"]
     without = simulate(job("new", 3), options=("--without", "first"))
@@ -112,7 +112,7 @@ def test_a_batch_job_with_muster_labels_is_a_gang(world: ExplainWorld, simulate:
     }
     gang = simulate(content)["Job ns/torchrun"]
     assert not gang["placed"]
-    assert "pods: 3 more pods must start together and 2 of them find a place" in gang["why"]["summary"]
+    assert "it waits: room is missing for 3 pods of 8 nvidia.com/gpu each: 2 fit now" in gang["why"]["summary"]
     content["spec"] |= {"completions": 2, "parallelism": 2}
     assert simulate(content)["Job ns/torchrun"]["nodes"] == ["pods: node-2, node-3"]
     content["metadata"] = {"name": "theirs"}
@@ -195,8 +195,8 @@ def test_people_read_lines(simulate: Simulate) -> None:
     service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}
     output = simulate(job("small", 1), job("large", 2), service, raw=True).output.splitlines()
     why = (
-        "worker: 2 more pods must start together and 1 of them finds a place; of 4 nodes: 3 too little nvidia.com/gpu; "
-        "1 more node with 8 free nvidia.com/gpu is needed"
+        "worker: room is missing for 2 pods of 8 nvidia.com/gpu each: 1 fits now; of 4 nodes: "
+        "3 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed"
     )
     assert output == [
         "Job ns/small (submitted) would start: 1 pod",

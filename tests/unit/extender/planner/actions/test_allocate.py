@@ -34,8 +34,8 @@ def test_of_two_gangs_that_need_all_nodes_only_the_older_is_placed_and_the_other
     [waits] = of(session, decisions.Unschedulable)
     assert waits.gang.key == "ns/b"
     assert waits.message == (
-        "worker: 4 more pods must start together and 0 of them find a place; of 4 nodes: 4 too little nvidia.com/gpu; "
-        "4 more nodes with 8 free nvidia.com/gpu are needed"
+        "worker: room is missing for 4 pods of 8 nvidia.com/gpu each: none fits now; of 4 nodes: "
+        "4 too little nvidia.com/gpu; 4 more nodes with 8 free nvidia.com/gpu are needed"
     )
 
 

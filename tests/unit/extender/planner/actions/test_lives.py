@@ -41,7 +41,7 @@ def test_a_gang_that_lost_all_its_members_waits_until_it_fits_as_a_whole() -> No
     session = world.plan()
     assert not of(session, decisions.Place)
     [waits] = of(session, decisions.Unschedulable)
-    assert "4 more pods must start together and 3 of them find a place" in waits.message
+    assert "room is missing for 4 pods of 8 nvidia.com/gpu each: 3 fit now" in waits.message
     world.node("node-4")
     [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": ["node-0", "node-1", "node-2", "node-4"]}

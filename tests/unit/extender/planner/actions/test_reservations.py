@@ -162,7 +162,7 @@ def test_a_queue_that_is_strictly_ordered_starts_nobody_behind_its_head() -> Non
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="fifo")
     world.submit("long", 1, lasts_s=1000, queue="other")
     assert message(world, "short") == (
-        "queue 'fifo' starts its gangs strictly in order, and a gang of queue fifo before it waits for room"
+        "queue 'fifo' starts its gangs strictly in order, and Job big before it waits for room"
     )
     assert started(world) == {"old", "long"}
 

@@ -301,7 +301,7 @@ CASES: dict[str, w.Scenario] = {
     "closest_domain": w.Scenario(
         lambda session: {"subset_nodes": lambda *_: (), "closest_domain": lambda *_: closest(session)},
         w.waits,
-        "worker: 2 more pods must start together and 0 of them find a place",
+        "worker: room is missing for 2 pods of 8 nvidia.com/gpu each: none fits now",
         "2 pods must be in one domain of level rack",
     ),
     "topologies": w.Scenario(

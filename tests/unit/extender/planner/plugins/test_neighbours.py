@@ -112,7 +112,7 @@ def test_pods_of_a_gang_that_avoid_each_other_get_a_domain_each() -> None:
     world = World()
     zones(world, "a", "a", "b")
     world.gang("a", {"worker": (3, SMALL)}, spec=apart)
-    assert "3 more pods must start together and 2 of them find a place" in waits(world)
+    assert "room is missing for 3 pods of 1 cpu each: 2 fit now" in waits(world)
 
 
 def test_pods_that_run_keep_away_whom_they_do_not_want() -> None:

@@ -1,0 +1,65 @@
+"""What gangs are told about each other: names within a namespace, and the queue to others."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from extender_world import World, of
+
+from extender.explain.text import _about, _span
+from extender.planner.framework.decisions import Unschedulable
+from extender.planner.reasons.relief import nothing
+from extender.planner.reasons.room import NearestMiss, Shortage
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def test_a_gang_that_does_not_grow_is_told_for_whom_the_nodes_are_kept() -> None:
+    """One of four runs; the two free nodes are for a gang that needs three at once."""
+    world = World()
+    world.nodes(3)
+    key = world.gang("small", {"worker": (4, GPU8)}, min_member=1, min_task_member={"worker": 1}, phase="Running")
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    for rank in range(1, 4):
+        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.gang("large", {"worker": (3, GPU8)})
+    told = {each.gang.key: each.message for each in of(world.plan(), Unschedulable)}
+    assert told["ns/small"] == (
+        "worker: 1 of 4 pods has a node; 3 more wait because Job large, which needs room for 3 pods at once, is before "
+        "them; of 3 nodes: 3 kept for it"
+    )
+
+
+def test_who_is_of_another_namespace_reads_the_queue_only() -> None:
+    """Its gangs are not for all to know."""
+    world = World()
+    world.nodes(1)
+    gang = world.view(world.gang("a", {"worker": (1, GPU8)}))
+    session = world.session()
+    other = cast("Any", SimpleNamespace(group=SimpleNamespace(metadata=SimpleNamespace(namespace="other"))))
+    assert session.called(gang) == session.called(gang, other) == "a gang of queue default"
+    assert session.called(gang, gang) == "Job a"
+
+
+@pytest.mark.parametrize(
+    ("whole_nodes", "words"),
+    [
+        (True, "nothing here: it needs 9 nodes with 8 nvidia.com/gpu, and there are 8"),
+        (False, "nothing here: it needs room for 9 pods of 8 nvidia.com/gpu each, and there is room for 8"),
+    ],
+)
+def test_a_gang_that_can_never_start_is_told_so(words: str, *, whole_nodes: bool) -> None:
+    """That others start first would not help it."""
+    miss = NearestMiss(1, "nvidia.com/gpu", 8000, whole_nodes, ())
+    assert nothing(Shortage("pods", "ever", 9, 8, {}, 8, 8, (), miss)) == words
+
+
+@pytest.mark.parametrize(
+    ("left_s", "words"),
+    [(0.4, "0 s"), (99, "99 s"), (1790, "29 min"), (7200, "2 h"), (3 * 86400, "3 d")],
+)
+def test_times_are_as_long_as_people_say_them(left_s: float, words: str) -> None:
+    """Not 1790 s."""
+    assert _span(left_s) == words
+    clock = "" if left_s > 86400 else "about 03:34 UTC, "
+    assert _about("2026-11-25T03:34:10Z", left_s) == f"{clock}in {words}"
