@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import click
 
-from muster.kube.errors import APIError, ConfigurationError
+from muster.kube.errors import APIError, ConfigurationError, Unreachable
 from musterctl.plane.machine import LocalError
+from musterctl.unanswered import words
 
 COMMANDS: Final = {
     "up": "musterctl.commands.plane:up",
@@ -48,6 +49,8 @@ class Commands(click.Group):
         """Run the command; errors whose message is for users are shown without a traceback."""
         try:
             return super().invoke(ctx)
+        except Unreachable as error:
+            raise click.ClickException(words(ctx, error)) from error
         except (LocalError, APIError, ConfigurationError) as error:
             raise click.ClickException(str(error)) from error
 

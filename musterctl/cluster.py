@@ -26,6 +26,7 @@ from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
+from musterctl import unanswered
 from musterctl.kind import cluster as kind
 from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state
@@ -65,7 +66,10 @@ class Where(NamedTuple):
                 shown.add(text)
                 click.echo(f"Warning: {text}", err=True)
 
-        return Client.load(self.kubeconfig, on_warning=show)
+        kubeconfig = self.kubeconfig
+        client = Client.load(kubeconfig, on_warning=show)
+        unanswered.asks(kubeconfig, client.server)
+        return client
 
 
 def existing(name: str) -> Plane | KindCluster:
