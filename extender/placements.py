@@ -166,7 +166,7 @@ class PlacementWriter:
         deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
         pod_sets = msgspec.to_builtins(there.pod_sets)
         spec = {"deadline": format_time(deadline), "podSets": pod_sets, "victims": None, "victimsReason": None}
-        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there()})
+        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there(placement)})
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:

@@ -13,11 +13,13 @@ from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import PlacementStatus
+from muster.api.muster.placement import Placement, PlacementStatus
 
 BACK_OFF_S = 10.0
 """Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
 MAX_BACK_OFF_S = 600.0
+MADE_ROOM = 16
+"""Gangs that are named of those that were evicted."""
 _DOUBLINGS = 10
 """Limit of the exponent: the number in a status may be any."""
 
@@ -56,9 +58,11 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> di
     }
 
 
-def room_is_there() -> dict[str, Any]:
-    """Return the status of a placement whose victims are gone."""
-    return {"message": ""}
+def room_is_there(placement: Placement) -> dict[str, Any]:
+    """Return the status of a placement whose victims are gone; it stays known whose they were."""
+    home = placement.metadata.namespace
+    gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
+    return {"message": "", "madeRoom": list(gangs)[:MADE_ROOM]}
 
 
 def binding(bound: int) -> dict[str, Any]:

@@ -150,7 +150,8 @@ class Reconciler:
             waiting = delayed.words
         elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)
-        return Work(status, after, failures, waiting, decision.delete)
+        kind = statuses.obstacle(found.group) if found.group else ""
+        return Work(status, after, failures, waiting, decision.delete, kind)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Deletes the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
@@ -188,15 +189,18 @@ class Reconciler:
         """Writes the outcome of the work; raises Retry for failures that are worth another try."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
-        self._report_obstacle(job, unschedulable)
+        self._report_obstacle(job, unschedulable, work.obstacle)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
             raise Retry(and_more(left[0], len(left)))
 
-    def _report_obstacle(self, job: Job, obstacle: str | None) -> None:
-        """Sends an event about what keeps the gang from being placed: once, however many passes find it."""
-        if obstacle is None:
+    def _report_obstacle(self, job: Job, why: str | None, kind: str) -> None:
+        """Sends an event about what keeps the gang from being placed: once, however many passes find this kind of it.
+
+        The words of one kind have numbers, which change whenever another gang moves.
+        """
+        if why is None:
             self._reported.pop(job.metadata.uid, None)
-        elif self._reported.get(job.metadata.uid) != obstacle:
-            self._reported[job.metadata.uid] = obstacle
-            self._context.recorder.event(job, "Warning", "PodGroupPending", obstacle)
+        elif self._reported.get(job.metadata.uid) != kind:
+            self._reported[job.metadata.uid] = kind
+            self._context.recorder.event(job, "Warning", "PodGroupPending", why)

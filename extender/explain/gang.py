@@ -158,7 +158,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     if gang.group.status.phase == "Completed":
-        return _ended(gang)
+        return _ended(what_if, gang)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
@@ -168,15 +168,27 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
         return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
     if gang.started:
         return _running(gang, waits)
+    if waits and waits.reason == reasons.placements.EVICTED:
+        waits = replace(waits, message=_for_whom(what_if, gang, waits.message))
     return _waits(waits) if waits else _may_start(session, gang, mine)
 
 
-def _ended(gang: GangView) -> _Verdict:
+def _ended(what_if: WhatIf, gang: GangView) -> _Verdict:
     """Return the end of a gang, which is a failure if its owner says so, or all there is are failed or evicted pods."""
-    status, evicted = gang.group.status, reasons.placements.eviction(gang.group.evicted)
+    status, evicted = gang.group.status, reasons.placements.eviction(_for_whom(what_if, gang, gang.group.evicted))
     if status.ending or (not status.succeeded and (status.failed or evicted)):
         return _Verdict("failed", reasons.gangs.failed(status.failed, evicted, status.ending))
     return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
+
+
+def _for_whom(what_if: WhatIf, gang: GangView, message: str) -> str:
+    """Return the message about an eviction with the name of the gang that it was for, if that is in the dump."""
+    for key, placement in what_if.state.placements.items():
+        home, by = placement.metadata.namespace, what_if.state.gang(key)
+        victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
+        if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
+            return reasons.placements.named(message, gang_words(by))
+    return message
 
 
 def _with_members(verdict: _Verdict, found: Members) -> _Verdict:

@@ -24,7 +24,7 @@ from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.kubernetes.pod_problems import sentence
 from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
@@ -46,7 +46,8 @@ class Failure(NamedTuple):
 class Work(NamedTuple):
     """The work of a pass for a phase: the Job's `pods` after it, and a `status` with the objects made for the Job.
 
-    `waiting` is why a pending Job waits (reason, message). `surplus` are pods beyond the wanted ones.
+    `waiting` is why a pending Job waits (reason, message), and `obstacle` the kind of what keeps its gang from being
+    placed. `surplus` are pods beyond the wanted ones.
     """
 
     status: JobStatus
@@ -54,6 +55,7 @@ class Work(NamedTuple):
     failures: Sequence[Failure]
     waiting: tuple[str, str] | None = None
     surplus: Sequence[Pod] = ()
+    obstacle: str = ""
 
 
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
@@ -144,9 +146,9 @@ def format_duration(seconds: float) -> str:
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
     """Reason and message of a pending Job that waits; kubelet's problems with pods come before pods without a node."""
     pods = [*pods]
-    obstacle = unschedulable(group)
-    if obstacle is not None:
-        return UNSCHEDULABLE, obstacle
+    why = unschedulable(group)
+    if why is not None:
+        return UNSCHEDULABLE, why
     if group.status.phase in {"", "Pending"}:
         return queued(group.spec.queue)
     hindered = sentence(pods)
@@ -167,9 +169,20 @@ def queued(queue: str) -> tuple[str, str]:
 
 def unschedulable(group: PodGroup) -> str | None:
     """The message of the PodGroup's newest condition if that keeps the gang from being placed, else None."""
+    newest = _newest(group)
+    return None if newest is None else newest.message or newest.reason
+
+
+def obstacle(group: PodGroup) -> str:
+    """The kind of that obstacle, which stays while its message has other numbers; "" if there is none."""
+    newest = _newest(group)
+    return "" if newest is None else newest.reason or newest.message
+
+
+def _newest(group: PodGroup) -> PodGroupCondition | None:
     holding = [each for each in group.status.conditions if each.status == "True"]
     newest = max(holding, key=lambda each: each.last_transition_time or "", default=None)
-    return None if newest is None or newest.type == "Scheduled" else newest.message or newest.reason
+    return None if newest is None or newest.type == "Scheduled" else newest
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:

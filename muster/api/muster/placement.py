@@ -129,6 +129,8 @@ class PlacementStatus(Wire):
     """Placements in a row that were given up because pods could not be evicted for them."""
     no_evictions_before: str = ""
     """Time before which no pod is evicted for the gang (RFC 3339)."""
+    made_room: Annotated[list[str], Meta(max_length=16)] = field(default_factory=list)
+    """PodGroups that lost pods to this gang the last time that some did, as namespace/name; the first of many."""
 
 
 class Placement(Object):

@@ -499,14 +499,14 @@ def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: p
 
 
 def test_an_obstacle_is_told_once_however_many_passes_find_it(cluster: Cluster) -> None:
-    """Another one is told again, and so is the same one once it was over."""
+    """Another kind is told again, and so is the same one once it was over; other numbers are no news."""
     add(cluster, "j", task("w", 2))
     turn(cluster, 3)
     [group] = cluster.api.all(POD_GROUPS)
     events = told(cluster)
 
-    def says(status: str, message: str) -> None:
-        condition = {"type": "Unschedulable", "status": status, "reason": "NotEnoughResources", "message": message}
+    def says(status: str, reason: str, message: str) -> None:
+        condition = {"type": "Unschedulable", "status": status, "reason": reason, "message": message}
         change = {"status": {"phase": "Inqueue", "conditions": [condition]}}
         cluster.api.change(POD_GROUPS, group.metadata.name, change, "n")
         for _ in range(3):
@@ -514,7 +514,10 @@ def test_an_obstacle_is_told_once_however_many_passes_find_it(cluster: Cluster) 
             for worker in cluster.controller.workers:
                 worker.queue.add("n/j")
 
-    for status, message in (("True", "no room"), ("True", "no queue"), ("False", "over"), ("True", "no queue")):
-        says(status, message)
+    says("True", "NotEnoughResources", "no room for 3")
+    says("True", "NotEnoughResources", "no room for 2")
+    says("True", "QueueNotOpen", "no queue")
+    says("False", "Admitted", "over")
+    says("True", "QueueNotOpen", "no queue")
     pending = [message for reason, message in events if reason == "PodGroupPending"]
-    assert pending == ["no room", "no queue", "no queue"]
+    assert pending == ["no room for 3", "no queue", "no queue"]

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import structs
 from state_oracle import differences, digest, objects_of, rebuilt
 
+from extender import placementstatus
 from extender.cluster import Live
 from extender.placements import victims_of
 from extender.placementstatus import closed, opened, reserved, unreserved
@@ -349,7 +350,9 @@ class World:
                 known.spec, deadline=format_time(self.now + 60), pod_sets=there.pod_sets, victims=[], victims_reason=""
             )
             meta = self.meta(known.metadata.name, uid=known.metadata.uid)
-            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
+            changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known)
+            status = msgspec.convert(changed, PlacementStatus)
+            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=status))
 
 
 class StillCluster(Live):

@@ -36,9 +36,11 @@ class Case:
     """Beginnings of the suggestions."""
 
 
-def placed(world: ExplainWorld, *, members: int = 2, gpus: int = 8, epoch: int | None = None) -> tuple[str, Placement]:
-    """Gang `a` with a placement that is being carried out."""
-    key = world.gang("a", {"worker": (members, {"nvidia.com/gpu": gpus})})
+def placed(
+    world: ExplainWorld, *, name: str = "a", members: int = 2, gpus: int = 8, epoch: int | None = None
+) -> tuple[str, Placement]:
+    """A gang with a placement that is being carried out."""
+    key = world.gang(name, {"worker": (members, {"nvidia.com/gpu": gpus})})
     world.plan()
     placement = world.state.placements[key]
     if epoch is not None:
@@ -256,6 +258,14 @@ def evicted_for_good(world: ExplainWorld) -> None:
     world.state.on_pod_group(group, replace(group, status=status))
 
 
+def evicted_by_a_neighbour(world: ExplainWorld) -> None:
+    """The gang is of another namespace; who reads all of them may know which it is."""
+    evicted_for_good(world)
+    _, placement = placed(world, name="b", members=1)
+    placement.status.made_room = ["ns/other", "ns/a"]
+    world.state.on_placement(None, placement)
+
+
 def without_success(world: ExplainWorld) -> None:
     """All there is are failed pods."""
     world.nodes(1)
@@ -412,6 +422,9 @@ CASES = {
             "it failed: its 8 pods were evicted: reclaimed by queue speech for a gang of its own",
             "; more of its pods failed than backoffLimit 6 allows",
         ),
+    ),
+    "evicted by a neighbour": Case(
+        evicted_by_a_neighbour, "failed", ("its 8 pods were evicted: reclaimed by queue speech for Job ns/b; more",)
     ),
     "without success": Case(without_success, "failed", ("it failed: 2 of its pods failed",)),
     "running": Case(running, "running", ("3 members have their node, 3 of them run",)),

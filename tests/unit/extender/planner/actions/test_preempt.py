@@ -51,6 +51,7 @@ def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -
     there = world.cycle()
     assert [each.gang.key for each in of(there, RoomIsThere)] == [asker]
     world.room_is_there(there)
+    assert world.state.placements[asker].status.made_room == [victim], "who evicted it stays known"
     assert len(of(world.cycle(), Release)) == 2
 
 
