@@ -22,6 +22,7 @@ WaitFor = Callable[..., Any]
 Describe = Callable[[str, str], str]
 PLAIN_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
 DEPLOYMENTS: Resource[dict[str, Any]] = Resource("apps", "v1", "deployments", "Deployment", dict[str, Any])
+STATEFUL_SETS: Resource[dict[str, Any]] = Resource("apps", "v1", "statefulsets", "StatefulSet", dict[str, Any])
 STARTS_S = 60.0
 
 
@@ -33,7 +34,7 @@ def client(plane: Plane, namespace: str, kubectl: Callable[..., str], wait_for: 
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply(PRIORITY_CLASSES, body | {"value": value})
     yield client
-    kubectl("delete", "jobs,deployments", "--all", "-n", namespace)
+    kubectl("delete", "jobs,deployments,statefulsets", "--all", "-n", namespace)
     wait_for(lambda: not client.list(PODS, namespace), STARTS_S, "the pods to be gone")
 
 
@@ -81,6 +82,18 @@ def test_a_job_says_why_it_waits_and_where_it_starts(
     mine = [event for event in client.list(EVENTS, namespace) if event.involved_object.get("name") == "second"]
     told = [event.reason for event in mine if event.reason not in {"SuccessfulCreate", "Reserved"}]
     assert sorted(told) == ["Bound", "Planned", "Unschedulable"]
+
+
+def test_a_stateful_set_says_why_its_pods_wait(
+    client: Client, namespace: str, describe: Describe, wait_for: WaitFor
+) -> None:
+    """Nine nodes would be needed."""
+    template = pod(8, policy="Always")
+    template["metadata"]["annotations"] = {names.MIN_MEMBER: "9"}
+    spec = {"replicas": 9, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "web", "template": template}
+    body = {"metadata": {"name": "web", "labels": {names.QUEUE: "default"}}}
+    client.create(STATEFUL_SETS, {**body, "spec": spec | {"podManagementPolicy": "Parallel"}}, namespace)
+    wait_for(lambda: re.search(r"Warning +Unschedulable .*muster-extender", describe("statefulset", "web")))
 
 
 def test_a_deployment_says_why_its_pods_wait(

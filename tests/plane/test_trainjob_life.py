@@ -50,6 +50,21 @@ def test_a_train_job_runs_to_its_end(story: TrainStory, namespace: str, wait_for
     assert story.events("AllJobsCompleted") == ["jobset completed successfully"]
 
 
+def test_it_says_why_it_waits_and_where_it_starts(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
+    """A condition while its gang finds no place, and the Events that other workloads have."""
+    whole = {"resourcesPerNode": {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 8}}}
+    story.create(train_job("first", nodes=8, trainer=whole))
+    wait_for(lambda: story.events("Bound"), 60, "the first one to start")
+    story.create(train_job("second", nodes=2, trainer=whole))
+    wait_for(lambda: story.held("second") == [("Waiting", "True", "Unschedulable")])
+    [waiting] = story.conditions("second")
+    assert waiting.message.startswith("node: room is missing for 2 pods of 8 nvidia.com/gpu each: none fits now; ")
+    wait_for(lambda: story.events("Unschedulable") == [waiting.message])
+    story.client.delete(TRAIN_JOBS, "first", namespace)
+    wait_for(lambda: not story.held("second"), 60, "the second one to start")
+    wait_for(lambda: story.events("Bound") == ["all 8 members are bound", "all 2 members are bound"])
+
+
 def test_a_pod_that_fails_fails_it(story: TrainStory, wait_for: WaitFor) -> None:
     """Failed, and it says which pod, and how."""
     story.create(train_job("t", nodes=2, run_s=1, exit_code=3))
