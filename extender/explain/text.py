@@ -140,7 +140,7 @@ def _nodes(lacks: Shortage) -> Iterator[Line]:
 
 def _cause(cause: Cause) -> str:
     roomy = f"; {cause.roomy} of them with room" if cause.roomy else ""
-    return f"{cause.nodes} {cause.words} ({some(cause.examples, cause.nodes)}{roomy})"
+    return f"{cause.counted} ({some(cause.examples, cause.nodes)}{roomy})"
 
 
 def _age(moment: str, now: float) -> str:

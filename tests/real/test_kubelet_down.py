@@ -27,7 +27,7 @@ def test_job_outlives_a_dead_kubelet(cluster: Cluster, node: Node, jobs: Jobs, w
     wait_for(lambda: not cluster.ready(node.name), timeout_s=GRACE_S + 60, what=f"{node.name} is not Ready")
     jobs.submit("beside-first")
     taint = "node.kubernetes.io/unreachable"
-    told = jobs.explained("second", f"1 of them finds a place; of 2 nodes: 1 has the taint {taint}")
+    told = jobs.explained("second", f"1 fits now; of 2 nodes: 1 has the taint {taint}")
     assert f"1 has the taint {taint} ({node.name}; 1 of them with room)" in told
     node.kubelet.start()
     jobs.running("second", 2)

@@ -30,6 +30,13 @@ class Cause(Struct, frozen=True, rename="camel"):
     examples: tuple[str, ...]
     """Names of the first nodes, in natural order."""
 
+    @property
+    def counted(self) -> str:
+        """The nodes and the cause: `1 has the taint gpu=yes`, `2 have the taint gpu=yes`."""
+        first, _, rest = self.words.partition(" ")
+        plural = {"has": "have", "does": "do", "lacks": "lack", "is": "are"}
+        return f"{self.nodes} {first if self.nodes == 1 else plural.get(first, first)}{f' {rest}' if rest else ''}"
+
 
 class Level(Struct, frozen=True, rename="camel"):
     """Nodes with the same free amount of the scarce resource."""
@@ -112,7 +119,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     @property
     def lost(self) -> str:
         """Nodes lost to each cause, in words."""
-        return ", ".join(f"{cause.nodes} {cause.words}" for cause in self.causes)
+        return ", ".join(cause.counted for cause in self.causes)
 
     @property
     def need(self) -> str:

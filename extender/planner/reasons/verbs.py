@@ -33,7 +33,7 @@ class Reason(StrEnum):
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"
 
-    WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe podgroup says why)"
+    WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe of its owner says why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is taken by gangs that are starting"
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"

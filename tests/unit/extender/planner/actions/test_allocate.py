@@ -92,7 +92,7 @@ def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_cau
     world.node("node-2", labels={"pool": "other"})
     world.gang("a", {"worker": (1, GPU1)}, spec={"nodeSelector": {"pool": "mine"}})
     [waits] = of(world.plan(), decisions.Unschedulable)
-    assert "of 3 nodes: 2 does not match the node selector, 1 cordoned" in waits.message
+    assert "of 3 nodes: 2 do not match the node selector, 1 cordoned" in waits.message
 
 
 def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:

@@ -43,8 +43,8 @@ def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_am
     ("node", "words"),
     [
         ({"unschedulable": True}, "2 cordoned"),
-        ({"taints": [Taint(key="own", value="x", effect="NoSchedule")]}, "2 has the taint own=x"),
-        ({"labels": {"pool": "other"}}, "2 does not match the node selector"),
+        ({"taints": [Taint(key="own", value="x", effect="NoSchedule")]}, "2 have the taint own=x"),
+        ({"labels": {"pool": "other"}}, "2 do not match the node selector"),
     ],
 )
 def test_a_gang_that_no_node_takes_now_gets_its_pods_and_waits_with_the_reason(
