@@ -113,8 +113,9 @@ def _has(pod_set: PodSetReport) -> str:
 
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
-        ahead = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "it may start any moment"
-        return f"none yet; {placement.message}" + (f" ({ahead})" if placement.expected_at else "")
+        when = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "any moment"
+        told = placement.message
+        return f"none yet; {told.replace(f'at {placement.expected_at}', when) if placement.expected_at else told}"
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:
         late = f"{_span(-placement.left_s)} ago" if placement.left_s < 0 else f"in {_span(placement.left_s)}"
@@ -148,9 +149,8 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a time to come for people: `about 03:34 UTC, in 30 min`; of another day only the span."""
-    clock = f"about {moment[11:16]} UTC, " if left_s < DAY_S else ""
-    return f"{clock}in {_span(left_s)}"
+    """Return a time to come for people: `about 03:34 UTC (in 30 min)`; of another day only the span."""
+    return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 
 def _span(seconds: float) -> str:

@@ -36,7 +36,8 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)
     lines = {line.label: line.text for line in lines_of(report, world.now)}
-    assert lines["placement"] == f"none yet; {sentence.replace('ns/old', '1 workload')} (about 08:01 UTC, in 99 s)"
+    told = sentence.replace("ns/old", "1 workload").replace(f"at {when}", "about 08:01 UTC (in 99 s)")
+    assert lines["placement"] == f"none yet; {told}"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
 
 
