@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from extender.planner.reasons.grammar import have, many
+
 other_gates = "it is held by scheduling gates that are not Muster's: {gates}".format
 other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format
 no_gang = "it belongs to no gang and is placed by itself; {why}".format
@@ -47,8 +49,8 @@ def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
     """A pod of no gang: so many nodes have room; without nodes kube-scheduler alone knows."""
-    found = f"of {nodes} nodes: {lost}; {nearest}" if nodes else "kube-scheduler decides"
-    found = f"{roomy} of {nodes} nodes have room for it" if roomy else found
+    found = f"of {many(nodes, 'node')}: {lost}; {nearest}" if nodes else "kube-scheduler decides"
+    found = f"{roomy} of {many(nodes, 'node')} {have(roomy)} room for it" if roomy else found
     return found + (f"; kube-scheduler says: {says}" if says else "")
 
 

@@ -103,7 +103,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
             return f"{self.closest.message}{ever}"
         if self.miss is None:
             return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
-        parts = [f"{self._who}{self.need}", f"of {self.nodes} nodes: {self.lost}" if self.causes else ""]
+        parts = [f"{self._who}{self.need}", f"of {many(self.nodes, 'node')}: {self.lost}" if self.causes else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")
         left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""

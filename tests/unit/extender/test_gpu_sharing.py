@@ -75,7 +75,7 @@ def test_room_in_pieces_is_named() -> None:
         runs(world, running, rank, "node-0", str(rank), gpu_fraction="0.6")
     half = shares(world, "half", 1, gpu_fraction="0.5")
     [waits] = [each for each in of(world.plan(), Unschedulable) if each.gang.key == half]
-    assert "1 no GPU with enough room; room for 1 more pod of 0.5 nvidia.com/gpu is needed" in waits.message
+    assert "missing for 1 pod of 0.5 nvidia.com/gpu; of 1 node: 1 no GPU with enough room" in waits.message
 
 
 def test_memory_counts_by_the_node() -> None:

@@ -119,7 +119,7 @@ CASES = {
     "no gang": Case(
         lambda world: plain(world, "muster"),
         "no-gang",
-        ("of 1 nodes: 1 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed",),
+        ("of 1 node: 1 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed",),
     ),
 }
 
