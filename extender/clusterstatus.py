@@ -16,6 +16,7 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.session import Session
+from extender.planner.standing import waiting_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import Problem
 from extender.writes import Lane, Writes
@@ -55,11 +56,11 @@ class QueueStatusWriter:
         now = self._wall_s()
         if now < self._next:
             return
-        why = first_refusals(session)
+        why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
         for name, standing in session.hooks.queue_standings.call().items():
             queue = session.snapshot.queues.get(name)
-            patch = queue_difference(queue, standing, why.get(name, ""), now) if queue else {}
+            patch = queue_difference(queue, standing, why.get(name, ""), waiting[name], now) if queue else {}
             if queue and patch:
                 due.append((name, patch))
         for name, patch in due[:MAX_AT_ONCE]:
@@ -70,7 +71,7 @@ class QueueStatusWriter:
         self._client.merge_patch(QUEUES, name, {"status": patch}, subresource="status")
 
 
-def queue_difference(queue: Queue, standing: QueueStanding, why: str, now: float) -> dict[str, object]:
+def queue_difference(queue: Queue, standing: QueueStanding, why: str, waiting: int, now: float) -> dict[str, object]:
     """Return the merge patch of the planner's fields; empty if they are as they should be."""
     status = queue.status
     patch: dict[str, object] = {}
@@ -82,6 +83,8 @@ def queue_difference(queue: Queue, standing: QueueStanding, why: str, now: float
             patch[field] = _replaced(known, wanted)
     if status.message != why:
         patch["message"] = why
+    if status.waiting != waiting:
+        patch["waiting"] = waiting
     if standing.usage is not None and now - (readable_time(status.usage_time) or 0.0) >= USAGE_EVERY_S:
         patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
     return patch

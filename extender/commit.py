@@ -22,6 +22,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
 from extender.scaling import Scaling
+from extender.standings import StandingWriter
 from extender.writes import Lane, Writes
 from muster.api import names
 from muster.api.kubernetes.core import PODS
@@ -48,6 +49,7 @@ class Committer:
         self.writes = Writes(active=active, wake=cluster.changed, wall_s=wall_s)
         events = GangEvents(recorder, wall_s=wall_s)
         self._statuses = StatusWriter(client, cluster, events, self.writes, wall_s=wall_s)
+        self._standings = StandingWriter(client, cluster, self.writes, wall_s=wall_s)
         self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
@@ -72,6 +74,7 @@ class Committer:
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
         writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
         self._evictions.make_room(session, writes)
+        self._standings.write(session)
         self._queues.write(session)
         self._scale(session)
         self._hyper_nodes.write(session)

@@ -182,8 +182,9 @@ def _reasons(status: PodGroupStatus) -> set[tuple[str, str, str]]:
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """Return the status as a merge patch, with the counts of 0 that the wire type leaves out."""
-    return {"running": 0, "succeeded": 0, "failed": 0, **msgspec.to_builtins(status)}
+    """Return the status as a merge patch, with what the wire type leaves out: counts of 0, and no standing."""
+    gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
+    return {**gone, **msgspec.to_builtins(status)}
 
 
 def wanted_status(
@@ -205,9 +206,12 @@ def wanted_status(
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)
-    return replace(
+    status = replace(
         gang.group.status, phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed
     )
+    if phase in {"Pending", "Inqueue"} and over != "Placed":  # it waits still; `extender.standings` keeps these up
+        return status
+    return replace(status, place=0, expected_start=None)
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, state_of
 from extender.explain.report import UnknownNameError
-from extender.planner.actions.allocate import wants_nodes
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
@@ -18,6 +17,7 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
+from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
@@ -197,7 +197,7 @@ class WhatIf:
 
     def waiting(self, session: Session) -> list[GangView]:
         """Return the gangs that wait for nodes, in the order in which they are tried."""
-        return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
+        return waiting(session)
 
     def pods_of(self, key: str) -> list[Pod]:
         """Return the pods of a gang."""
@@ -238,10 +238,3 @@ class WhatIf:
                 self.state.on_placement(None, placement)
             for group in groups:
                 self.state.on_pod_group(None, group)
-
-
-def waits(session: Session, gang: GangView) -> bool:
-    """Return True for a gang that has not started and has no placed slots."""
-    if gang.started or gang.active or gang.group.status.phase == "Completed":
-        return False
-    return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)

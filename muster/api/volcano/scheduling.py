@@ -97,6 +97,11 @@ class PodGroupStatus(Wire):
     """Pods that failed."""
     ending: str = ""
     """Reason for which its workload has failed; the controller writes it at the end."""
+    place: NonNegative = 0
+    """Place among the gangs that wait in its queue, from 1: exact to 10, then the first of ten (21: 21 to 30), of a
+    hundred and so on. Left out if it does not wait, and for a moment afterwards. Written once a minute at most."""
+    expected_start: Time | None = None
+    """Expected start, to the minute, where nodes are reserved for it and it is known when they come free."""
 
 
 class PodGroup(Object):
@@ -220,6 +225,8 @@ class QueueStatus(Wire):
     """Usage over time, if the plugin `proportion` has a half-life."""
     usage_time: Time | None = None
     """Time of that usage."""
+    waiting: NonNegative = 0
+    """Gangs that wait in the queue itself, for their turn or for nodes."""
 
 
 class Queue(Object):

@@ -15,14 +15,15 @@ def test_only_what_differs_is_written() -> None:
         fair_share={"cpu": "2", "memory": "1"}, deserved={"cpu": "1"}, message="why", usage_time=written
     )
     same = QueueStanding({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
-    assert queue_difference(Queue(status=status), same, "why", NOW) == {}
-    assert queue_difference(Queue(status=status), same, "why", NOW + 31) == {
+    assert queue_difference(Queue(status=status), same, "why", 0, NOW) == {}
+    assert queue_difference(Queue(status=status), same, "why", 0, NOW + 31) == {
         "usage": {"cpu": "5m"},
         "usageTime": format_time(NOW + 31),
     }
     other = QueueStanding({"cpu": 3000}, {}, None)
-    assert queue_difference(Queue(status=status), other, "", NOW) == {
+    assert queue_difference(Queue(status=status), other, "", 2, NOW) == {
         "fairShare": {"cpu": "3", "memory": None},
         "deserved": {"cpu": None},
         "message": "",
+        "waiting": 2,
     }

@@ -1,0 +1,50 @@
+"""Where gangs that wait stand after a cycle: their places in their queues, and their expected starts."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from extender.planner.actions.allocate import wants_nodes
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from muster.api.muster.standing import rough_place, rough_start
+
+
+class Standing(NamedTuple):
+    """What a PodGroup says of its gang, as rough as it is written (`muster.api.muster.standing`)."""
+
+    place: int = 0
+    """Among the gangs that wait in its queue, from 1; 0 if it does not wait."""
+    expected_start: str | None = None
+    """RFC 3339; None where no nodes are reserved for it, or nobody knows when they come free."""
+
+
+def waits(session: Session, gang: GangView) -> bool:
+    """Return True for a gang that has not started and has no placed slots."""
+    if gang.started or gang.active or gang.group.status.phase == "Completed":
+        return False
+    return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)
+
+
+def waiting(session: Session) -> list[GangView]:
+    """Return the gangs that wait for nodes, in the order in which they are tried."""
+    return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
+
+
+def waiting_by_queue(session: Session) -> Counter[str]:
+    """Return the number of gangs that wait in each queue itself; queues without any are not in it."""
+    return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
+
+
+def standings(session: Session) -> dict[str, Standing]:
+    """Return the standing of each gang that waits, by its key."""
+    places: Counter[str] = Counter()
+    found = {}
+    for gang in waiting(session):
+        places[gang.queue] += 1
+        found[gang.key] = Standing(rough_place(places[gang.queue]), rough_start(_expected(gang)))
+    return found
+
+
+def _expected(gang: GangView) -> str:
+    placement = gang.placement
+    return placement.status.expected_at if placement and placement.status.phase == "Reserved" else ""
