@@ -44,6 +44,14 @@ class ClusterDump:
     scheduler_config: str = ""
     """The planner's configuration, as its file has it; empty means the defaults."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    """Kinds that the reader may not list in the whole cluster, which then has some of their objects or none. Nothing
+    can be planned on it; reports tell what the objects say that are there."""
+
+    @property
+    def whole(self) -> bool:
+        """True if all objects are there, so that a cycle decides as the planner would."""
+        return not self.unread
 
     def of(self, resource: Resource[T]) -> list[T]:
         """Return the list of the objects of one kind."""

@@ -121,7 +121,8 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = None
-    if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS:  # as for a gang of one
+    alone = not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS
+    if alone and what_if.dump.whole:  # as for a gang of one
         lacks = shortage(what_if.cycle(), None, PodSetView("pod", record.cls, 1, 1), 1, 0)
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
     scheduled = pod.status.condition("PodScheduled")

@@ -18,6 +18,8 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
+from muster.api.muster.standing import place_words
+from muster.api.volcano.scheduling import Queue
 
 AHEAD = 3
 SHOWN = 4
@@ -46,17 +48,20 @@ class _Verdict:
 
 
 class GangExplainer:
-    """Explains gangs by one cycle over a dump of the cluster."""
+    """Explains gangs by one cycle over a dump of the cluster; where that is not whole, by what their objects say."""
 
     def __init__(self, what_if: WhatIf) -> None:
         self._what_if = what_if
-        self._session = what_if.cycle()
-        self._waiting = what_if.waiting(self._session)
+        self._whole = what_if.dump.whole
+        self._session = what_if.cycle() if self._whole else what_if.session()
+        self._waiting = what_if.waiting(self._session) if self._whole else []
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Return the report of one gang; `relief` runs further cycles."""
         found = members(self._what_if, gang)
-        verdict = _with_members(_verdict(self._what_if, self._session, gang), found)
+        verdict = _verdict(self._what_if, self._session, gang) if self._whole else _told(self._what_if, gang)
+        verdict = _with_members(verdict, found)
+        planned = self._whole and verdict.cause not in {*RUNNING, "finished", "failed"}
         owner = gang.group.metadata.controller
         job = self._what_if.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
@@ -76,24 +81,24 @@ class GangExplainer:
             shortage=verdict.shortage,
             avoided=self._avoided(gang),
             nodes=where(gang),
+            expected_start=gang.group.status.expected_start or "",
+            whole=self._whole,
             details=[
                 *verdict.details,
                 *found.details,
-                *(
-                    []
-                    if verdict.cause in {*RUNNING, "finished", "failed"}
-                    else hyper_node_problems(self._session, gang)
-                ),
+                *(hyper_node_problems(self._session, gang) if planned else []),
                 *_left_to_others(gang),
             ],
         )
         report.relief.extend(frees(self._what_if, found.lost))
-        if relief:
+        if relief and self._whole:
             report.relief.extend(Reliever(self._what_if, self._session, gang).find(report))
         return report
 
     def _queue(self, gang: GangView) -> QueueReport:
         queue = self._session.snapshot.queues.get(gang.queue)
+        if not self._whole:
+            return _told_queue(gang, queue)
         siblings = [other for other in self._waiting if other.queue == gang.queue]
         place = _place(siblings, gang)
         overall = _place(self._waiting, gang)
@@ -102,6 +107,7 @@ class GangExplainer:
             name=gang.queue,
             state=queue.status.state or "Open" if queue else "",
             place=place,
+            place_words=str(place),
             waiting=len(siblings),
             overall_place=overall,
             overall_waiting=len(self._waiting),
@@ -129,6 +135,21 @@ class GangExplainer:
         told = {each.node: each for each in (gang.placement.status.avoided if gang.placement else [])}
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
+
+
+def _told_queue(gang: GangView, queue: Queue | None) -> QueueReport:
+    """Return what PodGroup and Queue say of the place; a Queue that may not be read says nothing."""
+    place = gang.group.status.place
+    return QueueReport(
+        name=gang.queue,
+        state=queue.status.state or "Open" if queue else "",
+        place=place,
+        place_words=place_words(place),
+        waiting=max(queue.status.waiting, place) if queue and place else 0,
+        overall_place=0,
+        overall_waiting=0,
+        ahead=(),
+    )
 
 
 def _left_to_others(gang: GangView) -> list[str]:
@@ -189,6 +210,22 @@ def _for_whom(what_if: WhatIf, gang: GangView, message: str) -> str:
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
             return reasons.placements.named(message, gang_words(by))
     return message
+
+
+def _told(what_if: WhatIf, gang: GangView) -> _Verdict:
+    """Return the verdict by what the planner has written into the PodGroup, in its words."""
+    status = gang.group.status
+    told = next((each for each in status.conditions if each.type == "Unschedulable"), None)
+    if status.phase == "Completed":
+        return _ended(what_if, gang)
+    waits = decisions.Unschedulable(gang, told.reason, told.message) if told and told.status == "True" else None
+    if gang.started:
+        return _running(gang, waits)
+    if waits is not None:
+        return _waits(waits)
+    if told is not None or status.phase in {"Running", "Unknown"}:
+        return _Verdict("starting", reasons.gangs.STARTS)
+    return _Verdict("not-considered", reasons.gangs.NOT_TOLD)
 
 
 def _with_members(verdict: _Verdict, found: Members) -> _Verdict:

@@ -11,7 +11,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.core import NODES, Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_words
@@ -195,7 +195,7 @@ def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
 def _silent(what_if: WhatIf, pod: Pod) -> str:
     node = _node(what_if, pod.spec.node_name)
     if node is None:
-        return reasons.members.NODE_GONE
+        return reasons.members.NODE_GONE if what_if.knows(NODES) else ""
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
     if ready is None or ready.status == "True":  # a new node has no condition yet
         return ""

@@ -24,12 +24,16 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
     name: str
     state: str
+    """Empty if it does not exist, or may not be read."""
     place: int
     waiting: int
+    """Gangs that wait in it; 0 if that may not be read."""
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
     """The gangs that are tried just before it, at most three."""
+    place_words: str = ""
+    """The place as it is known: `3`, or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
@@ -108,6 +112,10 @@ class GangReport(Struct, frozen=True, rename="camel"):
     """Its nodes in words: `worker: node-0 (2), node-1`."""
     details: list[str] = []
     relief: list[Relief] = []
+    expected_start: str = ""
+    """To the minute (RFC 3339), as the PodGroup says it; empty if unknown."""
+    whole: bool = True
+    """False if its reader may not list the cluster: it has what the gang's own objects say."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):

@@ -69,7 +69,10 @@ def _gang(report: GangReport, now: float) -> Iterator[Line]:
     for pod_set in report.pod_sets:
         yield Line("needs", _needs(pod_set, report.min_member))
         yield Line("has", _has(pod_set))
-    yield Line("placement", _placement(report.placement) if report.placement else "none")
+    if report.whole or report.placement:
+        yield Line("placement", _placement(report.placement) if report.placement else "none")
+    elif report.expected_start:
+        yield Line("expected", f"to start at {report.expected_start}")
     reserved = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
     for nodes in report.nodes or _planned(report.placement):
         yield Line("reserved for it" if reserved else "on", nodes)
@@ -88,7 +91,8 @@ def _queue(queue: QueueReport) -> str:
     text = f"{queue.name} ({queue.state})" if queue.state else queue.name
     if not queue.place:
         return text
-    text += f", place {queue.place} of {queue.waiting} in it, {queue.overall_place} of {queue.overall_waiting} overall"
+    text += f", place {queue.place_words}" + (f" of {queue.waiting}" if queue.waiting else "") + " in it"
+    text += f", {queue.overall_place} of {queue.overall_waiting} overall" if queue.overall_place else ""
     return text + (f"; after {', '.join(queue.ahead)}" if queue.ahead else "")
 
 

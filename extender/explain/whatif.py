@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import ClusterDump, state_of
+from extender.explain.clusterdump import ClusterDump, kind_name, state_of
 from extender.explain.report import UnknownNameError
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
@@ -194,6 +194,10 @@ class WhatIf:
             recovery_s=self.recovery_s,
         )
         return run_cycle(inputs, actions, self._plugins)
+
+    def knows(self, resource: Resource[Any]) -> bool:
+        """Return True if all objects of the kind are in the dump."""
+        return kind_name(resource) not in self.dump.unread
 
     def waiting(self, session: Session) -> list[GangView]:
         """Return the gangs that wait for nodes, in the order in which they are tried."""

@@ -1,12 +1,11 @@
 """`muster explain`: why a job, gang or pod is where it is; `muster topo`: domains; `muster snapshot`: their data."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from extender.explain.clusterdump import ClusterDump, save
+from extender.explain.clusterdump import save
 from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.report import UnknownNameError
@@ -16,6 +15,7 @@ from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import format_time
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import NONE_LINES, print_json, print_lines, topology_lines
+from musterctl.reading import Reading
 
 
 @click.command()
@@ -24,14 +24,13 @@ from musterctl.output.report import NONE_LINES, print_json, print_lines, topolog
 @planned_namespace_option
 @recovery_option
 @report_options
-def explain(
-    *, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Callable[[], ClusterDump]
-) -> None:
+def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Reading) -> None:
     """Explains why a job, gang or pod is where it is.
 
-    The report includes changes that would let it start. Nothing is changed.
+    The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
+    cluster it has what the objects of the namespace say.
     """
-    dump = read()
+    dump = read.allowed(namespace)
     try:
         report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
     except (UnknownNameError, ValueError) as error:
@@ -45,7 +44,7 @@ def explain(
 @click.command()
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="- is standard output.")
 @dump_options
-def snapshot(*, file: Path | None, read: Callable[[], ClusterDump]) -> None:
+def snapshot(*, file: Path | None, read: Reading) -> None:
     """Writes the planner's input to a file, for --snapshot.
 
     The file holds no Secrets and no environment of containers.
@@ -79,7 +78,7 @@ def topo(
     resources: tuple[str, ...],
     nodes: bool,
     output: str,
-    read: Callable[[], ClusterDump],
+    read: Reading,
 ) -> None:
     """Draws topologies with the resources of each domain.
 
