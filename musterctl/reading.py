@@ -1,24 +1,28 @@
 """What a report is made of: the whole cluster, a snapshot, or, for who may list no more, one namespace's objects."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
 from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.queues import QueueReport, queue_reports, told_reports
+from extender.explain.report import UnknownNameError
+from extender.explain.whatif import WhatIf
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import Forbidden
+from muster.kube.errors import Forbidden, NotFound
+from musterctl.chart.commands import CLUSTER
+from musterctl.chart.commands import QUEUES as QUEUE_READERS
 from musterctl.cluster import Where, known, read_dump
 
-OBSERVER: Final = "muster-view-cluster"
-"""ClusterRole of those who may list all that a cycle of the planner reads."""
 _OWN: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS)
 """What says something of the gangs of one namespace."""
 
@@ -34,14 +38,45 @@ class Reading(NamedTuple):
         """Return all that the planner reads. Raises Forbidden for those who may not list it."""
         return read_dump(self.where, self.scheduler_config, self.snapshot)
 
-    def allowed(self, namespace: str) -> ClusterDump:
-        """Return all, or what the user may list of one namespace, with a word about that on standard error."""
+    def allowed(self, namespace: str = "") -> ClusterDump:
+        """Return all, or what the user may list of one namespace (by default the context's), and say so."""
         try:
             return self()
         except Forbidden as error:
-            dump = own(self.where.client(), namespace)
+            client = self.where.client()
+            namespace = namespace or client.namespace
+            dump = own(client, namespace)
             click.echo(f"This is what the objects of namespace {namespace} say: {refusal(error)}.", err=True)
             return dump
+
+    def queues(self) -> list[QueueReport]:
+        """Return the reports of queues; for who may not list the cluster those by their statuses."""
+        try:
+            return queue_reports(WhatIf(self()))
+        except UnknownNameError as error:
+            raise click.ClickException(str(error)) from error
+        except Forbidden as error:
+            client = self.where.client()
+            with known(client, QUEUES):
+                reports = told_reports(client.list(QUEUES))
+            click.echo(f"This is what the Queues say of themselves: {refusal(error)}.", err=True)
+            return reports
+
+
+def own_gangs(client: Client, namespace: str, error: Forbidden) -> list[PodGroup]:
+    """Return the gangs of a namespace for those who may not list queues either, with a word on standard error."""
+    gangs = own(client, namespace).of(POD_GROUPS)
+    click.echo(f"This is what the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
+    return gangs
+
+
+def no_queues(error: Forbidden) -> str:
+    """Return what to ask for to see queues, in sentences."""
+    kind = (error.details or {}).get("kind") or "queues"
+    return (
+        f"you may not list {kind}. For shares and use of queues, ask an administrator for the ClusterRole "
+        f"{QUEUE_READERS} in a ClusterRoleBinding."
+    )
 
 
 def refusal(error: Forbidden) -> str:
@@ -49,7 +84,7 @@ def refusal(error: Forbidden) -> str:
     kind = (error.details or {}).get("kind") or "all objects"
     return (
         f"you may not list {kind} in the whole cluster. For nodes, other gangs and what would help, ask an "
-        f"administrator for the ClusterRole {OBSERVER} in a ClusterRoleBinding"
+        f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding"
     )
 
 
@@ -69,5 +104,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
                 ) from error
         else:
             unread -= set() if resource.namespaced else {kind_name(resource)}
+    with suppress(Forbidden, NotFound):  # it may name a queue for its pods
+        dump.put(NAMESPACES, [client.get(NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump

@@ -140,12 +140,13 @@ class GangExplainer:
 def _told_queue(gang: GangView, queue: Queue | None) -> QueueReport:
     """Return what PodGroup and Queue say of the place; a Queue that may not be read says nothing."""
     place = gang.group.status.place
+    waiting = max(queue.status.waiting, place) if queue and place else 0
     return QueueReport(
         name=gang.queue,
         state=queue.status.state or "Open" if queue else "",
         place=place,
-        place_words=place_words(place),
-        waiting=max(queue.status.waiting, place) if queue and place else 0,
+        place_words=place_words(place, waiting),
+        waiting=waiting,
         overall_place=0,
         overall_waiting=0,
         ahead=(),

@@ -1,7 +1,10 @@
-"""Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons."""
+"""Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons.
+
+Who may not list the cluster gets what the status of Queues says, or of the gangs of his namespace their queues.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,9 @@ from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
+from muster.api.muster.standing import place_words
 from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.vector import PODS, Vector, vector
 
 SHOWN = 3
@@ -45,7 +50,9 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     waiting: int
     """Gangs that wait in it."""
     first: tuple[WaitingGang, ...]
-    """The first of them, in the order in which they are tried."""
+    """The first of them, in the order in which they are tried; none if they may not be listed."""
+    message: str = ""
+    """The reason of the first in words that name nobody, where they may not be listed."""
 
     def share(self, resource: str) -> float:
         """Return the allocated part of its fair share of a resource."""
@@ -80,6 +87,65 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ())))
         for name, depth in _in_order(parents)
     ]
+
+
+def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
+    """Return the reports of queues by their statuses, each after its parent; what is not written there is 0."""
+    known = {queue.metadata.name: queue for queue in queues}
+    parents = parents_of(known)
+    return [
+        QueueReport(
+            queue=name,
+            parent=parents[name],
+            depth=depth,
+            allocated=_used(_read(queue.status.allocated)),
+            fair_share=_read(queue.status.fair_share),
+            deserved=_read(queue.status.deserved),
+            capability=_read(queue.spec.capability),
+            guarantee=_read(queue.spec.guarantee.resource),
+            weight=queue.spec.weight,
+            priority=queue.spec.priority,
+            waiting=queue.status.waiting,
+            first=(),
+            message=queue.status.message,
+        )
+        for name, depth in _in_order(parents)
+        if (queue := known.get(name))
+    ]
+
+
+class OwnQueue(Struct, frozen=True, rename="camel"):
+    """What the gangs of one namespace say of a queue."""
+
+    queue: str
+    running: int
+    waiting: int
+    place: str
+    """Of the first of them that waits, in words; empty if none is known."""
+    expected_start: str
+    """Of the first of them that is expected to start (RFC 3339)."""
+
+
+def own_queues(groups: Iterable[PodGroup]) -> list[OwnQueue]:
+    """Return the queues of these gangs, by name."""
+    by_queue: dict[str, list[PodGroup]] = {}
+    for group in groups:
+        if group.status.phase != "Completed":
+            by_queue.setdefault(group.spec.queue or "default", []).append(group)
+    return [_own(name, gangs) for name, gangs in sorted(by_queue.items())]
+
+
+def _own(name: str, gangs: Sequence[PodGroup]) -> OwnQueue:
+    running = sum(group.status.phase in {"Running", "Unknown"} for group in gangs)
+    places = [group.status.place for group in gangs if group.status.place]
+    starts = [group.status.expected_start for group in gangs if group.status.expected_start]
+    place = place_words(min(places)) if places else ""
+    return OwnQueue(name, running, len(gangs) - running, place, min(starts, default=""))
+
+
+def _used(amounts: Vector) -> Vector:
+    """Return the amounts that are not 0."""
+    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def _in_order(parents: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -53,7 +53,7 @@ class Change:
 def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
     result = ClusterDump(
-        dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}
+        dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}, dump.unread
     )
     for name in change.without:
         _remove(result, name, change.namespace)

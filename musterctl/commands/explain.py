@@ -8,13 +8,15 @@ import click
 from extender.explain.clusterdump import save
 from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
+from extender.explain.own import places
 from extender.explain.report import UnknownNameError
 from extender.explain.text import lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
+from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
-from musterctl.output.report import NONE_LINES, print_json, print_lines, topology_lines
+from musterctl.output.report import NONE_LINES, place_lines, print_json, print_lines, topology_lines
 from musterctl.reading import Reading
 
 
@@ -83,13 +85,18 @@ def topo(
     """Draws topologies with the resources of each domain.
 
     NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue's; without it all
-    are drawn. Of each domain the free, used and fragmented resources are shown.
+    are drawn. Of each domain the free, used and fragmented resources are shown. Without the right to list the whole
+    cluster the nodes of the gang are shown, or of all gangs of the namespace.
     """
-    dump = read()
+    namespace, _, gang_name = gang.rpartition("/")
+    namespace = namespace or ("default" if gang else "")
+    dump = read.allowed(namespace)
     try:
         what_if = WhatIf(dump)
-        namespace, _, gang_name = gang.rpartition("/")
-        view = gang_named(what_if, gang_name, namespace or "default") if gang else None
+        view = gang_named(what_if, gang_name, namespace) if gang else None
+        if not dump.whole:
+            _print_places(what_if, view, output)
+            return
         reports = topology_reports(what_if, name=topology_name, resources=resources, gang=view, nodes=nodes)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -98,3 +105,11 @@ def topo(
         return
     lines = [line for report in reports for line in ("", *topology_lines(report, gang))]
     click.echo("\n".join(lines[1:] or NONE_LINES))
+
+
+def _print_places(what_if: WhatIf, view: GangView | None, output: str) -> None:
+    found = places(what_if, [view.key] if view else [])
+    if output == "json":
+        print_json(found)
+    else:
+        print_lines(place_lines(found))

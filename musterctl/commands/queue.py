@@ -1,17 +1,15 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
-from extender.explain.clusterdump import ClusterDump
-from extender.explain.queues import QueueReport, queue_reports
-from extender.explain.report import UnknownNameError
-from extender.explain.whatif import WhatIf
+from extender.explain.queues import own_queues
 from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
+from muster.kube.errors import Forbidden
 from muster.resources.labels import read_selector
 from muster.volcano.access import lineage
 from musterctl.cluster import JSON, Where, create, get, known, name_of, send
@@ -27,7 +25,8 @@ from musterctl.output.listing import (
     show_object,
     without_managers,
 )
-from musterctl.output.report import print_json, queue_lines, top_lines
+from musterctl.output.report import own_queue_lines, print_json, queue_lines, top_lines
+from musterctl.reading import Reading, no_queues, own_gangs
 
 
 def _shown(quantities: JSON) -> str:
@@ -123,34 +122,42 @@ def _show_gangs(client: Client, queue_name: str) -> None:
 @queue.command()
 @click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
 @report_options
-def top(*, resource: str, output: str, read: Callable[[], ClusterDump]) -> None:
-    """Shows usage and share of every queue, and its waiting gangs."""
-    reports = _reports(WhatIf(read()))
-    if output == "json":
-        print_json(reports)
+def top(*, resource: str, output: str, read: Reading) -> None:
+    """Shows usage and share of every queue, and its waiting gangs.
+
+    Without the right to list the whole cluster it shows what the Queues say, or where your own gangs stand in them.
+    """
+    try:
+        reports = read.queues()
+    except Forbidden as error:
+        client = read.where.client()
+        found = own_queues(own_gangs(client, client.namespace, error))
+        _print(found, own_queue_lines(found), output)
     else:
-        click.echo("\n".join(top_lines(reports, resource)))
+        _print(reports, top_lines(reports, resource), output)
+
+
+def _print(report: object, lines: Iterable[str], output: str) -> None:
+    if output == "json":
+        print_json(report)
+    else:
+        click.echo("\n".join(lines))
 
 
 @queue.command("explain")
 @name_argument
 @report_options
-def explain_queue(*, queue_name: str, output: str, read: Callable[[], ClusterDump]) -> None:
+def explain_queue(*, queue_name: str, output: str, read: Reading) -> None:
     """Explains the amounts of a queue, and why gangs wait in it."""
-    reports = {report.queue: report for report in _reports(WhatIf(read()))}
+    try:
+        reports = {report.queue: report for report in read.queues()}
+    except Forbidden as error:
+        raise click.ClickException(
+            f"{no_queues(error)} `muster queue top` shows where your own gangs stand."
+        ) from error
     if queue_name not in reports:
         raise click.ClickException(f"there is no queue {queue_name!r}; there is {', '.join(sorted(reports))}")
-    if output == "json":
-        print_json(reports[queue_name])
-    else:
-        click.echo("\n".join(queue_lines(reports[queue_name])))
-
-
-def _reports(what_if: WhatIf) -> list[QueueReport]:
-    try:
-        return queue_reports(what_if)
-    except UnknownNameError as error:
-        raise click.ClickException(str(error)) from error
+    _print(reports[queue_name], queue_lines(reports[queue_name]), output)
 
 
 @queue.command("open")

@@ -1,19 +1,21 @@
 """`muster simulate`: the effect of changes, which are not carried out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
 from extender.explain.clusterdump import ClusterDump
-from extender.explain.queues import queue_reports
+from extender.explain.own import demands
+from extender.explain.queues import queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.whatif import Change, WhatIf, changed
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
-from musterctl.output.report import changed_shares, print_json, print_lines, simulated_lines
+from musterctl.output.report import changed_shares, demand_lines, print_json, print_lines, simulated_lines
+from musterctl.reading import Reading
 from webhook.config import ResourceGroup, parse
 
 
@@ -42,15 +44,18 @@ def simulate(
     admission_config: str | None,
     recovery_s: float,
     output: str,
-    read: Callable[[], ClusterDump],
+    read: Reading,
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
     It names the nodes of gangs that would start, and the reasons of those that would wait. Nothing is changed.
+    Without the right to list the whole cluster it says of manifests what admission and their queues say.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
-    dump = read()
+    dump = read.allowed(namespace)
+    if not dump.whole and (add_nodes or cordon or without or queues):
+        raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
     submission = _read(files, dump, namespace, parse(admission_config or ""))
     change = Change(
         namespace,
@@ -60,13 +65,22 @@ def simulate(
         added={like: add_nodes} if like and add_nodes else {},
         new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
     )
+    new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
+    if not dump.whole:
+        known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
+        asked = demands(WhatIf(changed(dump, change)), new, known)
+        if output == "json":
+            print_json({"ignored": submission.ignored, "demands": asked})
+        else:
+            print_lines(demand_lines(asked, submission.ignored))
+        return
     try:
         what_if = WhatIf(changed(dump, change), recovery_s=recovery_s)
         shares = queue_reports(what_if) if queues else []
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     before = queue_reports(WhatIf(dump, recovery_s=recovery_s)) if queues else []
-    gangs_after = run(what_if, [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS])
+    gangs_after = run(what_if, new)
     if output == "json":
         after = {"queues": shares} if queues else {}
         print_json({"ignored": submission.ignored, "gangs": gangs_after} | after)

@@ -17,8 +17,9 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound, Unreachable
+from muster.kube.errors import APIError, Forbidden, NotFound, Unreachable
 from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
+from musterctl.chart.commands import QUEUES
 from musterctl.cluster import Where, connect_in, create, known, name_of
 from musterctl.commands import trainfile
 from musterctl.options import WithCommand, namespace_option, where_options
@@ -107,15 +108,26 @@ def train(
 
 
 def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
-    """Return the runtime of the namespace, else of the cluster; ClickException lists all if there is none."""
-    with known(client, CLUSTER_TRAINING_RUNTIMES):
+    """Return the runtime of the namespace, else of the cluster; ClickException lists all if there is none.
+
+    Who may not list those of the cluster gets the one that the chart ships under this name.
+    """
+    own: dict[str, trainfile.Runtime] = {}
+    with known(client, CLUSTER_TRAINING_RUNTIMES), suppress(Forbidden):
         own = {each.metadata.name: each for each in client.list(TRAINING_RUNTIMES, namespace)}
-        shared = {each.metadata.name: each for each in client.list(CLUSTER_TRAINING_RUNTIMES)}
-    found: trainfile.Runtime | None = own.get(name) or shared.get(name)
-    if found is None:
+    if name in own:
+        return own[name]
+    hint = ""
+    try:
+        with known(client, CLUSTER_TRAINING_RUNTIMES):
+            shared = {each.metadata.name: each for each in client.list(CLUSTER_TRAINING_RUNTIMES)}
+    except Forbidden:
+        shared = trainfile.shipped()
+        hint = f" (you may not list those of the cluster: ask for the ClusterRole {QUEUES} in a ClusterRoleBinding)"
+    if name not in shared:
         there = ", ".join(sorted({*own, *shared})) or "none"
-        raise click.ClickException(f"there is no runtime {name!r}; there are: {there}")
-    return found
+        raise click.ClickException(f"there is no runtime {name!r}; there are: {there}{hint}")
+    return shared[name]
 
 
 def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:

@@ -10,11 +10,13 @@ from textwrap import dedent
 from typing import Any
 
 import click
+import msgspec
 
 from muster.api import names
 from muster.api.kubeflow.trainer import ANCESTOR, NODE, RUNTIME_FRAMEWORK, TRAIN_JOBS, TRAINER
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.train_job import framework_of
+from musterctl.chart.files import RUNTIMES, document
 
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -46,6 +48,12 @@ def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
             "send a short file that starts it"
         )
     return path.name, content, list(arguments)
+
+
+def shipped() -> dict[str, ClusterTrainingRuntime]:
+    """Return the runtimes that the chart ships, by name."""
+    found = (msgspec.convert(document(file), ClusterTrainingRuntime) for file in sorted(RUNTIMES.glob("*.yaml")))
+    return {each.metadata.name: each for each in found}
 
 
 def command(framework: str, name: str, content: str, arguments: Sequence[str]) -> list[str]:

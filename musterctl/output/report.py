@@ -9,7 +9,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from extender.explain.queues import QueueReport
+from extender.explain.own import Demand, GangPlaces
+from extender.explain.queues import OwnQueue, QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 from extender.explain.topology import DomainReport, TopologyReport
@@ -65,6 +66,34 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
             yield Line("why", outcome.why.summary.removeprefix("it waits: "))
             queue = outcome.why.queue
             yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
+    yield from _left_out(ignored)
+
+
+def demand_lines(demands: Sequence[Demand], ignored: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of what new gangs would ask of their queues."""
+    for demand in demands:
+        yield Line("", f"{demand.workload} (submitted) would ask for nodes", "title")
+        for pod_set in demand.pod_sets:
+            yield Line("needs", pod_set)
+        yield Line("", f"{demand.min_member} of them start together")
+        waits = "" if demand.waiting is None else f", {demand.waiting} gangs wait in it now"
+        yield Line("queue", demand.queue + waits)
+        for remark in demand.remarks:
+            yield Line("", remark)
+    yield from _left_out(ignored)
+
+
+def place_lines(gangs: Sequence[GangPlaces]) -> Iterator[Line]:
+    """Yield the nodes of gangs in rank order."""
+    if not gangs:
+        yield Line("", "no gang has nodes")
+    for gang in gangs:
+        yield Line("", gang.workload, "title")
+        for nodes in gang.nodes or ["no node yet"]:
+            yield Line("on", nodes)
+
+
+def _left_out(ignored: Iterable[str]) -> Iterator[Line]:
     for what in ignored:
         yield Line("left out", f"{what}: there is nothing to place")
 
@@ -111,6 +140,22 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     yield f"  {report.waiting} {'gang waits' if report.waiting == 1 else 'gangs wait'} in it"
     for gang in report.first:
         yield f"    {gang.gang}: {gang.message} ({gang.reason})"
+    if report.message:
+        yield f"    {report.message}"
+
+
+def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
+    """Yield a line per queue: the gangs of one namespace in it, and where the first of them stands."""
+    heads = ("QUEUE", "YOUR RUNNING", "YOUR WAITING", "FIRST PLACE", "EXPECTED START")
+    rows = [
+        (each.queue, str(each.running), str(each.waiting), each.place or "-", each.expected_start or "-")
+        for each in queues
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+    if not rows:
+        yield "no gang of this namespace is in a queue"
 
 
 def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:

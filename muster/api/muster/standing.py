@@ -18,10 +18,11 @@ def rough_place(place: int) -> int:
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
-def place_words(place: int) -> str:
-    """Return a rough place as text: `7`, `21-30`, `101-200`."""
-    step = _step(place)
-    return str(place) if step == 1 else f"{place}-{place + step - 1}"
+def place_words(place: int, waiting: int = 0) -> str:
+    """Return a rough place as text: `7`, `21-30`, and `21-24` where no more than 24 are `waiting`; 0: not known."""
+    last = place + _step(place) - 1
+    last = min(last, max(waiting, place)) if waiting else last
+    return str(place) if last == place else f"{place}-{last}"
 
 
 def rough_start(moment: str) -> str | None:

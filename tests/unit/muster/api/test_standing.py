@@ -18,6 +18,13 @@ def test_a_place_in_words(place: int, words: str) -> None:
     assert place_words(rough_place(place)) == words
 
 
+def test_a_place_is_not_beyond_the_last() -> None:
+    """Even if the number that wait is older or newer than the place."""
+    assert place_words(21, 24) == "21-24"
+    assert place_words(21, 21) == place_words(21, 3) == "21"
+    assert place_words(21, 99) == "21-30"
+
+
 @given(PLACES)
 def test_a_place_is_among_those_that_are_told(place: int) -> None:
     """And those in front are told the same or less."""

@@ -1,0 +1,94 @@
+"""What one may know of gangs who sees one namespace: where they are, and what a new one would ask of its queue."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from extender.explain.members import gang_words, told_requests, where
+from extender.explain.queues import QueueReport
+from extender.explain.whatif import WhatIf
+from extender.planner.reasons.grammar import many
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.resources.vector import PODS, Vector, add, amount_words, to_quantities, vector_words
+
+
+class GangPlaces(Struct, frozen=True, rename="camel"):
+    """The nodes of a gang in rank order, a line for each pod set."""
+
+    gang: str
+    workload: str
+    nodes: list[str]
+
+
+class Demand(Struct, frozen=True, rename="camel"):
+    """What a gang that is not there yet would ask of its queue."""
+
+    gang: str
+    workload: str
+    queue: str
+    min_member: int
+    pod_sets: list[str]
+    """In words: `worker: 4 pods, each 8 nvidia.com/gpu`."""
+    requests: dict[str, str]
+    """Of all its pods."""
+    waiting: int | None
+    """Gangs that wait in the queue; None if that may not be read."""
+    remarks: list[str]
+    """What the queue's amounts say about it."""
+
+
+def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
+    """Return the places of these gangs, by default of all that have any, in the order of their names."""
+    wanted = set(keys)
+    groups = what_if.dump.of(POD_GROUPS)
+    views = [view for group in groups if (view := what_if.state.gang(group.metadata.key))]
+    chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
+    return [GangPlaces(view.key, gang_words(view), where(view)) for view in sorted(chosen, key=lambda view: view.key)]
+
+
+def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[Demand]:
+    """Return the demands of gangs of the dump, with what their queues say, as far as these are known."""
+    return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
+
+
+def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Demand:
+    view = what_if.state.gang(key)
+    assert view is not None  # noqa: S101 # the caller has asked
+    total: Vector = {}
+    words = []
+    for pod_set in view.pod_sets:
+        each = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
+        total = add(total, {name: amount * pod_set.replicas for name, amount in each.items()})
+        words.append(
+            f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, each {vector_words(each) or 'without requests'}"
+        )
+    report = queues.get(view.queue)
+    return Demand(
+        gang=key,
+        workload=gang_words(view),
+        queue=view.queue,
+        min_member=view.min_member,
+        pod_sets=words,
+        requests=to_quantities(total),
+        waiting=report.waiting if report else None,
+        remarks=_remarks(total, report) if report else [],
+    )
+
+
+def _remarks(total: Vector, queue: QueueReport) -> list[str]:
+    """Say of each resource that the queue counts how much it would use, of what it may use and of what it deserves."""
+    found = []
+    for name, asked in sorted(total.items()):
+        used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))
+        after = (used or 0) + asked
+        words = f"it uses {amount_words(name, used or 0)} {name}, with this {amount_words(name, after)}"
+        if most is not None and after > most:
+            words += f": more than the {amount_words(name, most)} that it may use (capability), so that the gang waits"
+        elif quota and after > quota:
+            words += (
+                f": more than the {amount_words(name, quota)} that it deserves, and others may reclaim what is more"
+            )
+        elif quota:
+            words += f", of the {amount_words(name, quota)} that it deserves"
+        found.append(words)
+    return found
