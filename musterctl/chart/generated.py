@@ -12,7 +12,8 @@ from typing import Any, Final
 import yaml
 
 from muster.chart import CHART
-from musterctl.chart.roles import CONTROLLER, EXTENDER, LEVELS, SCHEDULER, WEBHOOK, Rule, tables, user_rules
+from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, WHOLE
+from musterctl.chart.roles import CONTROLLER, EXTENDER, LEVELS, SCHEDULER, USERS, WEBHOOK, Rule, tables, user_rules
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
@@ -54,7 +55,20 @@ _USERS: Final = """\
 
 ## Roles for users
 
-Each has what the one before has.
+The first three are for a RoleBinding in a namespace, and each has what the one before has. The others are for a
+ClusterRoleBinding: `muster-view-queues` shows nothing that is in a namespace, `muster-view-cluster` all namespaces.
+"""
+_COMMANDS: Final = f"""\
+
+## What each command needs
+
+A command works with the rights of *needs*, which the role has, and shows more with the others. Rights on queues and
+on runtimes of the cluster take `{QUEUES}` in a ClusterRoleBinding, the *whole* cluster takes `{CLUSTER}` there. With
+`-w` a list needs `watch`, too; with `-A` it needs its rights in all namespaces. Tests run each command with just
+these rights.
+
+| command | role | needs | shows more with |
+|---|---|---|---|
 """
 
 
@@ -131,7 +145,19 @@ def rights_page() -> str:
     for level in LEVELS:
         parts.append(f"\n`muster-{level}`:\n\n")
         parts += _table(user_rules(level))
+    for name in (QUEUES, CLUSTER):
+        parts.append(f"\n`{name}`:\n\n")
+        parts += _table(tables(USERS)["ClusterRole", name])
+    parts.append(_COMMANDS)
+    parts += [
+        f"| `{each.command}` | `{each.role}` | {_rights(each.needs)} | {_rights(each.more)} |\n" for each in COMMANDS
+    ]
     return "".join(parts)
+
+
+def _rights(rights: Iterable[str]) -> str:
+    """Return rights as a cell of the table."""
+    return ", ".join("the *whole* cluster" if each == WHOLE else f"`{each}`" for each in rights) or "-"
 
 
 def _table(rules: Iterable[Rule]) -> Iterator[str]:

@@ -70,6 +70,25 @@ def tenant(plane: Plane, namespace: str, folder: Path) -> Tenant:
     )
 
 
+def user(plane: Plane, namespace: str, folder: Path, name: str) -> tuple[JSON, Path]:
+    """A user of a namespace, which is made with him, without any rights: as a subject, and his kubeconfig."""
+    admin = plane.client()
+    admin.apply(NAMESPACES, {"metadata": {"name": namespace}})
+    admin.create(ACCOUNTS, {"metadata": {"name": name}}, namespace)
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return subject, _kubeconfig(plane, admin, namespace, folder, name)
+
+
+def bind(plane: Plane, role: str, subject: JSON, *, kind: str = "ClusterRole", everywhere: bool = False) -> None:
+    """Gives a user a role, in his namespace or everywhere."""
+    name, where = f"{subject['name']}-{role}-{kind.lower()}", "" if everywhere else subject["namespace"]
+    binding = _binding(kind, role, subject, name=f"{name}-{subject['namespace']}")
+    if everywhere:
+        plane.client().create(CLUSTER_ROLE_BINDINGS, binding)
+    else:
+        plane.client().create(ROLE_BINDINGS, binding, where)
+
+
 def pod(name: str, *, namespace: str = "", scheduler: str = "volcano", gpus: int = 0, **spec: Any) -> JSON:
     """A pod of one container; `metadata` is merged into its own."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **spec.pop("metadata", {})}
@@ -112,13 +131,14 @@ def _binding(kind: str, role: str, subject: JSON, *, name: str = _NAME) -> JSON:
     }
 
 
-def _kubeconfig(plane: Plane, admin: Client, namespace: str, folder: Path) -> Path:
+def _kubeconfig(plane: Plane, admin: Client, namespace: str, folder: Path, account: str = _NAME) -> Path:
     """The administrator's kubeconfig with the tenant's token in place of the certificate."""
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{_NAME}/token"
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     answer = json.loads(admin.request("POST", path, body=json.dumps(asked).encode()))
     config = yaml.safe_load(plane.kubeconfig.read_text(encoding="utf-8"))
     config["users"][0]["user"] = {"token": answer["status"]["token"]}
-    file = folder / f"{namespace}.kubeconfig"
+    config["contexts"][0]["context"]["namespace"] = namespace
+    file = folder / f"{namespace}{'' if account == _NAME else f'-{account}'}.kubeconfig"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     return file
