@@ -15,6 +15,8 @@ WHOLE: Final = "whole"
 """In place of rights: all that the planner reads, in the whole cluster, which is what `muster-view-cluster` allows."""
 
 _JOBS: Final = "jobs.batch.volcano.sh"
+UPDATE_JOBS: Final = f"update {_JOBS}"
+"""Admission asks for it: who commands a Job may change it."""
 _GROUPS: Final = "podgroups.scheduling.volcano.sh"
 _QUEUES: Final = "queues.scheduling.volcano.sh"
 _TRAIN_JOBS: Final = "trainjobs.trainer.kubeflow.org"
@@ -39,8 +41,8 @@ COMMANDS: Final = (
     CommandRights("muster job run", EDIT, (f"create {_JOBS}",)),
     CommandRights("muster job list", VIEW, (f"list {_JOBS}",)),
     CommandRights("muster job view", VIEW, (f"get {_JOBS}", f"get {_GROUPS}", "list pods", "list events")),
-    CommandRights("muster job suspend", EDIT, (f"get {_JOBS}", f"create {_COMMANDS}")),
-    CommandRights("muster job resume", EDIT, (f"get {_JOBS}", f"create {_COMMANDS}")),
+    CommandRights("muster job suspend", EDIT, (f"get {_JOBS}", f"create {_COMMANDS}", UPDATE_JOBS)),
+    CommandRights("muster job resume", EDIT, (f"get {_JOBS}", f"create {_COMMANDS}", UPDATE_JOBS)),
     CommandRights("muster job delete", EDIT, (f"delete {_JOBS}",)),
     CommandRights(
         "muster train",
@@ -51,7 +53,8 @@ COMMANDS: Final = (
     CommandRights("muster explain", VIEW, _GANG, _ABOUT_GANG),
     CommandRights("muster topo", VIEW, _GANG, _ABOUT_GANG),
     CommandRights("muster simulate", VIEW, _GANG, _ABOUT_GANG),
-    CommandRights("muster queue top", VIEW, _GANG, (f"list {_QUEUES}", WHOLE)),
+    CommandRights("muster queue top", QUEUES, (f"list {_QUEUES}",), (WHOLE,)),
+    CommandRights("muster queue top, for own gangs", VIEW, _GANG),
     CommandRights("muster queue list", QUEUES, (f"list {_QUEUES}",)),
     CommandRights("muster queue explain", QUEUES, (f"list {_QUEUES}",), (WHOLE,)),
     CommandRights("muster snapshot", CLUSTER, (WHOLE,)),

@@ -150,7 +150,7 @@ def rights_page() -> str:
         parts += _table(tables(USERS)["ClusterRole", name])
     parts.append(_COMMANDS)
     parts += [
-        f"| `{each.command}` | `{each.role}` | {_rights(each.needs)} | {_rights(each.more)} |\n" for each in COMMANDS
+        f"| {each.command} | `{each.role}` | {_rights(each.needs)} | {_rights(each.more)} |\n" for each in COMMANDS
     ]
     return "".join(parts)
 

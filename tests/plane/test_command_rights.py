@@ -1,0 +1,182 @@
+"""Each command of users is run with just the rights that docs/rights.md has for it, and asks for no others."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from jobs import job, task
+from tenants import CLUSTER_ROLES, JSON, ROLES, bind, user
+from train_jobs import RUN
+
+from extender.explain.clusterdump import READ, kind_name
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import NAMESPACES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.topology import TOPOLOGIES
+from musterctl.app import main
+from musterctl.chart import roles
+from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, UPDATE_JOBS, WHOLE, CommandRights
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER
+
+pytestmark = pytest.mark.plane
+NAMESPACE = "rights"
+ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.kubeflow.org")
+"""Kinds without a namespace."""
+SPACE = f"--namespace={NAMESPACE}"
+TYPED: dict[str, tuple[str, ...]] = {
+    "muster job run": ("job", "run", "new", "--image=none"),
+    "muster job list": ("job", "list"),
+    "muster job view": ("job", "view", "runs"),
+    "muster job suspend": ("job", "suspend", "runs"),
+    "muster job resume": ("job", "resume", "runs"),
+    "muster job delete": ("job", "delete", "goes"),
+    "muster train": ("train", "FILE.py", "--nodes=2", "--gpus=1", f"--annotation={RUN}=2"),
+    "muster explain": ("explain", "job", "waits", SPACE),
+    "muster topo": ("topo",),
+    "muster simulate": ("simulate", "-f", "FILE.yaml", SPACE),
+    "muster queue top": ("queue", "top"),
+    "muster queue top, for own gangs": ("queue", "top"),
+    "muster queue list": ("queue", "list"),
+    "muster queue explain": ("queue", "explain", "default"),
+    "muster snapshot": ("snapshot", "-o", "FILE.gz"),
+}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The API server's audit log."""
+    return tmp_path_factory.mktemp("audit") / "users.log"
+
+
+@pytest.fixture(scope="module")
+def watched(module_plane: Callable[..., Plane], log: Path, wait_for: Callable[..., Any]) -> Iterator[Plane]:
+    """A plane that notes what the users of the namespace ask for; in it a Job runs, one waits, and one is to go."""
+    rules = [{"level": "Metadata", "userGroups": [f"system:serviceaccounts:{NAMESPACE}"]}, {"level": "None"}]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+    file = log.with_name("policy.yaml")
+    file.write_text(yaml.safe_dump(policy))
+    arguments = {API_SERVER: [f"--audit-policy-file={file}", f"--audit-log-path={log}"]}
+    plane = module_plane(arguments=arguments, nodes=2, gpus=1)
+    admin = plane.client()
+    admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    for name, gpus in (("runs", 0), ("goes", 0), ("waits", 8)):
+        admin.create(JOBS, asks_for(gpus, name), NAMESPACE)
+    wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
+    wait_for(lambda: any(group.why_waiting for group in admin.list(POD_GROUPS, NAMESPACE)))
+    yield plane
+    admin.close()
+
+
+def asks_for(gpus: int, name: str, pods: int = 1, **annotations: str) -> JSON:
+    """A Job whose pods have so many GPUs each."""
+    made = job(name, NAMESPACE, task("w", pods))
+    template = made["spec"]["tasks"][0]["template"]
+    template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    template.setdefault("metadata", {}).setdefault("annotations", {}).update(annotations)
+    return made
+
+
+def rules_of(rights: Iterable[str]) -> list[JSON]:
+    """Rights as rules of a role."""
+    found = []
+    for right in rights:
+        verb, _, kind = right.partition(" ")
+        whole, slash, subresource = kind.partition("/")
+        resource, _, group = whole.partition(".")
+        found.append({"apiGroups": [group], "resources": [resource + slash + subresource], "verbs": [verb]})
+    return found
+
+
+def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str]) -> Path:
+    """A user with these rights and no others; his kubeconfig."""
+    subject, kubeconfig = user(plane, NAMESPACE, folder, name)
+    there = [right for right in rights if right != WHOLE]
+    inside = [right for right in there if right.partition(" ")[2] not in ELSEWHERE]
+    outside = [right for right in there if right not in inside]
+    for resource, kind, some in ((ROLES, "Role", inside), (CLUSTER_ROLES, "ClusterRole", outside)):
+        if some:
+            space = NAMESPACE if kind == "Role" else None
+            plane.client().create(resource, {"metadata": {"name": name}, "rules": rules_of(some)}, space)
+            bind(plane, name, subject, kind=kind, everywhere=kind == "ClusterRole")
+    if WHOLE in rights:
+        bind(plane, CLUSTER, subject, everywhere=True)
+    return kubeconfig
+
+
+def used(log: Path, name: str) -> set[str]:
+    """What a user has asked for and got, as `verb resource`."""
+    found = set()
+    for line in log.read_text().splitlines(keepends=True):
+        if not line.endswith("\n"):
+            break
+        event = json.loads(line)
+        about, decision = event.get("objectRef"), event["annotations"].get("authorization.k8s.io/decision")
+        if about and decision == "allow" and event["user"]["username"] == f"system:serviceaccount:{NAMESPACE}:{name}":
+            sub = f"/{about['subresource']}" if about.get("subresource") else ""
+            group = f".{about['apiGroup']}" if about.get("apiGroup") else ""
+            found.add(f"{event['verb']} {about['resource']}{group}{sub}")
+    return found
+
+
+def typed(command: str, folder: Path) -> list[str]:
+    """The command with what stands for its files."""
+    (folder / "FILE.py").write_text("print(1)\n")
+    (folder / "FILE.yaml").write_text(yaml.safe_dump(job("asked", NAMESPACE, task("w", 1))))
+    return [str(folder / word) if word.startswith("FILE") else word for word in TYPED[command]]
+
+
+def test_the_table_is_that_of_the_commands() -> None:
+    """Each row is run."""
+    assert [each.command for each in COMMANDS] == list(TYPED)
+
+
+CASES = [
+    *((row.command, row.needs) for row in COMMANDS),
+    *((row.command, (*row.needs, *row.more)) for row in COMMANDS if {*row.more} - {WHOLE}),
+]
+"""With the rights that a command needs, and with those with which it shows more."""
+
+
+@pytest.mark.parametrize(("command", "given"), CASES, ids=[f"{command}-{len(given)}" for command, given in CASES])
+def test_a_command_needs_these_rights_and_no_others(
+    watched: Plane, log: Path, tmp_path: Path, wait_for: Callable[..., Any], command: str, given: tuple[str, ...]
+) -> None:
+    """Each right is used, but for those that admission asks for; what is not granted is not needed."""
+    rights = given if given == (WHOLE,) else tuple(each for each in given if each != WHOLE)
+    name = f"{command.replace(',', '').replace(' ', '-')}-{len(given)}"
+    kubeconfig = someone(watched, tmp_path, name, rights)
+    if command == "muster train":  # it says why it waits, and then runs
+        watched.client().create(JOBS, asks_for(1, f"holds-{len(given)}", pods=2, **{RUN: "8"}), NAMESPACE)
+        wait_for(lambda: watched.client().get(JOBS, f"holds-{len(given)}", NAMESPACE).status.running == 2)
+    result = CliRunner().invoke(main, [*typed(command, tmp_path), f"--kubeconfig={kubeconfig}"])
+    assert result.exit_code == 0, result.output
+    wanted = {*rights} - {UPDATE_JOBS, WHOLE}
+    if WHOLE in rights:
+        absent = (TOPOLOGIES, PROVISIONING_REQUESTS)  # other projects' kinds
+        wanted = {f"list {kind_name(each)}" for each in READ if each not in absent}
+    wait_for(lambda: used(log, name) >= wanted, what=f"{sorted(wanted)}")
+    if WHOLE not in rights:
+        assert used(log, name) == wanted
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)
+def test_its_role_has_the_rights(row: CommandRights) -> None:
+    """With those of the levels before, and for what has no namespace muster-view-queues."""
+    named = {roles.LEVELS[level]: roles.LEVELS[: level + 1] for level in range(len(roles.LEVELS))}
+    levels = named.get(row.role.removeprefix("muster-"), ())
+    rules = [rule for level in levels for rule in roles.user_rules(level)]
+    rules += roles.tables(roles.USERS)["ClusterRole", QUEUES]
+    granted = {
+        f"{verb} {resource.partition('/')[0]}{'.' if group else ''}{group}{'/' if '/' in resource else ''}"
+        f"{resource.partition('/')[2]}"
+        for rule in rules
+        for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs)
+    }
+    assert {*row.needs, *row.more} - {WHOLE} <= granted
