@@ -10,7 +10,7 @@ import click
 from extender.planner.framework.snapshot import RECOVERY_S
 from musterctl.cluster import Where
 from musterctl.plane import state
-from musterctl.reading import Reading
+from musterctl.reader import Reader
 from webhook.config import load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,12 +84,12 @@ def where_options(command: Command) -> Command:
 
 
 def dump_options(command: Command) -> Command:
-    """Add the options of a live dump of the cluster; the command gets `read`, a Reading, which takes it."""
+    """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
         snapshot = more.pop("snapshot", None)
-        command(*args, read=Reading(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
+        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
 
     return _with(run, _kubeconfig, _plane, _scheduler_config)
 

@@ -15,9 +15,10 @@ from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
+from musterctl.allowed import dump_for
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import NONE_LINES, place_lines, print_json, print_lines, topology_lines
-from musterctl.reading import Reading
+from musterctl.reader import Reader
 
 
 @click.command()
@@ -26,13 +27,13 @@ from musterctl.reading import Reading
 @planned_namespace_option
 @recovery_option
 @report_options
-def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Reading) -> None:
+def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Reader) -> None:
     """Explains why a job, gang or pod is where it is.
 
     The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
     cluster it has what the objects of the namespace say.
     """
-    dump = read.allowed(namespace)
+    dump = dump_for(read, namespace)
     try:
         report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
     except (UnknownNameError, ValueError) as error:
@@ -46,7 +47,7 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
 @click.command()
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="- is standard output.")
 @dump_options
-def snapshot(*, file: Path | None, read: Reading) -> None:
+def snapshot(*, file: Path | None, read: Reader) -> None:
     """Writes the planner's input to a file, for --snapshot.
 
     The file holds no Secrets and no environment of containers.
@@ -80,7 +81,7 @@ def topo(
     resources: tuple[str, ...],
     nodes: bool,
     output: str,
-    read: Reading,
+    read: Reader,
 ) -> None:
     """Draws topologies with the resources of each domain.
 
@@ -89,8 +90,8 @@ def topo(
     cluster the nodes of the gang are shown, or of all gangs of the namespace.
     """
     namespace, _, gang_name = gang.rpartition("/")
-    namespace = namespace or ("default" if gang else "")
-    dump = read.allowed(namespace)
+    namespace = namespace or ("default" if gang else read.namespace(None))
+    dump = dump_for(read, namespace)
     try:
         what_if = WhatIf(dump)
         view = gang_named(what_if, gang_name, namespace) if gang else None

@@ -12,6 +12,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.labels import read_selector
 from muster.volcano.access import lineage
+from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, create, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
@@ -26,7 +27,7 @@ from musterctl.output.listing import (
     without_managers,
 )
 from musterctl.output.report import own_queue_lines, print_json, queue_lines, top_lines
-from musterctl.reading import Reading, no_queues, own_gangs
+from musterctl.reader import Reader
 
 
 def _shown(quantities: JSON) -> str:
@@ -122,16 +123,15 @@ def _show_gangs(client: Client, queue_name: str) -> None:
 @queue.command()
 @click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
 @report_options
-def top(*, resource: str, output: str, read: Reading) -> None:
+def top(*, resource: str, output: str, read: Reader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
 
     Without the right to list the whole cluster it shows what the Queues say, or where your own gangs stand in them.
     """
     try:
-        reports = read.queues()
+        reports = reports_for(read)
     except Forbidden as error:
-        client = read.where.client()
-        found = own_queues(own_gangs(client, client.namespace, error))
+        found = own_queues(gangs_for(read, error))
         _print(found, own_queue_lines(found), output)
     else:
         _print(reports, top_lines(reports, resource), output)
@@ -147,10 +147,10 @@ def _print(report: object, lines: Iterable[str], output: str) -> None:
 @queue.command("explain")
 @name_argument
 @report_options
-def explain_queue(*, queue_name: str, output: str, read: Reading) -> None:
+def explain_queue(*, queue_name: str, output: str, read: Reader) -> None:
     """Explains the amounts of a queue, and why gangs wait in it."""
     try:
-        reports = {report.queue: report for report in read.queues()}
+        reports = {report.queue: report for report in reports_for(read)}
     except Forbidden as error:
         raise click.ClickException(
             f"{no_queues(error)} `muster queue top` shows where your own gangs stand."

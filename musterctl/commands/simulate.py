@@ -12,10 +12,11 @@ from extender.explain.simulation import simulate as run
 from extender.explain.whatif import Change, WhatIf, changed
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from musterctl.allowed import dump_for
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import changed_shares, demand_lines, print_json, print_lines, simulated_lines
-from musterctl.reading import Reading
+from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
 
 
@@ -44,7 +45,7 @@ def simulate(
     admission_config: str | None,
     recovery_s: float,
     output: str,
-    read: Reading,
+    read: Reader,
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
@@ -53,7 +54,7 @@ def simulate(
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
-    dump = read.allowed(namespace)
+    dump = dump_for(read, namespace)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
     submission = _read(files, dump, namespace, parse(admission_config or ""))

@@ -1,9 +1,8 @@
-"""What a report is made of: the whole cluster, a snapshot, or, for who may list no more, one namespace's objects."""
+"""What reports are about for those who may not list the cluster: the objects of one namespace, and Queues."""
 
 import time
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from contextlib import closing, suppress
+from typing import Any, Final
 
 import click
 
@@ -21,51 +20,45 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.chart.commands import CLUSTER
 from musterctl.chart.commands import QUEUES as QUEUE_READERS
-from musterctl.cluster import Where, known, read_dump
+from musterctl.cluster import known
+from musterctl.reader import Reader
 
 _OWN: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS)
 """What says something of the gangs of one namespace."""
 
 
-class Reading(NamedTuple):
-    """Reads the cluster or the snapshot that a command's options name."""
-
-    where: Where
-    scheduler_config: Path | None = None
-    snapshot: Path | None = None
-
-    def __call__(self) -> ClusterDump:
-        """Return all that the planner reads. Raises Forbidden for those who may not list it."""
-        return read_dump(self.where, self.scheduler_config, self.snapshot)
-
-    def allowed(self, namespace: str = "") -> ClusterDump:
-        """Return all, or what the user may list of one namespace (by default the context's), and say so."""
-        try:
-            return self()
-        except Forbidden as error:
-            client = self.where.client()
-            namespace = namespace or client.namespace
+def dump_for(read: Reader, namespace: str) -> ClusterDump:
+    """Return all that the planner reads, or what the user may list of one namespace, and say so on standard error."""
+    try:
+        return read()
+    except Forbidden as error:
+        with closing(read.where.client()) as client:
             dump = own(client, namespace)
-            click.echo(f"This is what the objects of namespace {namespace} say: {refusal(error)}.", err=True)
-            return dump
-
-    def queues(self) -> list[QueueReport]:
-        """Return the reports of queues; for who may not list the cluster those by their statuses."""
-        try:
-            return queue_reports(WhatIf(self()))
-        except UnknownNameError as error:
-            raise click.ClickException(str(error)) from error
-        except Forbidden as error:
-            client = self.where.client()
-            with known(client, QUEUES):
-                reports = told_reports(client.list(QUEUES))
-            click.echo(f"This is what the Queues say of themselves: {refusal(error)}.", err=True)
-            return reports
+        click.echo(f"This is what the objects of namespace {namespace} say: {refusal(error)}.", err=True)
+        return dump
 
 
-def own_gangs(client: Client, namespace: str, error: Forbidden) -> list[PodGroup]:
-    """Return the gangs of a namespace for those who may not list queues either, with a word on standard error."""
-    gangs = own(client, namespace).of(POD_GROUPS)
+def reports_for(read: Reader) -> list[QueueReport]:
+    """Return the reports of queues, or for who may not list the cluster those by their statuses.
+
+    Raises Forbidden for those who may not list queues either.
+    """
+    try:
+        return queue_reports(WhatIf(read()))
+    except UnknownNameError as error:
+        raise click.ClickException(str(error)) from error
+    except Forbidden as error:
+        with closing(read.where.client()) as client, known(client, QUEUES):
+            reports = told_reports(client.list(QUEUES))
+        click.echo(f"This is what the Queues say of themselves: {refusal(error)}.", err=True)
+        return reports
+
+
+def gangs_for(read: Reader, error: Forbidden) -> list[PodGroup]:
+    """Return the gangs of the context's namespace for those who may not list queues, with a word on standard error."""
+    with closing(read.where.client()) as client:
+        namespace = client.namespace
+        gangs = own(client, namespace).of(POD_GROUPS)
     click.echo(f"This is what the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
     return gangs
 

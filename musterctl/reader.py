@@ -1,0 +1,33 @@
+"""Reads what reports are about: a cluster, or a snapshot of one; `musterctl.options` has the options that choose it."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from extender.explain.clusterdump import ClusterDump
+from muster.kube.client import Client
+from musterctl.cluster import Where, read_dump
+
+
+class Reader(NamedTuple):
+    """A cluster, or a snapshot in its place, and the planner's configuration if another one is to count."""
+
+    where: Where
+    scheduler_config: Path | None = None
+    snapshot: Path | None = None
+
+    def __call__(self) -> ClusterDump:
+        """Return a dump of the cluster, or that in the snapshot. Raises Forbidden for who may not list all of it."""
+        return read_dump(self.where, self.scheduler_config, self.snapshot)
+
+    def namespace(self, given: str | None) -> str:
+        """Return the namespace that is given, else that of the kubeconfig's context; a snapshot has no context."""
+        client = None if given else self.client()
+        if client is None:
+            return given or "default"
+        with closing(client):
+            return client.namespace
+
+    def client(self) -> Client | None:
+        """Return a client of the cluster; None for a snapshot, which says nothing beyond its dump."""
+        return self.where.client() if self.snapshot is None else None
