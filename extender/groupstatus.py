@@ -1,8 +1,9 @@
 """PodGroup.status: its content and its writer.
 
-Phases are written at once, reasons at most once a second, counts when they have come to rest; new conditions are Events
-too. The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang counts by the minimum that it
-started with, so that a larger one does not make it Unknown, which policies of a Job may answer by a restart.
+Phases are written at once, reasons at most once a second, other words for them ever more rarely, counts when they have
+come to rest; new conditions are Events too. The rules of the phases are Volcano's (session.go, getPodGroupPhase). A
+started gang counts by the minimum that it started with, so that a larger one does not make it Unknown, which policies
+of a Job may answer by a restart.
 """
 
 from collections.abc import Callable
@@ -30,8 +31,9 @@ from muster.kube.errors import Conflict, NotFound
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
 WORDS_EVERY_S = 5.0
-"""Time between other words for the same reasons: what a gang lacks changes whenever another one moves, and each change
-is a write of the PodGroup, of its Job's status, and two Events."""
+"""Time before other words for the same reasons: what a gang lacks changes whenever another one moves, and each change
+is a write of the PodGroup, of its Job's status, and two Events. It doubles with each of them, up to the next number."""
+WORDS_AT_LAST_S = 60.0
 COUNTS_REST_S = 1.0
 """Time for which counts of members must not have changed to be written."""
 COUNTS_MAX_S = 5.0
@@ -72,6 +74,8 @@ class StatusWriter:
         self._said: dict[str, tuple[GangView, str, float]] = {}
         """Key of a gang → its view and text, and the time to look at it again (seconds since the epoch)."""
         self._status_at: dict[str, float] = {}
+        self._words_s: dict[str, float] = {}
+        """Time between words for the same reasons by now, in seconds."""
         self._held: dict[str, _Held] = {}
         self._evicted: dict[str, tuple[decisions.Unschedulable, float]] = {}
         """Key of a gang that was just evicted → what was decided, and when (seconds since the epoch)."""
@@ -114,6 +118,7 @@ class StatusWriter:
             keys = {gang.key for gang in gangs}
             self._said = {key: said for key, said in self._said.items() if key in keys}
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
+            self._words_s = {key: pause_s for key, pause_s in self._words_s.items() if key in keys}
             self._held = {key: held for key, held in self._held.items() if key in keys}
 
     def _evicted_or(
@@ -132,7 +137,7 @@ class StatusWriter:
             return inf
         held = self._hold(gang.key, status, now)
         if status.phase == present.phase and status.conditions != present.conditions:
-            every_s = WORDS_EVERY_S if _reasons(status) == _reasons(present) else TEXTS_EVERY_S
+            every_s = self._words_s.get(gang.key, WORDS_EVERY_S) if _same_reasons(status, present) else TEXTS_EVERY_S
             return max(now, self._status_at.get(gang.key, 0.0) + every_s)
         if status.phase == present.phase:
             return min(held.latest_s + COUNTS_REST_S, held.first_s + COUNTS_MAX_S)
@@ -161,8 +166,18 @@ class StatusWriter:
             return
         self._said[gang.key] = (gang, text, inf)
         self._held.pop(gang.key, None)
+        self._pause(gang, status)
         self._cluster.change(lambda state: state.on_pod_group_written(group))
         self._tell(gang, status, why)
+
+    def _pause(self, gang: GangView, status: PodGroupStatus) -> None:
+        """Note how long the next words for the same reasons have to wait."""
+        present = gang.group.status
+        if status.phase != present.phase or not _same_reasons(status, present):
+            self._words_s.pop(gang.key, None)
+        elif status.conditions != present.conditions:
+            pause_s = 2 * self._words_s.get(gang.key, WORDS_EVERY_S)
+            self._words_s[gang.key] = min(pause_s, WORDS_AT_LAST_S)
 
     def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
         before = {each.type: each for each in gang.group.status.conditions if each.status == "True"}
@@ -177,8 +192,9 @@ class StatusWriter:
                 self._events.scheduled(gang, condition.message)
 
 
-def _reasons(status: PodGroupStatus) -> set[tuple[str, str, str]]:
-    return {(condition.type, condition.status, condition.reason) for condition in status.conditions}
+def _same_reasons(one: PodGroupStatus, other: PodGroupStatus) -> bool:
+    mine, others = ({(each.type, each.status, each.reason) for each in status.conditions} for status in (one, other))
+    return mine == others
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from extender.groupstatus import (
     END_LASTS_S,
     LOSS_LASTS_S,
     TEXTS_EVERY_S,
+    WORDS_AT_LAST_S,
     WORDS_EVERY_S,
     StatusWriter,
 )
@@ -98,3 +99,19 @@ def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
     assert told(no_room) is no_room
     assert told(nothing, active=True) is None, "it has a placement again"
     assert told(nothing, uid="another") is None
+
+
+def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
+    """Down to once a minute, as what others do changes them all the time; another reason begins anew."""
+    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+    waiting, one = gang("Inqueue"), writer()
+    waiting.group.status.conditions = [said]
+    other = PodGroupStatus(phase="Inqueue", conditions=[replace(said, message="lacks 2")])
+    pauses = []
+    for _ in range(6):
+        one._status_at["n/g"] = 100.0
+        pauses.append(one._due_s(waiting, other, 100.5) - 100.0)
+        one._pause(waiting, other)
+    assert pauses == [WORDS_EVERY_S, 10.0, 20.0, 40.0, WORDS_AT_LAST_S, WORDS_AT_LAST_S]
+    one._pause(waiting, PodGroupStatus(phase="Inqueue", conditions=[replace(said, reason="QueueNotOpen")]))
+    assert one._due_s(waiting, other, 100.5) == 100.0 + WORDS_EVERY_S
