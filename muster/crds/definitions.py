@@ -95,6 +95,8 @@ change. `tasks[].maxRetry` takes -1 for "no limit", which Volcano intends but it
             Column("RUNNINGS", "integer", ".status.running"),
             AGE,
             Column("QUEUE", "string", ".spec.queue", priority=1),
+            Column("PLACE", "integer", ".status.place", priority=1),
+            Column("EXPECTED START", "string", ".status.expectedStart", priority=1),
         ),
         about="""A gang: pods that start together or not at all.
 

@@ -7,7 +7,7 @@ from muster.api.kubernetes.core import EVENTS, PODS
 from muster.api.kubernetes.pod_problems import deletion_began, problem
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import NotFound
+from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import JSON
 from musterctl.output.listing import age, since
 
@@ -42,7 +42,12 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
 def event_lines(client: Client, obj: JSON) -> Iterator[str]:
     """Yield the latest events of an object; those of cluster-scoped objects are in namespace `default`."""
     selector = f"involvedObject.uid={obj['metadata']['uid']}"
-    events = client.list(EVENTS, obj["metadata"].get("namespace") or "default", field_selector=selector)
+    namespace = obj["metadata"].get("namespace") or "default"
+    try:
+        events = client.list(EVENTS, namespace, field_selector=selector)
+    except Forbidden:
+        yield f"Events: you may not list those of namespace {namespace}"
+        return
     yield "Events:" if events else "Events: none"
     for event in sorted(events, key=lambda event: event.last_timestamp or "")[-_EVENTS_SHOWN:]:
         yield f"  {since(event.last_timestamp)} ago  {event.type} {event.reason}: {event.message.strip()}"

@@ -44,6 +44,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "muster queue top": ("queue", "top"),
     "muster queue top, for own gangs": ("queue", "top"),
     "muster queue list": ("queue", "list"),
+    "muster queue view": ("queue", "view", "default"),
     "muster queue explain": ("queue", "explain", "default"),
     "muster snapshot": ("snapshot", "-o", "FILE.gz"),
 }

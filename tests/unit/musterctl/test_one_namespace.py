@@ -43,6 +43,8 @@ QUEUE: dict[str, Any] = {
         "fairShare": {"nvidia.com/gpu": "32"},
         "deserved": {"nvidia.com/gpu": "16"},
         "waiting": 24,
+        "running": 3,
+        "inqueue": 2,
         "message": "the first gang of the queue waits: NotEnoughResources",
     },
 }
@@ -73,7 +75,10 @@ def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             kind = path.rpartition("/")[2]
-            body: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "items": allowed.get(path, [])}
+            found = allowed.get(path, [])
+            body: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "items": found}
+            if found and path.endswith(f"/{found[0]['metadata']['name']}"):
+                body = found[0]
             if path not in allowed:
                 words = f'{kind} is forbidden: User "anne" cannot list resource "{kind}" at the cluster scope'
                 body = {"kind": "Status", "reason": "Forbidden", "message": words, "details": {"kind": kind}}
@@ -191,3 +196,11 @@ def test_train_takes_the_runtime_that_the_chart_ships(muster: Any, tmp_path: Pat
     told = muster("train", str(file), NAMESPACE, "--dry-run", "--runtime=ours", code=1).stderr
     assert "there is no runtime 'ours'" in told
     assert "muster-view-queues" in told
+
+
+def test_queue_view_counts_gangs_that_may_not_be_listed(muster: Any, lists: dict[str, list[Any]]) -> None:
+    """And says so of Events, which are in namespace default."""
+    lists[QUEUES], lists[f"{QUEUES}/team"] = [ROOT, QUEUE], [QUEUE]
+    told = muster("queue", "view", "team").stdout
+    assert "Gangs: 3 running, 2 inqueue, 0 pending (you may not list the gangs of all namespaces)" in told
+    assert "Events: you may not list those of namespace default" in told
