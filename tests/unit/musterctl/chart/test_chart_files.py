@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import fields
 
+from extender.planner.actions import ACTIONS
+from extender.planner.configuration.known import ACTIONS as KNOWN_ACTIONS
+from extender.planner.configuration.known import SECTIONS
 from extender.planner.state.feed import FEED
 from muster.api import names
+from muster.api.volcano.scheduling import QueueSpec
 from muster.chart import CHART
 from musterctl.chart import generated, roles
 from musterctl.chart.files import FILES, document, policies
@@ -44,6 +49,27 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_names_that_do_not_exist_are_refused() -> None:
     """Everywhere: a value with a slip of the pen would have no effect."""
     assert all(node["additionalProperties"] is False for node in nodes(generated.schema()))
+
+
+def test_the_planners_actions_are_known() -> None:
+    """In an object of values; text may name an action of one's own."""
+    node = generated.schema()["properties"]["extender"]["properties"]["config"]["properties"]
+    known = {*ACTIONS, *KNOWN_ACTIONS}
+    actions = node["actions"]["pattern"]
+    assert all(
+        re.search(actions, text) for text in [*known, "enqueue, allocate", " allocate ,backfill", ", ".join(known)]
+    )
+    assert not any(
+        re.search(actions, text) for text in ("alocate", "enqueue, alocate", "allocate reclaim", "", "allocate,")
+    )
+    assert set(node) == {"actions", "tiers", *SECTIONS}
+
+
+def test_the_fields_of_queues_are_known() -> None:
+    """A queue with a slip of the pen would be made without that field."""
+    spec = generated.schema()["properties"]["queues"]["items"]["properties"]["spec"]
+    assert spec["additionalProperties"] is False
+    assert set(spec["properties"]) == {each.encode_name for each in fields(QueueSpec)}
 
 
 def metrics() -> set[str]:
