@@ -16,11 +16,13 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.standing import waiting_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import Problem
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import Condition, format_time, readable_time
+from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.api.volcano.topology import HYPER_NODES, HyperNode
 from muster.kube.client import Client
@@ -37,6 +39,8 @@ MAX_AT_ONCE = 100
 """Objects of a kind that are written in one cycle; the others come in the next ones."""
 MAX_LOGGED = 20
 """Lines of log at once."""
+MAX_RESOURCES = 64
+"""Of nodes, as they are told at the root queue; clusters have about ten."""
 MESSAGE_CHARS = 4_096
 VALID = "Valid"
 """Type of a HyperNode's condition."""
@@ -58,9 +62,14 @@ class QueueStatusWriter:
             return
         why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
-        for name, standing in session.hooks.queue_standings.call().items():
-            queue = session.snapshot.queues.get(name)
-            patch = queue_difference(queue, standing, why.get(name, ""), waiting[name], now) if queue else {}
+        standings = session.hooks.queue_standings.call()
+        for name in dict.fromkeys((*standings, ROOT_QUEUE)):
+            queue, standing = session.snapshot.queues.get(name), standings.get(name)
+            patch = (
+                queue_difference(queue, standing, why.get(name, ""), waiting[name], now) if queue and standing else {}
+            )
+            if queue and name == ROOT_QUEUE:
+                patch |= largest_difference(queue, session.snapshot)
             if queue and patch:
                 due.append((name, patch))
         for name, patch in due[:MAX_AT_ONCE]:
@@ -88,6 +97,19 @@ def queue_difference(queue: Queue, standing: QueueStanding, why: str, waiting: i
     if standing.usage is not None and now - (readable_time(status.usage_time) or 0.0) >= USAGE_EVERY_S:
         patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
     return patch
+
+
+def largest_difference(root: Queue, snapshot: Snapshot) -> dict[str, object]:
+    """Return the merge patch of what a single node has at most, by which admission says that no node can have a pod.
+
+    It is empty without nodes, and for more resources than can be listed. Of devices that are claimed it has no amount.
+    """
+    most = snapshot.allocatable.max(axis=1, initial=0)
+    found = dict.fromkeys(snapshot.claimed_resources, 0)
+    found |= {name: int(most[row]) for name, row in snapshot.axis.items()}
+    wanted = found if snapshot.index and len(found) <= MAX_RESOURCES else {}
+    known = root.status.largest_node
+    return {} if dict(known) == to_quantities(wanted) else {"largestNode": _replaced(known, wanted)}
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:

@@ -17,9 +17,12 @@ from typing import Any, Protocol
 
 import msgspec
 from cachetools import TTLCache, cachedmethod
+from msgspec import field
 
+from muster.api.base import Resource, Wire
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.reviews import (
     SUBJECT_ACCESS_REVIEWS,
     ResourceAttributes,
@@ -27,7 +30,7 @@ from muster.api.kubernetes.reviews import (
     SubjectAccessReviewSpec,
 )
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
+from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NotFound
 from webhook import review
 from webhook.senders import count_question
 
@@ -42,6 +45,13 @@ class DryRuns(Protocol):
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
         """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked."""
+
+
+class Services(Protocol):
+    """The Services of the cluster; tests have their own."""
+
+    def cluster_ip(self, name: str, namespace: str) -> str | None:
+        """Return the address of a Service, "None" of a headless one, None if there is none; APIError if unknown."""
 
 
 class Rights(Protocol):
@@ -81,6 +91,36 @@ class ServerDryRuns:
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
         count_question()
         self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
+
+
+class _ServiceSpec(Wire):
+    """spec of a Service, reduced to what tells a headless one."""
+
+    cluster_ip: str = field(name="clusterIP", default="")
+
+
+class _Service(Object):
+    """A Service, as far as it is asked for."""
+
+    spec: _ServiceSpec = field(default_factory=_ServiceSpec)
+
+
+_SERVICES = Resource("", "v1", "services", "Service", _Service)
+
+
+class ServerServices:
+    """`Services` by a read of each: few workloads name one, and it is often made a moment before."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def cluster_ip(self, name: str, namespace: str) -> str | None:
+        """Return the address, by one call."""
+        count_question()
+        try:
+            return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left(_TIMEOUT_S)).spec.cluster_ip
+        except NotFound:
+            return None
 
 
 class ServerRights:

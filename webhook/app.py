@@ -32,6 +32,7 @@ from webhook.validate import command as validate_command
 from webhook.validate import cronjob as validate_cron
 from webhook.validate import hypernode as validate_hyper_node
 from webhook.validate import jobflow as validate_flow
+from webhook.validate import namespace as validate_namespace
 from webhook.validate import pod as validate_pod
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import queue as validate_queue
@@ -74,7 +75,8 @@ def routes(
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),
         "/validate/job": validate_job.reviewer(queues, namespaces, framework, lookups.dry_runs, lookups.rights),
-        "/validate/workload": validate_workload.reviewer(queues, namespaces, framework),
+        "/validate/workload": validate_workload.reviewer(queues, namespaces, framework, lookups.services),
+        "/validate/namespace": validate_namespace.reviewer(queues),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_pod.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues, namespaces, lookups.owners),

@@ -95,9 +95,15 @@ JOB_SAYS_NOTHING: Final = (("says-nothing-itself", f"!({_JOB_LABELLED})"),)
 """A batch/v1 Job for which its namespace may opt in."""
 
 
+_MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
+
+
 def _asks(metadata: str) -> str:
-    """Return an expression that holds if this metadata has any label of Muster's domain; unknown ones are warned of."""
-    return f"(has({metadata}.labels) && {metadata}.labels.exists(key, key.startsWith('{names.DOMAIN}/')))"
+    """Return an expression that holds if this metadata has any label of Muster's domain or one that looks like it.
+
+    Unknown ones are warned of.
+    """
+    return f"(has({metadata}.labels) && {metadata}.labels.exists(key, {_MUSTERS}))"
 
 
 def _template_asks(path: Path, node: str = "object") -> str:
@@ -121,6 +127,14 @@ _CHANGED: Final = (
     f"{_NEW_ANNOTATIONS}.exists(key, key.startsWith('{names.DOMAIN}/') && "
     f"(!(key in {_OLD_ANNOTATIONS}) || {_OLD_ANNOTATIONS}[key] != {_NEW_ANNOTATIONS}[key]))"
 )
+
+
+_OTHER_LABELS: Final = f"{_or_empty('object.metadata.labels')} != {_or_empty('oldObject.metadata.labels')}"
+LABELLED_ANEW: Final = (
+    ("asks-for-muster", _asks("object.metadata")),
+    ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
+)
+"""A namespace whose labels for Muster may be new."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:

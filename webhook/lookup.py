@@ -37,7 +37,7 @@ from muster.kube.store import Store, text_of
 from muster.volcano.access import Barrier, barrier
 from muster.workloads.table import CONTROLLERS
 from webhook import review
-from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights
+from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights, ServerServices, Services
 from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
@@ -76,11 +76,16 @@ class NamespaceQueues:
         """Return the names of the queues that can take jobs of the namespace, for messages."""
         return [name for name in self._queues.names() if self.barrier(name) is None]
 
-    def barrier(self, name: str) -> Barrier | None:
-        """Return the reason why the namespace may not use a queue; None if it may, APIError if that is not known."""
+    @property
+    def namespace_labels(self) -> Mapping[str, str]:
+        """The labels of the namespace; APIError if they are not known."""
         if self._labels is None:
             self._labels = self._namespaces.metadata(self._namespace).labels
-        return barrier(name, self._namespace, self._labels, self._queues.get)
+        return self._labels
+
+    def barrier(self, name: str) -> Barrier | None:
+        """Return the reason why the namespace may not use a queue; None if it may, APIError if that is not known."""
+        return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
     def refusal(self, path: str, name: str) -> list[FieldError]:
         """Refuse a queue that is not for the namespace, and list those that are."""
@@ -125,6 +130,8 @@ class Lookups:
     """None without an API server to try pods on."""
     rights: Rights | None = None
     """None without an API server that knows the rights of users."""
+    services: Services | None = None
+    """None without an API server that has Services."""
 
 
 class Cached(Generic[T]):
@@ -249,7 +256,8 @@ class ClusterLookups:
     def __init__(self, client: Client) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, ServerDryRuns(client), ServerRights(client))
+        dry_runs, rights, services = ServerDryRuns(client), ServerRights(client), ServerServices(client)
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services)
         self.caches: list[Cached[Any]] = [
             queues.cached,
             namespaces.cached,

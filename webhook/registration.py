@@ -1,9 +1,10 @@
 """The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
 
-The webhook fails closed: while it does not answer, the API server refuses the objects that it would have sent. So the
-tables below decide how far an outage reaches, and each entry selects as little as it can: by labels where a label is
-the reason, by conditions in CEL (`conditions`) otherwise, and never in the namespaces that a cluster needs to start. No
-two entries that change pods overlap: an object that two entries match is sent twice.
+The webhook fails closed: while it does not answer, the API server refuses the objects that it would have sent, but for
+namespaces, of which it only warns. So the tables below decide how far an outage reaches, and each entry selects as
+little as it can: by labels where a label is the reason, by conditions in CEL (`conditions`) otherwise, and never in the
+namespaces that a cluster needs to start. No two entries that change pods overlap: an object that two entries match is
+sent twice.
 """
 
 from base64 import b64encode
@@ -14,7 +15,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from muster.api.kubernetes.core import INDEXED_JOBS, PODS
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
@@ -57,6 +58,8 @@ class _Entry(NamedTuple):
     object: tuple[Expression, ...] = ()
     namespace: tuple[Expression, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
+    refuses: bool = True
+    """False if it only warns: then nobody needs to wait for a webhook that is down."""
 
 
 def _name(resource: Resource[Any]) -> str:
@@ -109,6 +112,9 @@ _VALIDATING = (
     _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
     _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
+    _Entry(
+        "namespaces", "/validate/namespace", NAMESPACES, _CHANGES, conditions=conditions.LABELLED_ANEW, refuses=False
+    ),
     _Entry("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
     _Entry("cronjobs.batch-volcano-sh", "/validate/cronjob", CRON_JOBS, _CHANGES),
     _Entry("jobflows", "/validate/jobflow", JOB_FLOWS, _CHANGES),
@@ -187,7 +193,7 @@ def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
         "clientConfig": client,
         "rules": [rule],
         "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Fail",
+        "failurePolicy": "Fail" if entry.refuses else "Ignore",
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_S,

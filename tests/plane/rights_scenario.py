@@ -291,6 +291,10 @@ def owners_of_shaped_pods(s: Scenario) -> None:
     s.client.create(INDEXED_JOBS, plain, s.namespace)
     s.client.create(STATEFUL_SETS, set_of, s.namespace)
     s.submit(job("owner", s.namespace, task("w", 1)))
+    shaped = {"app": "x", names.FRAMEWORK: "torch", names.QUEUE: "default"}
+    named = {**set_of["spec"], "serviceName": "nobodys", "template": {"metadata": {"labels": shaped}, "spec": _pods()}}
+    s.client.create(STATEFUL_SETS, {"metadata": {"name": "ranks"}, "spec": named}, s.namespace, dry_run=True)
+    s.until(lambda: s.used("webhook", "get", "services"), "the Service of a StatefulSet to be looked for")
     for api, kind, resource in (
         ("batch/v1", "Job", INDEXED_JOBS),
         ("apps/v1", "StatefulSet", STATEFUL_SETS),

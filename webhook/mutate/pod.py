@@ -26,6 +26,7 @@ from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
 from webhook.objects.names import unknown_keys, unknown_queue
+from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, generic
 
 
@@ -62,6 +63,8 @@ def mutate(
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
         review.errors += _queue_errors(review, review.opt_in, lookups)
+        if meta.controller is None:
+            review.warnings += beyond_every_node("spec", review.typed_spec, lookups.queues)
         set_scheduler(review, review.opt_in)
     add_requested_gate(review)
     if marks and review.scheduler in names.SCHEDULERS:

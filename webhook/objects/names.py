@@ -99,7 +99,7 @@ def _usable(queues: NamespaceQueues) -> str:
 
 
 def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:
-    """Return a warning for each key under `muster.dev/` in this metadata that has no effect there."""
+    """Return a warning for each key under `muster.dev/`, or a domain like it, that has no effect in this metadata."""
     return [*_unknown(metadata, path), *_unread(metadata, path)] if isinstance(metadata, Mapping) else []
 
 
@@ -109,6 +109,8 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
         for key in given if isinstance(given, Mapping) else ():
             if str(key).startswith(_PREFIX) and key not in known | WRITTEN:
                 yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {_advice(key, place)}"
+            elif _is_near(str(key)) and (meant := _meant(f"{_PREFIX}{str(key).partition('/')[2]}")):
+                yield f"{path}.{place}[{key}]: Muster does not read this {place[:-1]}; did you mean {meant}?"
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -126,11 +128,33 @@ def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
         yield f"{path}.annotations[{names.RESERVATIONS}]: {what}; it has no effect"
 
 
+def meant_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each label that Muster does not read although it looks like one of its own, with that one."""
+    for key in labels:
+        if (key.startswith(_PREFIX) and key not in LABELS | WRITTEN) or _is_near(key):
+            meant = _meant(f"{_PREFIX}{key.partition('/')[2]}", "").partition(" ")[2]
+            if meant:
+                yield key, meant
+
+
+def _is_near(key: str) -> bool:
+    """Return True for a key under a domain that may be taken for Muster's, as `muster.io/queue` is."""
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and domain != names.DOMAIN and f"{domain}.".startswith("muster.")
+
+
 def _advice(key: str, place: str) -> str:
+    """Return what to do about a key that has no effect in this place."""
+    meant = _meant(key, place)
+    return f"did you mean {meant}?" if meant else "it has no effect"
+
+
+def _meant(key: str, place: str = "") -> str:
+    """Return kind and name of the key that was meant, of those which have no effect in `place`; "" if none is close."""
     for other, known in _KNOWN.items():
         if other != place and key in known:
-            return f"did you mean {other[:-1]} {key}?"
+            return f"{other[:-1]} {key}"
     every = {known.removeprefix(_PREFIX): other for other, keys in _KNOWN.items() for known in keys}
     for close in get_close_matches(key.removeprefix(_PREFIX), sorted(every), n=1, cutoff=_CLOSE):
-        return f"did you mean {every[close][:-1]} {_PREFIX}{close}?"
-    return "it has no effect"
+        return f"{every[close][:-1]} {_PREFIX}{close}"
+    return ""

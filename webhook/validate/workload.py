@@ -18,14 +18,18 @@ from muster.api.limits import PODS, whole_number
 from muster.runtime.framework import Framework
 from muster.runtime.workload import gpu_errors, template_of
 from muster.workloads.adapter import Adapter
+from muster.workloads.apps import STATEFUL_SET
 from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
+from webhook.apiserver import Services
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
+from webhook.objects.room import beyond_every_node
 from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_framework, check_topology
 
 JSON = dict[str, Any]
@@ -35,7 +39,7 @@ VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
 
 
-def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework) -> Handler:
+def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, services: Services | None = None) -> Handler:
     """Return the handler for workloads, on CREATE and UPDATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -47,6 +51,8 @@ def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework) -> Ha
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
             findings = _new_ones(findings, check(kind, generic(request.old_object), usable, framework))
+        elif services and kind is STATEFUL_SET:
+            findings.warnings += no_service(workload, request.namespace, services)
         return Verdict(errors=findings.errors, warnings=findings.warnings)
 
     return review
@@ -95,10 +101,11 @@ class _Template:
         self.kind = kind
         self.workload = workload
         self.template = template
+        self.place = place
         self.path = _dotted(place)
         self.parent = _dotted(place[: -len(TEMPLATE)]) if tuple(place[-len(TEMPLATE) :]) == TEMPLATE else ""
         self.sample = sample
-        _, self.labels, self.annotations = template_of(template)
+        self.spec, self.labels, self.annotations = template_of(template)
         metadata = workload["metadata"]
         self.given_labels = mapping(metadata.get("labels"))
         self.given_annotations = msgspec.convert(metadata.get("annotations") or {}, dict[str, str])
@@ -129,8 +136,11 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
     findings.errors += gpu_errors(given.template, given.path)
     managed = given.labels.get(names.MANAGED) != "false"
+    if managed:
+        findings.add(oversights(Labelled(given.workload, given.place, given.path, given.template), queues))
     if names.QUEUE in given.labels and managed:
         findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)
+        findings.warnings += beyond_every_node(f"{given.path}.spec", given.spec, queues)
     adapter = None
     if names.FRAMEWORK in given.labels and managed:
         path, name = given.where(names.FRAMEWORK), given.labels[names.FRAMEWORK]

@@ -79,6 +79,8 @@ class Snapshot:
     """Claims to devices that pods name → pods that use them; those without users are left out."""
     claim_queues: dict[str, dict[str, int]]
     """Such a claim → queue → its pods that use it; the devices count once in each."""
+    claimed_resources: frozenset[str]
+    """Resources that stand for devices of a class; nodes need not list them."""
     left_namespaces: frozenset[str]
     """Namespaces whose new pods are not Muster's any more, as the label with their queue has gone."""
     queue_use: dict[str, Use]
@@ -178,6 +180,7 @@ def take(state: State) -> Snapshot:
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
         claim_users={key: state.claimants.users_of(key) for key in ledger.device_users.keys() | state.devices.reserved},
         claim_queues={key: ledger.users_of_claim(key) for key in ledger.device_users},
+        claimed_resources=frozenset(state.devices.inventory.extended),
         left_namespaces=frozenset(state.access.left),
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},

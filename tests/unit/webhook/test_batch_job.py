@@ -127,7 +127,8 @@ def test_a_job_of_a_group_has_a_place() -> None:
 def test_variables_that_switch_ours_off_are_warned_of() -> None:
     """PET_STANDALONE and the like are allowed, but the user is told what they do."""
     job = indexed_job(container(env=[{"name": "PET_STANDALONE", "value": "1"}]))
-    verdict = reviewer(QueueWorld(), NamespaceWorld(), registry.framework())(request(job))
+    in_a_queue = NamespaceWorld(team={"muster.dev/queue": "default"})
+    verdict = reviewer(QueueWorld(), in_a_queue, registry.framework())(request(job))
     assert not verdict.errors
     assert "makes torchrun ignore" in verdict.warnings[0]
 

@@ -18,6 +18,7 @@ from webhook.apiserver import DryRuns, Rights
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
+from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
@@ -52,6 +53,9 @@ def reviewer(
             return _review_update(request, job, dry_runs)
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
+        for index, task in enumerate(job.spec.tasks):
+            spec, _, _ = template_of(task.template)
+            found.warnings += beyond_every_node(f"spec.tasks[{index}].template.spec", spec, usable)
         found.add(check_frameworks(job, framework))
         if dry_runs:
             found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))

@@ -1,0 +1,120 @@
+"""Oversights in workloads: what the API server takes, and what has not the effect that its user expects.
+
+Two labels that contradict each other are an error, as one of them would be dropped without a word. All else is a
+warning: it may be meant.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from muster.api import names
+from muster.api.fields import FieldError, Findings
+from muster.kube.errors import APIError
+from muster.workloads.kind import Place
+from webhook.apiserver import Services
+from webhook.lookup import NamespaceQueues
+from webhook.patch import find, mapping
+
+_SET_BY_APPLY = ("fieldsV1", "f:spec", "f:template", "f:spec", "f:schedulerName")
+"""In `managedFields`, where a server-side apply notes that its user has named the scheduler of `spec.template`."""
+
+_HEADLESS = "the pods find each other under its name: create a Service with clusterIP None, and the pods' labels"
+
+
+class Labelled(NamedTuple):
+    """A pod template with a label of Muster's that does not opt out."""
+
+    workload: Mapping[str, Any]
+    place: Place
+    """Of the template in the workload."""
+    path: str
+    """The same as messages have it."""
+    template: Mapping[str, Any]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the template."""
+        return mapping(find(self.template, ("metadata", "labels")))
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler of its pods, which the API server fills in where none is named."""
+        return mapping(self.template.get("spec")).get("schedulerName") or names.CLUSTER_SCHEDULER
+
+
+def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
+    """Return what is wrong with a template although each of its fields is allowed."""
+    warnings = [*_other_scheduler(given), *_no_queue(given, queues)]
+    return Findings(list(_two_frameworks(given)), warnings)
+
+
+def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
+    """Refuse a template whose framework is not that of its workload."""
+    whole = mapping(find(given.workload, ("metadata", "labels"))).get(names.FRAMEWORK)
+    own = given.labels.get(names.FRAMEWORK)
+    if whole and own and whole != own:
+        path = f"{given.path}.metadata.labels[{names.FRAMEWORK}]"
+        message = f"must be {whole!r}, as metadata.labels[{names.FRAMEWORK}] says; or remove one of the two labels"
+        yield FieldError(path, message, own)
+
+
+def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
+    """Warn of pods that are set up for a framework but not started together, as they are in no queue."""
+    framework = given.labels.get(names.FRAMEWORK)
+    if framework is None or names.QUEUE in given.labels or given.scheduler in names.SCHEDULERS:
+        return
+    with suppress(APIError):  # a warning is not worth a refusal while namespaces cannot be read
+        of_namespace = queues.namespace_labels
+        if of_namespace.get(names.QUEUE) and of_namespace.get(names.MANAGED) != "false":
+            return
+    yield (
+        f"{given.path}.metadata.labels: the pods are set up for {framework}, but without the label {names.QUEUE} "
+        f"{given.scheduler!r} places them one by one; add {names.QUEUE} to have Muster start them together"
+    )
+
+
+def _other_scheduler(given: Labelled) -> Iterator[str]:
+    """Warn of a scheduler beside a queue: a foreign one stays, the cluster's own is replaced."""
+    if names.QUEUE not in given.labels or given.scheduler in names.SCHEDULERS:
+        return
+    path = f"{given.path}.spec.schedulerName"
+    if given.scheduler != names.CLUSTER_SCHEDULER:
+        yield (
+            f"{path}: label {names.QUEUE} has no effect, because {given.scheduler!r} is not a scheduler of Muster's; "
+            f"leave schedulerName out, or use {names.SCHEDULER!r}"
+        )
+    elif _was_written(given):
+        yield (
+            f"{path}: is {names.SCHEDULER!r} in the pods in place of {given.scheduler!r}, because of the label "
+            f"{names.QUEUE}; leave schedulerName out, or the label if Muster is not to place them"
+        )
+
+
+def no_service(stateful_set: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
+    """Warn of ranks that cannot find each other: names of a StatefulSet's pods are below its headless Service."""
+    name = find(stateful_set, ("spec", "serviceName"))
+    labels = mapping(find(stateful_set, ("spec", "template", "metadata", "labels")))
+    if not name or names.FRAMEWORK not in labels or labels.get(names.MANAGED) == "false":
+        return []
+    with suppress(APIError):  # a warning is not worth a refusal
+        address = services.cluster_ip(str(name), namespace)
+        if address is None:
+            return [f"spec.serviceName: there is no Service {name} in namespace {namespace} yet; {_HEADLESS}"]
+        if address != "None":
+            return [f"spec.serviceName: Service {name} is not headless; {_HEADLESS}"]
+    return []
+
+
+def _was_written(given: Labelled) -> bool:
+    """Return True if the user has named the scheduler, as far as that can be told: `kubectl apply` notes it."""
+    applied = mapping(find(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
+    place = (*given.place, "spec", "schedulerName")
+    with suppress(msgspec.DecodeError, RecursionError):  # an annotation like any other: whoever likes can write it
+        if isinstance(applied, str) and find(msgspec.json.decode(applied), place):
+            return True
+    managers = find(given.workload, ("metadata", "managedFields"))
+    entries = [mapping(each) for each in managers] if isinstance(managers, list) else []
+    return any(each.get("operation") == "Apply" and find(each, _SET_BY_APPLY) is not None for each in entries)
