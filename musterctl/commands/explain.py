@@ -19,6 +19,7 @@ from musterctl.allowed import dump_for
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import NONE_LINES, place_lines, print_json, print_lines, topology_lines
 from musterctl.reader import Reader
+from musterctl.unplaced import why_unplaced
 
 
 @click.command()
@@ -36,7 +37,11 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
     dump = dump_for(read, namespace)
     try:
         report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
-    except (UnknownNameError, ValueError) as error:
+    except UnknownNameError as error:
+        client = read.client() if kind == "job" else None
+        unplaced = why_unplaced(client, object_name, namespace) if client else ""
+        raise click.ClickException(unplaced or str(error)) from error
+    except ValueError as error:
         raise click.ClickException(str(error)) from error
     if output == "json":
         print_json(report)

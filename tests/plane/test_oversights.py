@@ -1,0 +1,121 @@
+"""Slips of the pen, typed as users type them: each is refused or warned of, with the name that was meant."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import QUEUES
+from musterctl.app import main
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+JSON = dict[str, Any]
+Submit = Callable[..., str]
+QUEUE = {"muster.dev/queue": "default"}
+TORCH = {"muster.dev/framework": "torch"}
+
+
+def pods(limits: JSON | None = None, **spec: Any) -> JSON:
+    """The spec of a small pod."""
+    container = {"name": "main", "image": "registry.k8s.io/pause", "resources": {"limits": limits or {}}}
+    return {"restartPolicy": "Never", "containers": [container], **spec}
+
+
+def job(whole: JSON, own: JSON | None = None, name: str = "t3", **spec: Any) -> JSON:
+    """An Indexed Job of one pod with these labels on itself and its template."""
+    template = {"metadata": {"labels": own or {}}, "spec": pods(**spec)}
+    body = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": whole}, "spec": body}
+
+
+def stateful_set() -> JSON:
+    """A StatefulSet of one rank, whose Service nobody has made."""
+    labels = {**TORCH, **QUEUE, "app": "ranks"}
+    template = {"metadata": {"labels": labels}, "spec": pods() | {"restartPolicy": "Always"}}
+    spec = {"serviceName": "ranks", "selector": {"matchLabels": {"app": "ranks"}}, "template": template}
+    metadata = {"name": "ranks", "labels": TORCH | QUEUE}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def submit(plane: Plane, namespace: str, tmp_path: Path) -> Submit:
+    """Runs `kubectl apply` for a manifest in a file, and returns what it says beside its result."""
+
+    def run(manifest: JSON) -> str:
+        file = tmp_path / "manifest.yaml"
+        file.write_text(yaml.safe_dump(manifest))
+        return plane.kubectl("apply", f"--namespace={namespace}", f"--filename={file}").stderr
+
+    return run
+
+
+SLIPS: dict[str, tuple[JSON, str]] = {
+    "two frameworks": (
+        job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax"}),
+        "must be 'torch', as metadata.labels[muster.dev/framework] says",
+    ),
+    "a framework without a queue": (job(TORCH), "without the label muster.dev/queue 'default-scheduler' places them"),
+    "a label of another domain": (job({"muster.io/queue": "default"}), "did you mean label muster.dev/queue?"),
+    "a foreign scheduler": (job(QUEUE, schedulerName="yunikorn"), "'yunikorn' is not a scheduler of Muster's"),
+    "the cluster's own scheduler": (
+        job(QUEUE, schedulerName="default-scheduler"),
+        "spec.template.spec.schedulerName: is 'muster' in the pods in place of 'default-scheduler'",
+    ),
+    "a StatefulSet without its Service": (stateful_set(), "there is no Service ranks in namespace"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_a_manifest_is_told(submit: Submit, slip: str) -> None:
+    """By `kubectl apply` itself."""
+    manifest, words = SLIPS[slip]
+    assert words in submit(manifest)
+
+
+def test_a_resource_that_no_node_has_is_told_at_submit(
+    submit: Submit, plane: Plane, wait_for: Callable[..., Any]
+) -> None:
+    """Of Jobs and plain pods; and an amount that the largest node has not."""
+    client = plane.client()
+    wait_for(lambda: client.get(QUEUES, ROOT_QUEUE).status.largest_node.get("nvidia.com/gpu") == "8", what="its sizes")
+    meant = "no node has the resource nvidia.com/gpus, so these pods cannot start; did you mean nvidia.com/gpu?"
+    assert meant in submit(job(QUEUE, limits={"nvidia.com/gpus": "8"}))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": QUEUE}}
+    assert meant in submit({**pod, "spec": pods({"nvidia.com/gpus": "8"})})
+    assert "the largest node has 8; it cannot start" in submit(job(QUEUE, name="big", limits={"nvidia.com/gpu": "16"}))
+
+
+def test_a_namespace_that_names_no_queue_is_told(plane: Plane, namespace: str) -> None:
+    """As it is labelled; its pods are refused later, one by one."""
+    said = plane.kubectl("label", "namespace", namespace, "muster.dev/queue=nope")
+    assert said.returncode == 0
+    assert "unable to find job queue: 'nope'" in said.stderr
+
+
+def test_a_job_that_muster_does_not_place_is_explained(submit: Submit, plane: Plane, namespace: str) -> None:
+    """With the label that was meant, or the one that is missing."""
+
+    def explain(name: str) -> str:
+        arguments = ["explain", "job", name, "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 1
+        return result.output
+
+    submit(job({"muster.dev/qeue": "default"}))
+    assert "Job t3 has the label muster.dev/qeue; did you mean muster.dev/queue?" in explain("t3")
+    submit(job({}, name="plain"))
+    assert "Job plain has no label muster.dev/queue, so Muster does not place its pods" in explain("plain")
+    assert "there is no job with a gang 'gone'" in explain("gone")
+
+
+@pytest.mark.parametrize("value", ["extender.config.actions=alocate", "queues[0].spec.wieght=2"])
+def test_a_slip_in_a_value_of_the_chart_is_refused(value: str) -> None:
+    """Before anything is installed."""
+    result = CliRunner().invoke(main, ["render", "--set", "queues[0].name=a", "--set", value])
+    assert result.exit_code == 1
+    assert value.partition("=")[0].rpartition(".")[2] in result.output
