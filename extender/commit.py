@@ -52,6 +52,8 @@ class Committer:
         self._standings = StandingWriter(client, cluster, self.writes, wall_s=wall_s)
         self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
+        self.publish: Callable[[], None] = lambda: None
+        """Called at the end of a cycle to say what it ran with."""
         self.scaling = Scaling(client, cluster)
         notes = NoteWriter(client, cluster, self._statuses)
         self._placements = PlacementWriter(client, cluster, barrier, events, self.writes, notes, wall_s=wall_s)
@@ -78,6 +80,7 @@ class Committer:
         self._queues.write(session)
         self._scale(session)
         self._hyper_nodes.write(session)
+        self.publish()
 
     def _scale(self, session: Session) -> None:
         writes, scaling, decided = self.writes, self.scaling, session.decided

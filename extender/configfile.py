@@ -39,6 +39,8 @@ class ConfigFile:
         if report.errors:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
+        self.told = (self._seen[0], self._seen[0], "")
+        """The text that is used, the one that was read last, and the reason if that was refused."""
         self._tell(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
@@ -71,10 +73,12 @@ class ConfigFile:
             why = "; ".join(report.errors)
             RELOADS.labels("refused").inc()
             CURRENT.set(0)
+            self.told = (self.told[0], seen[0], why)
             log.error("configuration refused, the one before it stays", file=str(self._file), why=why)
             self._refuse(f"{self._file} is refused, the configuration before it stays: {why}")
             return
         self.current = parse(seen[0])
+        self.told = (seen[0], seen[0], "")
         RELOADS.labels("used").inc()
         self._tell(report)
         self._use(self.current)

@@ -18,6 +18,7 @@ from extender.configfile import ConfigFile
 from extender.cycles import Planner
 from extender.milestones import Milestones
 from extender.planner.framework.session import Session
+from extender.publish import ConfigPublisher
 from extender.settings import Options, parse
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
@@ -61,6 +62,10 @@ class Extender:
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )
+        publisher = ConfigPublisher(
+            client, settings.lease_namespace, config_file, self._committer.writes, wall_s=time.time
+        )
+        self._committer.publish = publisher.write
         self._planner = Planner(
             self._cluster,
             self._committer,

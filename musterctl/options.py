@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from extender.planner.cycle import report_of
 from extender.planner.framework.snapshot import RECOVERY_S
 from musterctl.cluster import Where
 from musterctl.plane import state
@@ -38,6 +39,25 @@ def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> st
     return value.read_text(encoding="utf-8")
 
 
+def _plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+    """Return the text of a configuration of the planner, which must be one that can be used."""
+    if value is None:
+        return None
+    text = value.read_text(encoding="utf-8")
+    if errors := report_of(text).errors:
+        raise click.BadParameter("; ".join(errors), param=param)
+    return text
+
+
+planning_config_option = click.option(
+    "--scheduler-config",
+    "planning_config",
+    type=FILE,
+    callback=_plannable,
+    metavar="FILE",
+    help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
+    "and /dev/null brings the default ones back.",
+)
 admission_config_option = click.option(
     "--admission-config",
     type=FILE,
@@ -47,7 +67,9 @@ admission_config_option = click.option(
 )
 _plane = click.option("--name", "plane", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`.")
 _kubeconfig = click.option("--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]")
-_scheduler_config = click.option("--scheduler-config", type=FILE, help="The planner's configuration, if it has one.")
+_scheduler_config = click.option(
+    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
+)
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
 _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")

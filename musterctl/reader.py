@@ -7,6 +7,7 @@ from typing import NamedTuple
 from extender.explain.clusterdump import ClusterDump
 from muster.kube.client import Client
 from musterctl.cluster import Where, read_dump
+from musterctl.running import running_config
 
 
 class Reader(NamedTuple):
@@ -17,8 +18,15 @@ class Reader(NamedTuple):
     snapshot: Path | None = None
 
     def __call__(self) -> ClusterDump:
-        """Return a dump of the cluster, or that in the snapshot. Raises Forbidden for who may not list all of it."""
-        return read_dump(self.where, self.scheduler_config, self.snapshot)
+        """Return a dump of the cluster, or that in the snapshot, with the configuration that runs there.
+
+        Raises Forbidden for who may not list all of it.
+        """
+        dump = read_dump(self.where, self.scheduler_config, self.snapshot)
+        if self.scheduler_config is None and self.snapshot is None:
+            with closing(self.where.client()) as client:
+                dump.scheduler_config = running_config(client)
+        return dump
 
     def namespace(self, given: str | None) -> str:
         """Return the namespace that is given, else that of the kubeconfig's context; a snapshot has no context."""

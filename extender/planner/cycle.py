@@ -4,6 +4,7 @@ Pure: a cycle reads its inputs and leaves decisions, which `extender.cycles` car
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from extender.planner import reasons
 from extender.planner.actions import ACTIONS
@@ -28,7 +29,7 @@ class Parts:
 
     def __init__(self) -> None:
         self._first, self._last = TrackPlacements(), AskForNodes()
-        self._assembly = Assembly(registry())
+        self._assembly = Assembly(process_registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
@@ -43,12 +44,18 @@ def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[
 
 def report_of(text: str) -> Report:
     """Report the differences, parts without effect, and errors in the text of a configuration."""
-    return examine(text, registry())
+    return examine(text, process_registry())
 
 
 def registry() -> Registry:
     """Return every action and plugin: the built-in ones and those of installed packages."""
     return Registry(PLUGINS, ACTIONS)
+
+
+@cache
+def process_registry() -> Registry:
+    """Return the registry of this process: a file is held against what the planner can build, not what comes later."""
+    return registry()
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:

@@ -139,7 +139,7 @@ def rights_page() -> str:
             if name.endswith("-secrets"):
                 parts.append("\nIn all namespaces, or those of `rbac.secretNamespaces`:\n\n")
             elif kind == "Role" and number:
-                parts.append("\nOn its Lease:\n\n")
+                parts.append("\nIn the namespace of its Lease:\n\n")
             parts += _table(rules)
     parts.append(_USERS)
     for level in LEVELS:

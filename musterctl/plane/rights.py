@@ -29,6 +29,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _INSTALLS: Final = {
+    "configmaps": "create patch",
     "namespaces": "create patch",
     "serviceaccounts": "create patch",
     "serviceaccounts/token": "create",

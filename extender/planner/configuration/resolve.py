@@ -18,7 +18,7 @@ from extender.planner.configuration.known import (
 )
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import PluginOption, SchedulerConfig
-from extender.planner.framework.registry import Registry
+from extender.planner.framework.registry import ACTION_GROUP, PLUGIN_GROUP, Registry
 
 
 class Effect(Enum):
@@ -65,6 +65,11 @@ class Report:
         """Note a name that neither project nor Muster knows."""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {', '.join(sorted(valid)) or 'none'}")
 
+    def tell_later(self, later: bool) -> None:  # noqa: FBT001 - it has one caller for each kind of name
+        """Add to the last error that the name is that of a package which this process does not know yet."""
+        if later:
+            self.errors[-1] += f"; {INSTALLED_LATER}"
+
     def of(self, effect: Effect) -> list[Finding]:
         """Return the findings of one kind."""
         return [finding for finding in self.findings if finding.effect is effect]
@@ -76,6 +81,7 @@ class Report:
             yield from (str(finding) for finding in self.of(effect))
 
 
+INSTALLED_LATER = "it was installed after this process started, which knows it after a restart"
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
 """Plugins of what pods and gangs require: they are there under every configuration."""
@@ -135,6 +141,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
                 report.idle("actions", name, known.without)
             else:
                 report.unknown("actions", "action", name, {*registry.actions, *ACTIONS})
+                report.tell_later(registry.came_later(ACTION_GROUP, name))
         elif ours in found.actions:
             report.differs("actions", name, f"action {ours} runs once in a cycle, where it is named first")
         else:
@@ -152,6 +159,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     there = ours in registry.plugins
     if not there and option.name not in PLUGINS:
         report.unknown(path, "plugin", option.name, {*registry.plugins, *PLUGINS})
+        report.tell_later(registry.came_later(PLUGIN_GROUP, option.name))
         return
     if not there:
         report.idle(path, option.name, known.without)

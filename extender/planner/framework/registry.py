@@ -65,6 +65,10 @@ class Registry:
         """Build an action. Raises ValueError for a name that does not exist."""
         return _named(self.actions, "action", name)()  # type: ignore[no-any-return]
 
+    def came_later(self, group: str, name: str) -> bool:
+        """Return True if a package with this plugin or action was installed after this registry was made."""
+        return any(entry.name == name for entry in entry_points(group=group))
+
     def own_arguments(self, name: str) -> Mapping[str, OwnArgument]:
         """Return the arguments that a plugin's class lists in `OWN_ARGUMENTS`."""
         found: Mapping[str, OwnArgument] = getattr(self.plugins.get(name), "OWN_ARGUMENTS", {})

@@ -3,12 +3,13 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from extender_world import World, of, slots
 
-from extender.planner.cycle import parts_of
+from extender.planner.cycle import parts_of, process_registry
 from extender.planner.framework import config, decisions
 
 EXAMPLE = Path(__file__).parents[5] / "docs" / "plugin-example"
@@ -33,9 +34,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example can be imported, and its entry point found."""
+def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example can be imported, and its entry point found, as in a process that starts now."""
     monkeypatch.syspath_prepend(str(site))
+    process_registry.cache_clear()
+    yield
+    process_registry.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")
