@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "up": "musterctl.commands.plane:up",
     "status": "musterctl.commands.plane:status",
     "down": "musterctl.commands.plane:down",
+    "restart": "musterctl.commands.restart:restart",
     "kubectl": "musterctl.commands.plane:kubectl",
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.config:render",

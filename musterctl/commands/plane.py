@@ -22,8 +22,8 @@ from muster.resources import quantity
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.cluster import existing
 from musterctl.kind.cluster import KindCluster, Wish
-from musterctl.options import admission_config_option, name_option
-from musterctl.plane import binaries, state
+from musterctl.options import admission_config_option, name_option, planning_config_option
+from musterctl.plane import binaries, planning, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
@@ -72,6 +72,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     help="The cluster's own scheduler serves Muster's pods too; attached, it runs elsewhere.",
 )
 @admission_config_option
+@planning_config_option
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
 @click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
@@ -101,12 +102,16 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
         chosen["scheduler"] = False
     if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
         chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen}
+    before = planning.kept(state.folder_of(name))
     plane = plane_of(name, chosen, bound=foreground)
+    followed = planning.change(plane, before)
     console = Console(stderr=True)
     if foreground:
         _stay(plane, console)
     else:
         start(plane, console)
+        if followed:
+            planning.wait_used(plane)
         show(plane, Console())
 
 
@@ -138,8 +143,10 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
     folder = state.folder_of(name)
     found = state.load(folder)
     if found is not None:
-        plane = Plane(folder, bound=bound)
         differences = _differences(found.options, chosen)
+        if not differences and "planning_config" in chosen:
+            planning.keep(folder, chosen["planning_config"])
+        plane = Plane(folder, bound=bound)
         if not differences:
             return plane
         if not plane.attached or any(part.alive for part in plane.parts.values()):
@@ -170,7 +177,8 @@ def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
     stored = msgspec.structs.asdict(options)
     if options.admission_config:
         stored["admission_config"] = "of other content"  # shown instead of a whole file
-    different = [option for option, value in chosen.items() if getattr(options, option) != value]
+    fixed = {option: value for option, value in chosen.items() if option != "planning_config"}
+    different = [option for option, value in fixed.items() if getattr(options, option) != value]
     return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
 
 

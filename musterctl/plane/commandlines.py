@@ -64,6 +64,10 @@ class CommandLines:
         """The URL of a port of the plane."""
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}"
 
+    def write_planning(self, text: str) -> Path:
+        """Writes the file of the planner's configuration, which the extender follows; empty means its defaults."""
+        return self.write("planning.yaml", text)
+
     def write(self, name: str, content: str) -> Path:
         """Writes a file of a part."""
         path = self.folder / name
@@ -189,14 +193,13 @@ def _webhook(commandlines: CommandLines) -> list[str]:
 
 
 def _extender(commandlines: CommandLines) -> list[str]:
-    planning = commandlines.options.planning_config
     namespace, lease = CLUSTER_LEASE if commandlines.options.shared else (SYSTEM_NAMESPACE, SCHEDULER_LEASE)
     settings = ExtenderSettings(
         port=commandlines.ports["extender"],
         status_port=commandlines.ports["extender-status"],
         lease_name=lease,
         lease_namespace=namespace,
-        config=str(commandlines.write("planning.yaml", planning)) if planning else None,
+        config=str(commandlines.write_planning(commandlines.options.planning_config)),
     )
     if commandlines.options.extender_tls:
         folder = commandlines.pki.extender_folder

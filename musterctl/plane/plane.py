@@ -147,6 +147,13 @@ class Plane:
         self._await(state.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
         self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
+    def restart(self, name: str) -> None:
+        """Starts a part anew, or for the first time, and waits until it is ready."""
+        part = self.part(name)
+        with locked(self.root / "lock"):
+            part.restart()
+            self.wait_ready(name)
+
     def stop(self, report: Report = lambda _: None) -> None:
         """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:

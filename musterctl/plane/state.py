@@ -55,7 +55,7 @@ def program_of(part: str) -> str:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that a plane was made with, and keeps for its life."""
+    """The options that a plane was made with, and keeps for its life, but for the configuration of its planner."""
 
     nodes: int = 8
     cpu: str = "32"
@@ -129,5 +129,10 @@ def create(folder: Path, options: Options, parts: tuple[str, ...]) -> State:
     chosen = free_ports(len(PORTS), taken=given.values())
     state = State(options=options, parts=parts, ports=dict(zip(PORTS, chosen, strict=True)) | given)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))
+    save(folder, state)
     return state
+
+
+def save(folder: Path, state: State) -> None:
+    """Writes the state of a plane."""
+    write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))

@@ -39,6 +39,7 @@ NOT_RUN: Final = {
     "python -m extender": "the same",
     "python -m controller": "the same",
     "muster up --admission-config FILE": "another plane: tests/plane/test_resource_groups.py",
+    "muster restart extender": "the extender is another one then: tests/plane/test_running_config.py",
     "muster up --kubernetes 1.32": "it builds Kubernetes for ten minutes; tests/plane/test_local_up.py has the option",
     "muster up --shared-scheduler": "another plane: tests/plane/test_shared_scheduler.py",
     "muster up --kubeconfig FILE *": "another plane: tests/plane/test_local_attach.py",

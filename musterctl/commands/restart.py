@@ -1,0 +1,28 @@
+"""`muster restart`: starts parts of a plane anew, with what is installed and configured now."""
+
+import click
+
+from musterctl.cluster import existing
+from musterctl.kind.cluster import KindCluster
+from musterctl.options import name_option
+from musterctl.plane import state
+from musterctl.plane.machine import LocalError
+
+
+@click.command()
+@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=click.Choice(state.COMPONENTS))
+@name_option
+def restart(parts: tuple[str, ...], name: str) -> None:
+    """Starts parts of a plane anew.
+
+    PART is a name that `muster status` shows. Each is started with the settings and packages that are there now; the
+    command returns when it is ready.
+    """
+    plane = existing(name)
+    if isinstance(plane, KindCluster):
+        raise LocalError(
+            f"{name} is a kind cluster: `muster kubectl --name {name} rollout restart deployment -n muster-system`"
+        )
+    for part in dict.fromkeys(parts):
+        plane.restart(part)
+        click.echo(f"{part} runs again, as process {plane.part(part).pid}")
