@@ -18,6 +18,8 @@ from musterctl.options import name_option
 from musterctl.plane import state
 from musterctl.plane.pki import Pki
 
+_ENDINGS = (".yaml", ".yml", ".conf")
+
 
 @click.group()
 def config() -> None:
@@ -74,34 +76,55 @@ def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
     FILE is one that `print-defaults PROCESS` prints, or one that the extender's setting `config` names, e.g. Volcano's
-    volcano-scheduler.conf; - reads standard input. Errors come first, with exit code 1, then settings with another
-    meaning than in Volcano, and settings without effect.
+    volcano-scheduler.conf, or the ConfigMap with such files as kubectl prints it; - reads standard input. Errors come
+    first, with exit code 1, then settings with another meaning than in Volcano, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{file}: it is no UTF-8 text: {error}") from error
+    found = [_checked(name, each) for name, each in _files(text)]
+    if not any(lines for lines, _ in found):
+        click.echo("everything in it does what it says")
+    for lines, _ in found:
+        for line in lines:
+            click.echo(line)
+    sys.exit(1 if any(wrong for _, wrong in found) else 0)
+
+
+def _files(text: str) -> list[tuple[str, str]]:
+    """Return the files in a ConfigMap with their names; anything else is one file without a name.
+
+    Beside files a ConfigMap may have other data, so of several entries those count that are called like files.
+    """
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return [("", text)]  # its check says what is wrong
+    if not isinstance(content, dict) or content.get("kind") != "ConfigMap":
+        return [("", text)]
+    data = content.get("data")
+    files = [(str(name), str(each)) for name, each in data.items()] if isinstance(data, dict) else []
+    files = [each for each in files if each[0].endswith(_ENDINGS)] or files
+    if not files:
+        raise click.ClickException("this ConfigMap has no data")
+    return files
+
+
+def _checked(name: str, text: str) -> tuple[list[str], bool]:
+    """Return the lines about a file, and True if something in it is wrong."""
     try:
         process = settings.process_of(text)
         if process:
             settings.check(process, text)
+            return [], False
     except SettingsError as error:
-        for each in error.errors:
-            click.echo(f"error: {each}")
-        sys.exit(1)
-    if not process:
-        _check_planning(text)
-    click.echo("everything in it does what it says")
-
-
-def _check_planning(text: str) -> None:
-    """Print findings about a planner's configuration, and end the process if there are any."""
-    report = report_of(text)
-    for line in report.lines():
-        click.echo(line)
-    if report.errors or report.findings:
-        sys.exit(1 if report.errors else 0)
+        lines, wrong = [f"error: {each}" for each in error.errors], True
+    else:
+        report = report_of(text)
+        lines, wrong = list(report.lines()), bool(report.errors)
+    return [f"{name}: {line}" if name else line for line in lines], wrong
 
 
 @config.command("print-defaults")

@@ -37,6 +37,32 @@ def test_a_file_is_checked(tmp_path: Path, text: str, code: int, words: str) -> 
         assert words in said.output
 
 
+def config_map(**files: str) -> str:
+    """A ConfigMap as `kubectl get -o yaml` prints it."""
+    metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system", "uid": "u"}
+    data = {name.replace("_", "."): text for name, text in files.items()}
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (config_map(conf="actions: alocate"), 1, "conf: error: actions: there is no action 'alocate'"),
+        (config_map(scheduler_conf="actions: enqueue", seen="0"), 0, "scheduler.conf: tiers[0].plugins[0]: gang: diff"),
+        (
+            config_map(a_yaml="actions: enqueue", b_yaml="tears: []"),
+            1,
+            "b.yaml: error: tears: there is no field",
+        ),
+        (config_map(), 1, "this ConfigMap has no data"),
+    ],
+)
+def test_a_config_map_is_checked_as_kubectl_prints_it(text: str, code: int, words: str) -> None:
+    """Each file in it, by its name."""
+    said = CliRunner().invoke(main, ["config", "check", "-"], input=text)
+    assert (said.exit_code, words in said.output) == (code, True), said.output
+
+
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     """Says so."""
     file = tmp_path / "conf"
