@@ -73,7 +73,9 @@ _scheduler_config = click.option(
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
 _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
-planned_namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+planned_namespace_option = click.option(
+    "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
+)
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
 recovery_option = click.option(
     "--recovery-timeout",

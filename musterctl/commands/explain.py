@@ -34,12 +34,13 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
     The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
     cluster it has what the objects of the namespace say.
     """
-    dump = dump_for(read, namespace)
+    space = read.namespace(namespace)
+    dump = dump_for(read, space)
     try:
-        report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
+        report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, space)
     except UnknownNameError as error:
         client = read.client() if kind == "job" else None
-        unplaced = why_unplaced(client, object_name, namespace) if client else ""
+        unplaced = why_unplaced(client, object_name, space) if client else ""
         raise click.ClickException(unplaced or str(error)) from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
@@ -95,7 +96,7 @@ def topo(
     cluster the nodes of the gang are shown, or of all gangs of the namespace.
     """
     namespace, _, gang_name = gang.rpartition("/")
-    namespace = namespace or ("default" if gang else read.namespace(None))
+    namespace = read.namespace(namespace)
     dump = dump_for(read, namespace)
     try:
         what_if = WhatIf(dump)

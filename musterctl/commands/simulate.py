@@ -41,7 +41,7 @@ def simulate(
     cordon: tuple[str, ...],
     without: tuple[str, ...],
     queues: tuple[str, ...],
-    namespace: str,
+    namespace: str | None,
     admission_config: str | None,
     recovery_s: float,
     output: str,
@@ -54,12 +54,13 @@ def simulate(
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
-    dump = dump_for(read, namespace)
+    space = read.namespace(namespace)
+    dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
-    submission = _read(files, dump, namespace, parse(admission_config or ""))
+    submission = _read(files, dump, space, parse(admission_config or ""))
     change = Change(
-        namespace,
+        space,
         without=list(without),
         cordoned=list(cordon),
         queues=list(queues),
