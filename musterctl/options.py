@@ -71,7 +71,7 @@ _scheduler_config = click.option(
     "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
 )
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
-_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+_output = click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
 planned_namespace_option = click.option(
     "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"

@@ -17,7 +17,7 @@ from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.cluster import Failed, Where, failing_as
 from musterctl.options import where_options
-from musterctl.output.report import print_json
+from musterctl.output.report import print_data
 
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 
@@ -61,7 +61,7 @@ def certs() -> None:
 
 @certs.command()
 @click.option("--webhooks", default=names.WEBHOOKS, show_default=True, help="Name of the webhook configurations.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @secret_options[0]
 @secret_options[1]
 @where_options
@@ -74,8 +74,8 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
     found = _read(client, secret, namespace)
     now_s = client.server_time_s() or time.time()
     report = _status(f"{namespace}/{secret}", found, _bundles(client, webhooks), now_s)
-    if output == "json":
-        print_json(report)
+    if output != "text":
+        print_data(report, output)
     else:
         for line in _lines(report):
             click.echo(line)

@@ -17,7 +17,7 @@ from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
 from musterctl.allowed import dump_for
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
-from musterctl.output.report import NONE_LINES, place_lines, print_json, print_lines, topology_lines
+from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
 from musterctl.reader import Reader
 from musterctl.unplaced import why_unplaced
 
@@ -44,8 +44,8 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
         raise click.ClickException(unplaced or str(error)) from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    if output == "json":
-        print_json(report)
+    if output != "text":
+        print_data(report, output)
     else:
         print_lines(lines_of(report, dump.taken_at))
 
@@ -107,8 +107,8 @@ def topo(
         reports = topology_reports(what_if, name=topology_name, resources=resources, gang=view, nodes=nodes)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    if output == "json":
-        print_json(reports)
+    if output != "text":
+        print_data(reports, output)
         return
     lines = [line for report in reports for line in ("", *topology_lines(report, gang))]
     click.echo("\n".join(lines[1:] or NONE_LINES))
@@ -116,7 +116,7 @@ def topo(
 
 def _print_places(what_if: WhatIf, view: GangView | None, output: str) -> None:
     found = places(what_if, [view.key] if view else [])
-    if output == "json":
+    if output != "text":
         print_json(found)
     else:
         print_lines(place_lines(found))

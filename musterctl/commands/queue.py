@@ -26,7 +26,7 @@ from musterctl.output.listing import (
     show_object,
     without_managers,
 )
-from musterctl.output.report import own_queue_lines, print_json, queue_lines, top_lines
+from musterctl.output.report import own_queue_lines, print_data, queue_lines, top_lines
 from musterctl.reader import Reader
 
 
@@ -144,8 +144,8 @@ def top(*, resource: str, output: str, read: Reader) -> None:
 
 
 def _print(report: object, lines: Iterable[str], output: str) -> None:
-    if output == "json":
-        print_json(report)
+    if output != "text":
+        print_data(report, output)
     else:
         click.echo("\n".join(lines))
 

@@ -15,7 +15,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl.allowed import dump_for
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
-from musterctl.output.report import changed_shares, demand_lines, print_json, print_lines, simulated_lines
+from musterctl.output.report import changed_shares, demand_lines, print_data, print_lines, simulated_lines
 from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
 
@@ -71,7 +71,7 @@ def simulate(
     if not dump.whole:
         known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
         asked = demands(WhatIf(changed(dump, change)), new, known)
-        if output == "json":
+        if output != "text":
             print_json({"ignored": submission.ignored, "demands": asked})
         else:
             print_lines(demand_lines(asked, submission.ignored))
@@ -83,9 +83,9 @@ def simulate(
         raise click.ClickException(str(error)) from error
     before = queue_reports(WhatIf(dump, recovery_s=recovery_s)) if queues else []
     gangs_after = run(what_if, new)
-    if output == "json":
+    if output != "text":
         after = {"queues": shares} if queues else {}
-        print_json({"ignored": submission.ignored, "gangs": gangs_after} | after)
+        print_data({"ignored": submission.ignored, "gangs": gangs_after} | after, output)
     else:
         for line in changed_shares(before, shares):
             click.echo(line)

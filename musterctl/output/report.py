@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 import msgspec
+import yaml
 from rich.console import Console
 from rich.text import Text
 
@@ -45,9 +46,13 @@ def print_lines(lines: Iterable[Line]) -> None:
             console.print(text, soft_wrap=True)
 
 
-def print_json(report: Any) -> None:
-    """Print a report as indented JSON, for programs: the same facts as the lines, under stable names."""
-    click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+def print_data(report: Any, output: str) -> None:
+    """Print a report as `json` or `yaml`, for programs: the same facts as the lines, under stable names."""
+    text = msgspec.json.encode(report)
+    if output == "yaml":
+        click.echo(yaml.safe_dump(msgspec.json.decode(text), sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        click.echo(msgspec.json.format(text, indent=2).decode())
 
 
 def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
