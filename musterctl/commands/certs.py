@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
+from itertools import chain
 
 import click
 import msgspec
@@ -11,7 +12,7 @@ from certs.certificate import Certificate, read_bundle
 from certs.content import Content, problems, read
 from controller.certificates.options import REPORTS, SERVING
 from muster.api import names
-from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret, Webhook
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
@@ -20,6 +21,8 @@ from musterctl.options import where_options
 from musterctl.output.report import print_data
 
 Bundles = dict[str, list[tuple[Certificate, ...]]]
+Called = dict[str, list[Webhook]]
+"""The webhooks of each configuration."""
 
 secret_options = (
     click.option(
@@ -73,7 +76,9 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
     client = where.client()
     found = _read(client, secret, namespace)
     now_s = client.server_time_s() or time.time()
-    report = _status(f"{namespace}/{secret}", found, _bundles(client, webhooks), now_s)
+    called = _webhooks(client, webhooks)
+    by_url = found is None and any(called.values()) and all(each.client_config.url for each in chain(*called.values()))
+    report = (_of_plane if by_url else _status)(f"{namespace}/{secret}", found, _bundles(called), now_s)
     if output != "text":
         print_data(report, output)
     else:
@@ -122,16 +127,37 @@ def _content(secret: CertificateSecret) -> Content:
     return read(data, meta.labels, meta.annotations, leaves)
 
 
-def _bundles(client: Client, name: str) -> Bundles:
-    result: Bundles = {}
+def _webhooks(client: Client, name: str) -> Called:
+    result: Called = {}
     for kind in WEBHOOK_CONFIGURATIONS:
         with failing_as("read", client, kind, name):
             try:
-                webhooks = client.get(kind, name).webhooks or []
+                result[f"{kind.kind} {name}"] = client.get(kind, name).webhooks or []
             except NotFound:
-                webhooks = []
-        result[f"{kind.kind} {name}"] = [read_bundle(each.client_config.ca_bundle or b"") for each in webhooks]
+                result[f"{kind.kind} {name}"] = []
     return result
+
+
+def _bundles(called: Called) -> Bundles:
+    return {
+        name: [read_bundle(each.client_config.ca_bundle or b"") for each in webhooks]
+        for name, webhooks in called.items()
+    }
+
+
+def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> Status:
+    """Return the status where webhooks are called by URL: `muster up` made their certificates, without a Secret."""
+    role = "trusted when the webhooks are called"
+    trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)
+    return Status(
+        secret=f"{where} is not there, as `muster up` keeps the certificates",
+        kept_by_muster=False,
+        certificates={},
+        authorities=[msgspec.structs.replace(_entry(each, Content()), role=role) for each in trusted],
+        webhooks={name: f"{len(webhooks)} are called by URL" for name, webhooks in bundles.items()},
+        asked_for="",
+        problems=[f"{one.subject} has expired on {format_time(one.ends_s)}" for one in trusted if one.ends_s < now_s],
+    )
 
 
 def _status(where: str, secret: CertificateSecret | None, bundles: Bundles, now_s: float) -> Status:

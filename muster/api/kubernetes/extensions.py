@@ -69,8 +69,10 @@ class CertificateSecret(Object):
 
 
 class WebhookClientConfig(Wire):
-    """The authorities that an API server trusts when it calls a webhook."""
+    """Where an API server calls a webhook, and the authorities that it trusts there."""
 
+    url: str = ""
+    """Empty where it is behind a Service."""
     ca_bundle: bytes | None = None
     """PEM."""
 

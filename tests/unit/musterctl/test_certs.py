@@ -134,6 +134,22 @@ def test_status_without_a_secret(kubeconfig: Path, cluster: Cluster) -> None:
     assert "  there is no MutatingWebhookConfiguration muster" in result.output
 
 
+def test_status_of_a_plane(kubeconfig: Path, cluster: Cluster, world: World) -> None:
+    """`muster up` makes its certificates without a Secret, and the webhooks are called by URL: nothing is wrong."""
+    del cluster.objects[SECRET]
+    for found in cluster.objects.values():
+        for each in found["webhooks"]:
+            each["clientConfig"]["url"] = "https://127.0.0.1:1/validate/job"
+    result = run(kubeconfig, "status")
+    assert result.exit_code == 0, result.output
+    assert "muster-webhook-tls is not there, as `muster up` keeps the certificates" in result.output
+    assert "  ValidatingWebhookConfiguration muster: 3 are called by URL" in result.output
+    assert world.content
+    assert world.content.issuer
+    assert f"{world.content.issuer.certificate.subject} (" in result.output
+    assert "Problems:     none" in result.output
+
+
 @pytest.mark.parametrize(("options", "what"), [([], "authority"), (["--serving"], "serving")])
 def test_rotate_asks(kubeconfig: Path, cluster: Cluster, options: list[str], what: str) -> None:
     """By an annotation, which the controller takes away when it has done it."""
