@@ -22,8 +22,6 @@ from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
-OPEN_QUEUE = "OpenQueue"
-CLOSE_QUEUE = "CloseQueue"
 SHUT = frozenset({"Closed", "Closing"})
 
 
@@ -74,12 +72,12 @@ def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
 def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted | str:
     """The state that the queue should be in after a Command with this action, or a sentence why it is refused."""
     name = queue.metadata.name
-    if action == CLOSE_QUEUE:
+    if action == names.CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:
             return "the root queue cannot be closed: close the queues below it"
         return Wanted("Closing" if busy else "Closed", by_parent=False)
-    if action != OPEN_QUEUE:
-        return f"unknown action {action!r}; known are {OPEN_QUEUE}, {CLOSE_QUEUE}"
+    if action != names.OPEN_QUEUE:
+        return f"unknown action {action!r}; known are {names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
     if parent is not None and parent.status.state in SHUT:
         return f"queue {name} cannot be opened while its parent {parent.metadata.name} is {parent.status.state}"
     return Wanted("Open", by_parent=False)

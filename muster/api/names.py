@@ -93,6 +93,7 @@ MANAGER = "muster"  # the value of MANAGED_BY on objects of Muster
 ROTATE = f"{DOMAIN}/rotate"  # request of a user: serving or authority
 
 # Queues that always exist.
+CLOSE_QUEUE, OPEN_QUEUE = "CloseQueue", "OpenQueue"  # actions of Commands to them
 ROOT_QUEUE = "root"
 DEFAULT_QUEUE = "default"
 

@@ -13,6 +13,7 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.names import CLOSE_QUEUE, ROOT_QUEUE
 from muster.api.volcano.batch import JOBS, Command, is_job
 from muster.api.volcano.scheduling import QUEUES
 from webhook.apiserver import Rights
@@ -31,10 +32,18 @@ def reviewer(rights: Rights | None) -> Handler:
         if rights is None or action is None or (request.operation == "UPDATE" and _same(request, command)):
             return Verdict()
         if rights.allows(request.user_info, action):
-            return Verdict()
+            return Verdict(errors=_impossible(command))
         return Verdict(errors=[_refusal(request.user_info, command.action, action)], refusal=HTTPStatus.FORBIDDEN)
 
     return review
+
+
+def _impossible(command: Command) -> list[FieldError]:
+    """Refuse what the controller would refuse in an Event that hardly anybody looks at."""
+    target = command.target
+    if target and target.kind == QUEUES.kind and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
+        return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]
+    return []
 
 
 def _same(request: AdmissionRequest, command: Command) -> bool:

@@ -81,6 +81,16 @@ def test_a_command_that_becomes_another_one() -> None:
     assert not review(request(same, "UPDATE", old=a_command(QUEUE, finalizers=["x"]), user_info=ANNE)).errors
 
 
+def test_the_root_queue_stays_open() -> None:
+    """It is said at once, and not in an Event later; the queues below it can be closed."""
+    granted = Granted(msgspec.structs.replace(MAY_QUEUE, name="root"), MAY_QUEUE)
+    root = {**QUEUE, "name": "root"}
+    [error] = command.reviewer(granted)(request(a_command(root), user_info=ANNE)).errors
+    assert (error.path, "close the queues below it" in error.message) == ("target.name", True)
+    for other in (a_command(root, "OpenQueue"), a_command(QUEUE)):
+        assert not command.reviewer(granted)(request(other, user_info=ANNE)).errors
+
+
 def test_without_an_api_server() -> None:
     """Admission offline has no users."""
     assert not command.reviewer(None)(request(a_command(QUEUE))).errors
