@@ -37,11 +37,15 @@ T = TypeVar("T")
 JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_OWN = Path.home() / ".kube" / "config"
 _OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
 
 
 class Where(NamedTuple):
-    """The cluster of --kubeconfig or --name, by default that of KUBECONFIG, the default plane, or the user's own."""
+    """The cluster of --kubeconfig or --name, by default that of KUBECONFIG, the default plane, or the user's own.
+
+    Where he has none of his own, and one plane that is called otherwise, it is that.
+    """
 
     given: Path | None = None
     plane: str | None = None
@@ -52,9 +56,8 @@ class Where(NamedTuple):
         if self.given is not None:
             return self.given
         name = self.plane
-        default_plane = state.DEFAULT_NAME in {*state.names(), *kind.names()}
-        if name is None and default_plane and not os.environ.get("KUBECONFIG"):
-            name = state.DEFAULT_NAME
+        if name is None and not os.environ.get("KUBECONFIG"):
+            name = _meant()
         return existing(name).kubeconfig if name else None
 
     def client(self) -> Client:
@@ -72,13 +75,32 @@ class Where(NamedTuple):
         return client
 
 
+def plane_names() -> list[str]:
+    """Return the names of all planes and kind clusters."""
+    return sorted({*state.names(), *kind.names()})
+
+
+def only_name() -> str:
+    """Return the name of the plane that is meant where none is named: the only one that there is, else `default`."""
+    there = plane_names()
+    return there[0] if len(there) == 1 else state.DEFAULT_NAME
+
+
+def _meant() -> str | None:
+    """Return the plane that comes before the user's own kubeconfig: `default`, or the only one where he has none."""
+    name = only_name()
+    if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
+        return None
+    return name
+
+
 def existing(name: str) -> Plane | KindCluster:
     """Return the plane or kind cluster of that name; LocalError names those that exist if there is none."""
     folder = state.folder_of(name)
     if (made := KindCluster(name)).made() is not None:
         return made
     if state.load(folder) is None:
-        others = ", ".join(sorted([*state.names(), *kind.names()]))
+        others = ", ".join(plane_names())
         raise LocalError(
             f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
         )

@@ -9,7 +9,8 @@ import click
 
 from extender.planner.cycle import report_of
 from extender.planner.framework.snapshot import RECOVERY_S
-from musterctl.cluster import Where
+from musterctl import completion
+from musterctl.cluster import Where, only_name
 from musterctl.plane import state
 from musterctl.reader import Reader
 from webhook.config import load
@@ -24,6 +25,18 @@ name_option = click.option(
     show_default=True,
     envvar="MUSTER_NAME",
     show_envvar=True,
+    shell_complete=completion.planes,
+    help="Name of the plane; several can run side by side.",
+)
+
+
+existing_name_option = click.option(
+    "--name",
+    default=only_name,
+    show_default="the only plane, else default",
+    envvar="MUSTER_NAME",
+    show_envvar=True,
+    shell_complete=completion.planes,
     help="Name of the plane; several can run side by side.",
 )
 
@@ -65,7 +78,14 @@ admission_config_option = click.option(
     metavar="FILE",
     help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
-_plane = click.option("--name", "plane", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`.")
+_plane = click.option(
+    "--name",
+    "plane",
+    envvar="MUSTER_NAME",
+    show_envvar=True,
+    shell_complete=completion.planes,
+    help="A plane of `muster up`.",
+)
 _kubeconfig = click.option("--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]")
 _scheduler_config = click.option(
     "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"

@@ -14,7 +14,7 @@ from musterctl import settings
 from musterctl.chart import files
 from musterctl.chart.files import ExtenderAt
 from musterctl.chart.files import render as rendered
-from musterctl.options import name_option
+from musterctl.options import existing_name_option
 from musterctl.plane import state
 from musterctl.plane.pki import Pki
 
@@ -43,7 +43,7 @@ def config() -> None:
 @click.option(
     "--shared", is_flag=True, help="For a scheduler that also serves other pods: it asks Muster about marked pods only."
 )
-@name_option
+@existing_name_option
 def scheduler(
     extender_url: str | None,
     extender_tls_folder: str | None,

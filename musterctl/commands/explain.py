@@ -15,6 +15,8 @@ from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.scheduling import POD_GROUPS
+from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
@@ -24,7 +26,7 @@ from musterctl.unplaced import why_unplaced
 
 @click.command()
 @click.argument("kind", type=click.Choice(["job", "gang", "pod"]))
-@click.argument("object_name", metavar="NAME")
+@click.argument("object_name", metavar="NAME", shell_complete=completion.explained)
 @planned_namespace_option
 @recovery_option
 @report_options
@@ -74,7 +76,13 @@ def snapshot(*, file: Path | None, read: Reader) -> None:
 
 @click.command()
 @click.argument("topology_name", metavar="[NAME]", required=False)
-@click.option("--gang", default="", metavar="[NAMESPACE/]NAME", help="Show the ranks of this gang.")
+@click.option(
+    "--gang",
+    default="",
+    metavar="[NAMESPACE/]NAME",
+    shell_complete=completion.names_of(POD_GROUPS),
+    help="Show the ranks of this gang.",
+)
 @click.option(
     "--resource", "resources", multiple=True, help="Show this resource; may be repeated.  [default: GPUs, cpu]"
 )
@@ -117,6 +125,6 @@ def topo(
 def _print_places(what_if: WhatIf, view: GangView | None, output: str) -> None:
     found = places(what_if, [view.key] if view else [])
     if output != "text":
-        print_json(found)
+        print_data(found, output)
     else:
         print_lines(place_lines(found))

@@ -6,7 +6,9 @@ from typing import Any
 import click
 
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
+from musterctl import completion
 from musterctl.cluster import (
     JSON,
     Where,
@@ -53,7 +55,9 @@ COLUMNS = (
     from_status("RETRIES", "retryCount", wide=True),
     Column("WHY", lambda job: job.get("status", {}).get("state", {}).get("message", ""), wide=True),
 )
-names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
+names_argument = click.argument(
+    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(JOBS)
+)
 
 
 @click.group()
@@ -76,7 +80,7 @@ def list_jobs(
 
 
 @job.command()
-@click.argument("job_name", metavar="NAME")
+@click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(JOBS))
 @namespace_option
 @object_output_option
 @where_options
@@ -139,7 +143,13 @@ def delete(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -
 @click.option("--image", help="The image of the pods.")
 @click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option("--min", "minimum", type=click.IntRange(min=0), help="Pods that start together.  [default: all]")
-@click.option("--queue", default="default", show_default=True, help="The queue of the Job.")
+@click.option(
+    "--queue",
+    default="default",
+    show_default=True,
+    shell_complete=completion.names_of(QUEUES),
+    help="The queue of the Job.",
+)
 @click.option("--requests", multiple=True, help="Requests of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
 @click.option("--limits", multiple=True, help="Limits of each pod, in the same form.")
 @click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")

@@ -20,9 +20,9 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.resources import quantity
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
-from musterctl.cluster import existing
+from musterctl.cluster import existing, only_name
 from musterctl.kind.cluster import KindCluster, Wish
-from musterctl.options import admission_config_option, name_option, planning_config_option
+from musterctl.options import admission_config_option, existing_name_option, name_option, planning_config_option
 from musterctl.plane import binaries, planning, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
@@ -224,7 +224,7 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 
 
 @click.command()
-@name_option
+@existing_name_option
 def status(name: str) -> None:
     """Shows the parts of a plane.
 
@@ -279,7 +279,7 @@ def _runtimes(plane: Plane) -> str:
 
 
 @click.command()
-@name_option
+@existing_name_option
 def down(name: str) -> None:
     """Stops a plane and removes its folder.
 
@@ -296,7 +296,7 @@ def kubectl(arguments: tuple[str, ...]) -> None:
 
     All arguments are passed on, but for a leading --name.
     """
-    name = os.environ.get("MUSTER_NAME", state.DEFAULT_NAME)
+    name = os.environ.get("MUSTER_NAME") or only_name()
     if arguments[:1] == ("--name",) and len(arguments) > 1:
         name, arguments = arguments[1], arguments[2:]
     plane = existing(name)

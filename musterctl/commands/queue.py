@@ -12,6 +12,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.labels import read_selector
 from muster.volcano.access import lineage
+from musterctl import completion
 from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, create, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
@@ -53,8 +54,10 @@ COLUMNS = (
     Column("DESERVED", lambda queue: _shown(queue.get("spec", {}).get("deserved", {})), wide=True),
     Column("CAPABILITY", lambda queue: _shown(queue.get("spec", {}).get("capability", {})), wide=True),
 )
-name_argument = click.argument("queue_name", metavar="NAME")
-names_argument = click.argument("queue_names", metavar="NAME...", nargs=-1, required=True)
+name_argument = click.argument("queue_name", metavar="NAME", shell_complete=completion.names_of(QUEUES))
+names_argument = click.argument(
+    "queue_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(QUEUES)
+)
 
 
 @click.group()

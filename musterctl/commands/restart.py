@@ -4,14 +4,14 @@ import click
 
 from musterctl.cluster import existing
 from musterctl.kind.cluster import KindCluster
-from musterctl.options import name_option
+from musterctl.options import existing_name_option
 from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 
 
 @click.command()
 @click.argument("parts", metavar="PART...", nargs=-1, required=True, type=click.Choice(state.COMPONENTS))
-@name_option
+@existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
     """Starts parts of a plane anew.
 

@@ -10,8 +10,10 @@ from extender.explain.queues import queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.whatif import Change, WhatIf, changed
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
@@ -19,13 +21,21 @@ from musterctl.output.report import changed_shares, demand_lines, print_data, pr
 from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
 
+_NODES = completion.names_of(NODES)
+
 
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, help="Submit this manifest; - is standard input.")
 @click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
-@click.option("--like", metavar="NODE", help="The node that new nodes are copies of.")
-@click.option("--cordon", multiple=True, metavar="NODE", help="Cordon this node.")
-@click.option("--without", multiple=True, metavar="JOB", help="Delete this Job with its pods.")
+@click.option("--like", metavar="NODE", shell_complete=_NODES, help="The node that new nodes are copies of.")
+@click.option("--cordon", multiple=True, metavar="NODE", shell_complete=_NODES, help="Cordon this node.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="JOB",
+    shell_complete=completion.names_of(JOBS),
+    help="Delete this Job with its pods.",
+)
 @click.option(
     "--queue", "queues", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
 )
@@ -72,7 +82,7 @@ def simulate(
         known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
         asked = demands(WhatIf(changed(dump, change)), new, known)
         if output != "text":
-            print_json({"ignored": submission.ignored, "demands": asked})
+            print_data({"ignored": submission.ignored, "demands": asked}, output)
         else:
             print_lines(demand_lines(asked, submission.ignored))
         return

@@ -133,7 +133,8 @@ def test_second_plane_stands_beside_the_first_and_goes_without_a_trace(muster: M
 
 def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
     """Commands that need a plane say which ones there are."""
-    for command in (["status"], ["down"], ["kubectl", "get", "pods"]):
+    named = ("--name", "default")
+    for command in (["status", *named], ["down", *named], ["kubectl", *named, "get", "pods"]):
         result = muster(*command)
         assert result.returncode == 1
         assert result.stderr == f"Error: there is no plane 'default'; there is {up}\n"

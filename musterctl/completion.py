@@ -1,0 +1,62 @@
+"""Completion of names in a shell: of planes, and of objects in the cluster that the command line chooses.
+
+Click asks for it; docs/local.md says how a shell is told. A cluster that does not answer in time has no names.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from muster.api.base import Resource
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.errors import APIError, ConfigurationError
+from musterctl.cluster import Where, plane_names
+from musterctl.plane.machine import LocalError
+
+TIMEOUT_S = 2.0
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def planes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the planes whose names begin so."""
+    return _beginning(plane_names(), incomplete)
+
+
+def names_of(resource: Resource[Any]) -> Complete:
+    """Return the completion of names of objects of one kind."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        return _beginning(_listed(ctx, resource, lambda each: [each.metadata.name]), incomplete)
+
+    return complete
+
+
+def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of what `muster explain` can be asked about: pods, gangs, or the workloads that own gangs."""
+    kind = ctx.params.get("kind")
+    if kind == "job":
+        owners = _listed(ctx, POD_GROUPS, lambda each: [owner.name for owner in each.metadata.owner_references])
+        return _beginning(owners, incomplete)
+    return names_of(PODS if kind == "pod" else POD_GROUPS)(ctx, _, incomplete)
+
+
+def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[Object], Iterable[str]]) -> list[str]:
+    """Return names from objects of the namespace that the command line chooses; none if they cannot be listed."""
+    where = Where(ctx.params.get("kubeconfig"), ctx.params.get("plane"))
+    try:
+        with closing(Client.load(where.kubeconfig, timeout_s=TIMEOUT_S)) as client:
+            namespace = (ctx.params.get("namespace") or client.namespace) if resource.namespaced else None
+            found = client.list(replace(resource, type=Object), namespace)
+    except (APIError, ConfigurationError, LocalError):
+        return []  # the shell is in the middle of a line: the command itself will say what is wrong
+    return [name for each in found for name in names(each)]
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})
