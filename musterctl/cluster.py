@@ -37,6 +37,8 @@ T = TypeVar("T")
 JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_MORE = re.compile(r"and \d+ more errors$")
+"""What an answer of Muster's webhook ends with that does not tell all mistakes."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
 
@@ -231,7 +233,17 @@ def failing_as(
         target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
             raise Failed(f"there is no {target}{f' in namespace {namespace}' if namespace else ''}") from error
-        raise Failed(f"cannot {verb} {target}: {error.message}") from error
+        raise Failed(f"cannot {verb} {target}: {_told(error)}") from error
+
+
+def _told(error: APIError) -> str:
+    """Return the message; of several mistakes, which it has in one line, a list."""
+    causes = (error.details or {}).get("causes") or []
+    if len(causes) < 2:  # noqa: PLR2004 - several
+        return error.message
+    lines = [f"  {cause.get('field') or 'the object'}: {cause.get('message')}" for cause in causes]
+    more = _MORE.search(error.message)
+    return "\n".join(["it has these mistakes:", *lines, *([f"  {more[0]}"] if more else [])])
 
 
 class _Kind(msgspec.Struct):

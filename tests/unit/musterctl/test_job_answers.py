@@ -172,6 +172,23 @@ def test_creations_are_strict_and_show_warnings(muster: Any, server: Server) -> 
     assert server.requests == [f"POST {QUEUES}?fieldValidation=Strict", f"POST {JOBS}?fieldValidation=Strict"]
 
 
+def test_several_mistakes_are_a_list(muster: Any, server: Server) -> None:
+    """Field by field, as admission tells them; it says how many more there are."""
+    causes = [{"field": "spec.tasks[0].name", "message": "no name"}, {"field": "spec.queue", "message": "no queue"}]
+    message = (
+        "admission webhook denied the request: spec.tasks[0].name: no name; spec.queue: no queue; and 3 more errors"
+    )
+    status = {"kind": "Status", "reason": "Invalid", "message": message, "details": {"name": "x", "causes": causes}}
+    server.answers[f"POST {JOBS}"] = (422, status, [])
+    refused = muster("job", "run", "x", "--image=i")
+    assert refused.stderr.splitlines() == [
+        "Error: cannot create job.batch.volcano.sh/x: it has these mistakes:",
+        "  spec.tasks[0].name: no name",
+        "  spec.queue: no queue",
+        "  and 3 more errors",
+    ]
+
+
 def test_warning_headers() -> None:
     """Several in one header, other codes, and what is no warning."""
     assert list(warnings_of(['299 - "a", 299 host "b\\\\c"', '214 - "no"', "nonsense"])) == ["a", "b\\c"]
