@@ -6,6 +6,7 @@ It is a check as well: it ends with an error that names what did not happen.
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import GPU, amount_words
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import API_SERVER
 
 _BESIDE = Path(__file__).resolve().parents[1] / "examples"
 """setup.py puts them there."""
@@ -180,11 +182,15 @@ def _second_waits(rows: dict[str, Row]) -> str:
 @click.option("--name", default="demo", show_default=True, help="Name of the plane.")
 @click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
 def demo(*, name: str, keep: bool) -> None:
-    """Shows a gang from submission to completion on a local plane."""
+    """Shows a gang from submission to completion on a local plane.
+
+    It leaves nothing behind: a plane that was there before is as it was.
+    """
     from musterctl.commands.plane import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
     console = Console()
     plane = plane_of(name)
+    ran = any(part.alive for part in plane.parts.values())
     try:
         start(plane, console)
         client = plane.client()
@@ -195,22 +201,37 @@ def demo(*, name: str, keep: bool) -> None:
         ok = _verdict(story, console)
     finally:
         if not keep:
-            plane.stop()
+            _leave(plane, ran=ran)
     if keep:
         _what_next(name, console)
     sys.exit(0 if ok else 1)
 
 
+def _leave(plane: Plane, *, ran: bool) -> None:
+    """Leaves what was there before: no plane, or one without the demo's workloads that runs if it `ran`."""
+    if not plane.root.exists():
+        return  # it did not start, and is gone already
+    if plane.is_new:
+        plane.remove()
+        return
+    if plane.part(API_SERVER).alive:
+        with closing(plane.client()) as client:
+            _clear(client)
+    if not ran:
+        plane.stop()
+
+
 def _clear(client: Client) -> None:
-    """Removes what an earlier demo left in this plane, and waits until it is gone."""
+    """Removes what a demo left in this plane, and waits until it is gone."""
     jobs: list[tuple[Resource[Any], str]] = [(JOBS, FIRST), (JOBS, SECOND), (INDEXED_JOBS, INDEXED)]
     for resource, name in jobs:
         if any(job.metadata.name == name for job in client.list(resource, NAMESPACE)):
             client.delete(resource, name, NAMESPACE, propagation="Foreground")
     deadline = time.monotonic() + TIMEOUT_S
-    while any(pod.metadata.owner_references for pod in client.list(PODS, NAMESPACE)):
+    names = {name for _, name in jobs}
+    while any(owner.name in names for pod in client.list(PODS, NAMESPACE) for owner in pod.metadata.owner_references):
         if time.monotonic() > deadline:
-            raise click.ClickException("pods of an earlier demo are not going away; try `muster down --name demo`")
+            raise click.ClickException("pods of a demo are not going away; try `muster down --name demo`")
         time.sleep(POLL_S)
 
 
