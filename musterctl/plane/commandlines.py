@@ -25,6 +25,18 @@ from webhook.settings import WebhookSettings
 _PLAYED_NODES_LAST: Final = "8760h"
 """Nodes without Leases stay Ready for so long; kwok changes their condition once and never again."""
 
+_KWOK: Final = {
+    "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+    "kind": "KwokConfiguration",
+    "options": {"enableDebuggingHandlers": True, "enableProfilingHandler": False},
+}
+"""kwok answers for kubelets when it is asked for logs."""
+_NO_LOGS: Final = (
+    "2020-01-01T00:00:00Z stdout F this node is simulated, so its pods run no program and write no log; "
+    "muster explain pod NAME and muster kubectl describe pod NAME say what becomes of a pod\n"
+)
+"""The log of every container, as a container runtime would have written it."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
@@ -112,6 +124,7 @@ def _api_server(commandlines: CommandLines) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=Node,RBAC",
         "--endpoint-reconciler-type=none",
+        "--kubelet-preferred-address-types=InternalIP",  # names of simulated nodes cannot be resolved
         # No ServiceAccount: pods need no token. No TaintNodesByCondition: nodes are born without a taint.
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
         "--allow-privileged=true",
@@ -165,9 +178,13 @@ def _serving(commandlines: CommandLines, part: str) -> list[str]:
 
 
 def _kwok(commandlines: CommandLines) -> list[str]:
+    logs = {"logsFile": str(commandlines.write("simulated.log", _NO_LOGS))}
+    answers = {"spec": {"logs": [{**logs, "previousLogsFile": logs["logsFile"]}]}}
+    kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "simulated"}}
     return [
         f"--kubeconfig={commandlines.kubeconfig(state.KWOK)}",
         f"--config={Path(__file__).with_name('stages.yaml')}",
+        f"--config={commandlines.write('kwok.yaml', yaml.safe_dump_all([_KWOK, kind | answers]))}",
         "--manage-all-nodes=true",
         "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
         "--v=WARN",

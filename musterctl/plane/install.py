@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import IPv4Address
 from typing import Any, Final
 
 from muster.api.base import Resource
@@ -21,14 +20,13 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document, manifests, policies
 from musterctl.plane import rights
-from musterctl.plane.machine import LocalError
+from musterctl.plane.machine import LOOPBACK, LocalError
 from musterctl.plane.state import Options
 
 TRAINER_NAMESPACE: Final = "kubeflow-system"
 RACK: Final = f"{DOMAIN}/rack"
 BLOCK: Final = f"{DOMAIN}/block"
 GPU: Final = "nvidia.com/gpu"
-_FIRST_ADDRESS: Final = IPv4Address("10.64.0.1")
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 16
@@ -82,10 +80,10 @@ def trainer_version(client: Client) -> None:
         _create(client, each)
 
 
-def nodes(client: Client, options: Options) -> None:
-    """Create those of the plane's nodes that do not exist."""
+def nodes(client: Client, options: Options, kubelet_port: int) -> None:
+    """Create those of the plane's nodes that do not exist; what plays their kubelets is at this port of loopback."""
     existing = {node.metadata.name for node in client.list(NODES)}
-    missing = [node for node in node_objects(options) if node["metadata"]["name"] not in existing]
+    missing = [node for node in node_objects(options, kubelet_port) if node["metadata"]["name"] not in existing]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda node: _create(client, node), missing))
 
@@ -137,9 +135,9 @@ def _resource(manifest: dict[str, Any]) -> Resource[Object]:
     return Resource(group, version, plural, kind, Object, namespaced="namespace" in manifest["metadata"])
 
 
-def node_objects(options: Options) -> list[dict[str, Any]]:
+def node_objects(options: Options, kubelet_port: int = 0) -> list[dict[str, Any]]:
     """Return the simulated nodes of a plane; consecutive nodes share a rack, consecutive racks a block."""
-    return [_node(index, options) for index in range(options.nodes)]
+    return [_node(index, options, kubelet_port) for index in range(options.nodes)]
 
 
 def name_of(index: int) -> str:
@@ -152,7 +150,7 @@ def run_of(index: int, count: int, runs: int) -> int:
     return index * runs // count
 
 
-def _node(index: int, options: Options) -> dict[str, Any]:
+def _node(index: int, options: Options, kubelet_port: int) -> dict[str, Any]:
     """One node without taints; kwok makes it Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
@@ -165,7 +163,7 @@ def _node(index: int, options: Options) -> dict[str, Any]:
         RACK: f"rack-{run_of(index, options.nodes, options.racks)}",
         BLOCK: f"block-{run_of(index, options.nodes, options.blocks)}",
     }
-    addresses = {"Hostname": name, "InternalIP": str(_FIRST_ADDRESS + index)}
+    addresses = {"Hostname": name, "InternalIP": LOOPBACK}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -174,6 +172,7 @@ def _node(index: int, options: Options) -> dict[str, Any]:
             "capacity": amounts,
             "allocatable": amounts,
             "addresses": [{"type": kind, "address": address} for kind, address in addresses.items()],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
             "nodeInfo": {"kubeletVersion": "kwok"},
         },
     }

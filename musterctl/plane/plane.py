@@ -214,7 +214,7 @@ class Plane:
         install.crds(client)
         if state.KWOK in self.parts:
             report("nodes")
-            install.nodes(client, self.state.options)
+            install.nodes(client, self.state.options, self.state.ports[state.KWOK])
 
     def _remove_webhooks(self, report: Report) -> None:
         """Takes the webhook configurations out of a cluster that goes on, if that still answers."""

@@ -4,8 +4,10 @@ import contextlib
 import ssl
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from certs.authority import Authority
 from muster.api.kubernetes.core import NODES
@@ -59,9 +61,17 @@ def kubelet(folder: Path) -> Iterator[Kubelet]:
         thread.join()
 
 
-def serve_all_nodes(client: Client, one: Kubelet) -> None:
-    """Has the API server ask this kubelet for the logs of every node."""
+@contextlib.contextmanager
+def serve_all_nodes(client: Client, one: Kubelet) -> Iterator[None]:
+    """Has the API server ask this kubelet for the logs of every node, and afterwards kwok again."""
+    nodes = {node["metadata"]["name"]: node["status"] for node in client.list(replace(NODES, type=dict[str, Any]))}
     addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
     status = {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": one.port}}}
-    for node in client.list(NODES):
-        client.merge_patch(NODES, node.metadata.name, {"status": status}, subresource="status")
+    for name in nodes:
+        client.merge_patch(NODES, name, {"status": status}, subresource="status")
+    try:
+        yield
+    finally:
+        for name, before in nodes.items():
+            known = {"addresses": before["addresses"], "daemonEndpoints": before["daemonEndpoints"]}
+            client.merge_patch(NODES, name, {"status": known}, subresource="status")

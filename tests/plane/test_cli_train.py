@@ -32,8 +32,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(plane: Plane, tmp_path: Path) -> Iterator[Kubelet]:
     """A kubelet for all nodes."""
-    with kubelet(tmp_path / "kubelet") as one, contextlib.closing(plane.client()) as client:
-        serve_all_nodes(client, one)
+    folder = tmp_path / "kubelet"
+    with kubelet(folder) as one, contextlib.closing(plane.client()) as client, serve_all_nodes(client, one):
         yield one
 
 

@@ -40,6 +40,17 @@ def is_ready(status: dict[str, Any]) -> bool:
     return status["phase"] == "Running" and ready
 
 
+def test_logs_of_a_simulated_pod_are_a_sentence(
+    kubectl: Any, namespace: str, wait_for: WaitFor, status_of: Any
+) -> None:
+    """Of a container that runs, and of the one before it."""
+    kubectl.create(namespace, pod("speaks"))
+    wait_for(lambda: is_ready(status_of("speaks")), what="it to run")
+    for more in ((), ("--previous",)):
+        said = kubectl("logs", "speaks", "--container=side", f"--namespace={namespace}", *more)
+        assert said.startswith("this node is simulated, so its pods run no program and write no log; ")
+
+
 def test_pods_run_complete_and_fail(kubectl: Any, namespace: str, wait_for: WaitFor, status_of: Any) -> None:
     """Without annotations a pod runs on; with run-seconds it ends, and each container with the code it was given."""
     kubectl.create(

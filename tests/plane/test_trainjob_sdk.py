@@ -42,8 +42,7 @@ def conversation(plane: Plane, namespace: str, scenario: str) -> dict[str, Any]:
 @pytest.fixture
 def served(plane: Plane, tmp_path: Path) -> Iterator[Kubelet]:
     """A kubelet for all nodes, which prints the same for every container."""
-    with contextlib.closing(plane.client()) as client, kubelet(tmp_path) as one:
-        serve_all_nodes(client, one)
+    with contextlib.closing(plane.client()) as client, kubelet(tmp_path) as one, serve_all_nodes(client, one):
         yield one
 
 
