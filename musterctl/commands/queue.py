@@ -17,6 +17,7 @@ from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, create, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
+from musterctl.output.again import WATCH_S, again
 from musterctl.output.listing import (
     Column,
     Listing,
@@ -131,12 +132,18 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 
 @queue.command()
 @click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
+@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {WATCH_S} seconds until interrupted.")
 @report_options
-def top(*, resource: str, output: str, read: Reader) -> None:
+def top(*, resource: str, watch: bool, output: str, read: Reader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
 
-    Without the right to list the whole cluster it shows what the Queues say, or where your own gangs stand in them.
+    A queue is shown with what is in the queues below it. Without the right to list the whole cluster the Queues say
+    it, or where your own gangs stand in them.
     """
+    again(lambda: _show_top(resource, output, read), watch=watch)
+
+
+def _show_top(resource: str, output: str, read: Reader) -> None:
     try:
         reports = reports_for(read)
     except Forbidden as error:

@@ -15,7 +15,7 @@ from extender.explain.queues import OwnQueue, QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 from extender.explain.topology import DomainReport, TopologyReport
-from muster.resources.vector import PODS, Vector, amount_words
+from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15
@@ -106,9 +106,10 @@ def _left_out(ignored: Iterable[str]) -> Iterator[Line]:
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
     """Yield a line per queue: usage and share of one resource, by default its main one, and its waiting gangs."""
     width = max([len("QUEUE"), *(2 * report.depth + len(report.queue) for report in reports)])
+    waiting, usual = _waiting(reports), _main(reports[0]) if reports else PODS
     yield f"{'QUEUE':<{width}}  {'RESOURCE':<16} {'USED':>9} {'FAIR':>9} {'DESERVED':>9}  {'SHARE':<{BAR + 6}} WAITING"
     for report in reports:
-        name = resource or _main(report)
+        name = resource or _main(report, usual)
         used, fair, deserved = (
             amount_words(name, amounts.get(name, 0))
             for amounts in (report.allocated, report.fair_share, report.deserved)
@@ -116,12 +117,27 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
         title = "  " * report.depth + report.queue
         yield (
             f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
-            f"{bar(report.share(name)):<{BAR + 6}} {report.waiting}"
+            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}"
         )
 
 
-def _main(report: QueueReport) -> str:
-    """Return the main resource of the queue: the one that it has most of, preferably one that it deserves."""
+def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
+    """Return the gangs that wait in each queue or below it; a queue comes after its parent."""
+    total = {report.queue: report.waiting for report in reports}
+    for report in reversed(reports):
+        if report.parent in total:
+            total[report.parent] += total[report.queue]
+    return total
+
+
+def _main(report: QueueReport, usual: str = PODS) -> str:
+    """Return the main resource of the queue: the one that it has most of, preferably one that it deserves.
+
+    Of a queue that has nothing it is one that it deserves, GPUs first, and else the `usual` one.
+    """
+    if report.dominant == PODS:
+        deserved = [name for name in (GPU, CPU, *sorted(report.deserved)) if report.deserved.get(name, 0)]
+        return next((name for name in deserved if name != PODS), usual)
     most = report.share(report.dominant)
     alike = [name for name in report.deserved if report.allocated.get(name, 0) and report.share(name) >= most]
     return min(alike, default=report.dominant)

@@ -47,6 +47,21 @@ def test_the_top_is_a_line_per_queue() -> None:
     assert bar(0.5) == "##########..........  50%"
 
 
+def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:
+    """An empty queue is shown by what it deserves, else by the main resource of the cluster, and not by its pods."""
+    world = world_of_two()
+    world.queue("empty", deserved={"nvidia.com/gpu": 4, "cpu": 8})
+    world.queue("slow", deserved={"cpu": 8})
+    world.queue("below", parent="b")
+    world.gang("deep", {"worker": (8, GPU)}, queue="below")
+    lines = list(top_lines(queue_reports(WhatIf(world.dump())), ""))
+    rows = {line.split()[0]: line.split() for line in lines}
+    assert rows["empty"][1:5] == ["nvidia.com/gpu", "0", "0", "4"]
+    assert rows["slow"][1:5] == ["cpu", "0", "0", "8"]
+    assert rows["default"][1:3] == ["nvidia.com/gpu", "0"]
+    assert [rows[name][-1] for name in ("root", "b", "below", "a")] == ["3", "3", "1", "0"]
+
+
 def test_a_change_of_a_queue_is_simulated() -> None:
     """And what becomes of the fair shares is told."""
     dump = world_of_two().dump()
