@@ -18,7 +18,7 @@ from muster.api.kubeflow.runtimepatch import PodSpecPatch
 from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import ResourceRequirements
+from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
 from muster.runtime.framework import Framework
@@ -29,6 +29,7 @@ from muster.runtime.training_runtime import check as check_runtime
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, NamespaceQueues, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
+from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 
@@ -99,6 +100,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     findings = Findings(warnings=unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
         findings.errors += _check_queue(job, namespace, lookups)
+    findings.warnings += _too_large(job, lookups)
     reference = job.spec.runtime_ref
     wrong = list(_check_reference(reference))
     runtime = None if wrong else lookups.runtimes.find(reference, namespace)
@@ -111,6 +113,15 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     if not compiled.errors and lookups.dry_runs:
         findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
     return findings
+
+
+def _too_large(job: TrainJob, lookups: Lookups) -> list[str]:
+    """Return a warning for each resource of a node's pod that no node has, as far as the TrainJob itself says it."""
+    given = job.spec.trainer.resources_per_node if job.spec.trainer else None
+    if not given:
+        return []
+    container = Container(resources=msgspec.convert(given, ResourceRequirements))
+    return beyond_every_node("spec.trainer.resourcesPerNode", PodSpec(containers=[container]), lookups.queues)
 
 
 def _check_queue(job: TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, lookups, request, task, vcjob
+from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, RuntimeWorld, lookups, request, task, vcjob
 
 from muster.api.volcano.scheduling import Queue
 from muster.kube.errors import Unreachable
@@ -13,6 +13,7 @@ from muster.runtime import registry
 from webhook.mutate import pod as mutate_pod
 from webhook.review import Verdict
 from webhook.validate import namespace as validate_namespace
+from webhook.validate import trainjob as validate_trainjob
 from webhook.validate import workload
 from webhook.validate.volcano_job import job as validate_job
 
@@ -183,6 +184,18 @@ def test_it_is_said_of_volcano_jobs_and_plain_pods_too() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     pod["metadata"]["ownerReferences"] = [owner]
     assert list(mutate_pod.mutate(pod, "team", world, FRAMEWORK).warnings) == []
+
+
+def test_it_is_said_of_train_jobs() -> None:
+    """As far as they say it themselves."""
+    runtime = {"kind": "ClusterTrainingRuntime", "metadata": {"name": "r"}, "spec": {}}
+    reference = {"name": "r", "kind": "ClusterTrainingRuntime"}
+    trainer = {"resourcesPerNode": {"limits": {"nvidia.com/gpus": "8"}}}
+    document: JSON = {"kind": "TrainJob", "metadata": {"name": "t"}, "spec": {"runtimeRef": reference}}
+    document["spec"]["trainer"] = trainer
+    world = lookups(SizedQueues(), runtimes=RuntimeWorld(runtime))
+    told = validate_trainjob.reviewer(world, FRAMEWORK)(request(document)).warnings
+    assert f"spec.trainer.resourcesPerNode: {UNKNOWN}" in told
 
 
 def labelled(**labels: str) -> list[str]:
