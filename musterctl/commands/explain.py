@@ -10,7 +10,7 @@ from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.own import places
 from extender.explain.report import UnknownNameError
-from extender.explain.text import lines_of
+from extender.explain.text import Line, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from extender.planner.state.gangs import GangView
@@ -21,7 +21,7 @@ from musterctl.allowed import dump_for
 from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
 from musterctl.reader import Reader
-from musterctl.unplaced import why_unplaced
+from musterctl.unplaced import slips, why_unplaced
 
 
 @click.command()
@@ -49,7 +49,9 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
     if output != "text":
         print_data(report, output)
     else:
-        print_lines(lines_of(report, dump.taken_at))
+        pod = dump.pod(space, object_name) if kind == "pod" else None
+        hints = [Line("", text, "hint") for text in slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
+        print_lines([*lines_of(report, dump.taken_at), *hints])
 
 
 @click.command()

@@ -100,10 +100,10 @@ def test_a_namespace_that_names_no_queue_is_told(plane: Plane, namespace: str) -
 def test_a_job_that_muster_does_not_place_is_explained(submit: Submit, plane: Plane, namespace: str) -> None:
     """With the label that was meant, or the one that is missing."""
 
-    def explain(name: str) -> str:
-        arguments = ["explain", "job", name, "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
+    def explain(name: str, kind: str = "job") -> str:
+        arguments = ["explain", kind, name, "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
         result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 1
+        assert result.exit_code == (1 if kind == "job" else 0)
         return result.output
 
     submit(job({"muster.dev/qeue": "default"}))
@@ -111,6 +111,9 @@ def test_a_job_that_muster_does_not_place_is_explained(submit: Submit, plane: Pl
     submit(job({}, name="plain"))
     assert "Job plain has no label muster.dev/queue, so Muster does not place its pods" in explain("plain")
     assert "there is no job with a gang 'gone'" in explain("gone")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "labels": {"muster.io/queue": "default"}}}
+    submit({**pod, "spec": pods()})
+    assert "Pod alone has the label muster.io/queue; did you mean muster.dev/queue?" in explain("alone", "pod")
 
 
 @pytest.mark.parametrize("value", ["extender.config.actions=alocate", "queues[0].spec.wieght=2"])

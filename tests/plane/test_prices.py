@@ -61,8 +61,9 @@ def test_a_job_costs_no_more_writes_than_the_table_says(
     plane: Plane, namespace: str, wait_for: Callable[..., Any], size: int, labels: dict[str, str]
 ) -> None:
     """From its submission until all its pods have ended; its pods are not reviewed where those of others are."""
-    client, before = plane.client(), reviews(plane)
+    client = plane.client()
     client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": labels}})
+    before = reviews(plane)
     client.create(JOBS, job("price", namespace, replicas=size, gpus=0, run_s=3.0), namespace)
     wait_for(lambda: client.get(JOBS, "price", namespace).status.state.phase == "Completed", 60)
     allowed, seen = prices(size), paid(plane, namespace) + (reviews(plane) - before)
