@@ -32,6 +32,8 @@ class ConfigPublisher:
         self._wall_s = wall_s
         self._said: dict[str, str] | None = None
         self._again = 0.0
+        self._failed = ""
+        """The last error, which is logged once."""
 
     def write(self) -> None:
         """Start a write, if something has changed or a minute is over."""
@@ -44,5 +46,9 @@ class ConfigPublisher:
         try:
             self._client.merge_patch(PUBLISHED, NAME, {"data": data}, self._namespace)
         except APIError as error:  # not raised: it would be tried again in a second, and nothing waits for it
-            where = f"ConfigMap {self._namespace}/{NAME}"
-            log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)
+            if str(error) != self._failed:
+                where = f"ConfigMap {self._namespace}/{NAME}"
+                log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)
+            self._failed = str(error)
+        else:
+            self._failed = ""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
 from extender.publish import AGAIN_S, ConfigPublisher
@@ -92,7 +93,11 @@ def test_a_refused_file_is_told_with_its_reason(world: World) -> None:
 def test_what_cannot_be_written_is_tried_again_later(world: World) -> None:
     """Planning goes on; a new text is tried at once."""
     world.client.down = True
-    world.publisher.write()
+    with capture_logs() as lines:
+        world.publisher.write()
+        world.now += AGAIN_S
+        world.publisher.write()
+    assert [line["event"] for line in lines] == ["the configuration is not published"], "once"
     world.client.down = False
     world.publisher.write()
     assert world.client.data == []
