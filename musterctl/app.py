@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "kubectl": "musterctl.commands.plane:kubectl",
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.config:render",
+    "ps": "musterctl.commands.ps:ps",
     "job": "musterctl.commands.job:job",
     "train": "musterctl.commands.train:train",
     "queue": "musterctl.commands.queue:queue",

@@ -20,7 +20,8 @@ from musterctl.cluster import JSON, failing_as, reference, whole
 from musterctl.manifests.documents import as_yaml
 
 _GAP = 3
-_INTERRUPTED = 130
+INTERRUPTED = 130
+"""The exit code of a command that goes on until it is interrupted."""
 
 
 class Column(NamedTuple):
@@ -41,6 +42,23 @@ def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -
     return Column(title, lambda obj: obj.get("spec", {}).get(name, default), wide)
 
 
+class Table:
+    """Prints rows below headings; rows that come later keep the columns' widths where they can."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._titles = list(titles)
+        self._widths: list[int] = []
+
+    def show(self, rows: list[list[str]]) -> None:
+        """Print rows, the first time with headings."""
+        if not self._widths:
+            rows = [self._titles, *rows]
+            self._widths = [max(map(len, each)) for each in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell.ljust(width + _GAP) for cell, width in zip(row, self._widths, strict=True))
+            click.echo("".join(cells).rstrip())
+
+
 class Listing:
     """Prints objects of one kind: the current list, and with `watch` each later change."""
 
@@ -52,7 +70,7 @@ class Listing:
         self._columns = [*namespace, Column("NAME", lambda obj: obj["metadata"]["name"]), *own]
         self._resource = whole(resource)
         self._output = output
-        self._widths: list[int] = []
+        self._table = Table([column.title for column in self._columns])
         self._documents = 0
 
     def show(self, client: Client, namespace: str | None, selector: str, *, watch: bool) -> None:
@@ -74,7 +92,7 @@ class Listing:
             except Gone:
                 return  # the API server has no history from here; kubectl ends too
             except KeyboardInterrupt:
-                sys.exit(_INTERRUPTED)
+                sys.exit(INTERRUPTED)
 
     def _follow(self, client: Client, namespace: str | None, selector: str, version: str) -> str:
         watched = client.watch(self._resource, namespace, resource_version=version, label_selector=selector)
@@ -105,12 +123,7 @@ class Listing:
 
     def _print_rows(self, rows: list[list[str]]) -> None:
         """Print rows, the first time with headings."""
-        if not self._widths:
-            rows = [[column.title for column in self._columns], *rows]
-            self._widths = [max(map(len, each)) for each in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width + _GAP) for cell, width in zip(row, self._widths, strict=True))
-            click.echo("".join(cells).rstrip())
+        self._table.show(rows)
 
 
 def show_object(content: JSON, output: str) -> None:
