@@ -154,10 +154,13 @@ class Reads:
         )
         return Watch(answer, res)
 
-    async def log_lines(self, pod: str, namespace: str, container: str) -> AsyncGenerator[str]:
-        """Give the lines of a container's log until it ends, however long it is silent."""
+    async def log_lines(
+        self, pod: str, namespace: str, container: str, *, follow: bool = True, last: int | None = None
+    ) -> AsyncGenerator[str]:
+        """Give the lines of a container's log, or its `last` ones; `follow`: until it ends, however silent it is."""
         path = f"{PODS.path(namespace, pod)}/log"
-        query = {"container": container, "follow": "true"}
+        tail = None if last is None else str(last)
+        query = given(container=container, follow="true" if follow else None, tailLines=tail)
         answer = await self._transport.stream(path, resource="logs", query=query)
         try:
             async for line in lines_of(answer):

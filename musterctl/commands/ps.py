@@ -31,14 +31,18 @@ class Shown(NamedTuple):
     """Which gangs are shown, and how."""
 
     namespace: str | None
-    queue: str | None
-    ended: bool
-    long: bool
+    """None for all namespaces."""
     output: str
+    ended: bool = False
+    queue: str | None = None
+    kind: str | None = None
+    """Kind of the workload."""
+    long: bool = False
 
     def has(self, row: Row) -> bool:
         """Return True for a gang that is to be shown."""
-        return self.queue in {None, row.queue} and (self.ended or row.state not in ENDED)
+        ours = self.queue in {None, row.queue} and self.kind in {None, row.kind}
+        return ours and (self.ended or row.state not in ENDED)
 
 
 @click.command()
@@ -56,7 +60,11 @@ def ps(*, namespace: str | None, all_namespaces: bool, watch: bool, where: Where
     A gang is called as its owner calls it: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
     client, space = connect_in(namespace, where)
-    shown = Shown(None if all_namespaces else space, **how)
+    list_gangs(client, Shown(None if all_namespaces else space, **how), watch=watch)
+
+
+def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
+    """Print a list, and with `watch` each change."""
     printer = Printer(shown)
     objects = read(client, shown.namespace)
     if missing := unread(objects):
@@ -64,7 +72,10 @@ def ps(*, namespace: str | None, all_namespaces: bool, watch: bool, where: Where
     found = [row for row in rows(objects) if shown.has(row)]
     printer.show(found, alone=watch)
     if not found and not watch and shown.output in {"table", "wide"}:
-        click.echo(f"No gangs found{f' in {space} namespace' if shown.namespace else ''}.", err=True)
+        click.echo(
+            f"No {shown.kind or 'gang'}s found{f' in {shown.namespace} namespace' if shown.namespace else ''}.",
+            err=True,
+        )
     if watch:
         try:
             for changed in changes(client, shown, objects):

@@ -1,4 +1,7 @@
-"""`muster train`: a Python file on many nodes, without Kubeflow's SDK; its progress and its logs."""
+"""`muster train`: a Python file on many nodes, without Kubeflow's SDK; its progress and its logs.
+
+`trainjobs` has the commands about TrainJobs that exist, and the group of all.
+"""
 
 import sys
 import threading
@@ -23,9 +26,8 @@ from musterctl.chart.commands import QUEUES
 from musterctl.cluster import Where, connect_in, create, known, name_of
 from musterctl.commands import trainfile
 from musterctl.options import WithCommand, namespace_option, where_options
-from musterctl.output.listing import show_object
+from musterctl.output.listing import INTERRUPTED, show_object
 
-_INTERRUPTED = 130
 POLL_S = 1.0
 _LAST_LINES_S = 5.0
 """Time that the end of a log may take to arrive."""
@@ -38,6 +40,7 @@ class WithArguments(WithCommand):
 
 
 @click.command(
+    "run",
     cls=WithArguments,
     epilog="\b\nmuster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3\n"
     "muster train train.py:main --nodes 2 --gpus 1 -- lr=0.1",
@@ -64,7 +67,7 @@ class WithArguments(WithCommand):
 @click.option("--dry-run", is_flag=True, help="Print the TrainJob, and create nothing.")
 @namespace_option
 @where_options
-def train(
+def run_file(
     *,
     file: str,
     command: tuple[str, ...],
@@ -90,19 +93,25 @@ def train(
     resources = trainfile.amounts(options.pop("gpus"), options.pop("cpu"), options.pop("memory"))
     options["env"] = _pairs(options["env"], "--env")
     options["annotations"] = _pairs(options["annotations"], "--annotation")
-    run = trainfile.command(trainfile.framework(found), name, content, arguments)
-    manifest = trainfile.manifest(wanted, found, run, resources=resources, **options)
+    program = trainfile.command(trainfile.framework(found), name, content, arguments)
+    manifest = trainfile.manifest(wanted, found, program, resources=resources, **options)
     if dry_run:
         show_object(manifest, "yaml")
         return
     made = msgspec.convert(create(client, TRAIN_JOBS, manifest, space), TrainJob)
     if detach:
         return
+    watch_to_the_end(client, made, trainfile.trainers(found), logs=not no_logs)
+
+
+def watch_to_the_end(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
+    """Print progress until the end, and end with 1 if the training failed; Ctrl-C leaves it running."""
+    name, namespace = train_job.metadata.name, train_job.metadata.namespace
     try:
-        good = follow(client, made, trainfile.trainers(found), logs=not no_logs)
+        good = follow(client, train_job, trainers, logs=logs)
     except KeyboardInterrupt:
-        click.echo(f"\n{wanted} goes on; to end it: kubectl delete trainjob {wanted} -n {space}", err=True)
-        sys.exit(_INTERRUPTED)
+        click.echo(f"\n{name} goes on; to end it: kubectl delete trainjob {name} -n {namespace}", err=True)
+        sys.exit(INTERRUPTED)
     if not good:
         sys.exit(1)
 

@@ -1,0 +1,134 @@
+"""`muster logs`: what the pods of a gang print, whatever kind its workload is of."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from muster.api.kubernetes.core import Pod
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from musterctl.cluster import Failed, Where, connect_in
+from musterctl.gangs.members import UnknownGangError, begun, container_of, members, named
+from musterctl.gangs.read import read
+from musterctl.gangs.rows import Row, rows
+from musterctl.options import namespace_option, where_options
+from musterctl.output.listing import INTERRUPTED
+
+F = TypeVar("F", bound=Callable[..., Any])
+MOST_FOLLOWED = 64
+"""Pods whose logs are followed at once: each takes a connection and a thread."""
+
+
+def log_options(command: F) -> F:
+    """Add the options that choose pods, container and lines."""
+    for option in reversed(
+        (
+            click.option("-f", "--follow", is_flag=True, help="Go on with each line until the pods have ended."),
+            click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The pod's rank."),
+            click.option("--all", "every", is_flag=True, help="All pods, each line behind the name of its pod."),
+            click.option("-c", "--container", help="The container.  [default: the pod's main one]"),
+            click.option("--tail", "last", type=click.IntRange(min=0), help="Only so many of the latest lines."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("gang_name", metavar="[KIND/]NAME")
+@log_options
+@namespace_option
+@where_options
+def logs(*, gang_name: str, namespace: str | None, where: Where, **how: Any) -> None:
+    """Prints what the pods of a gang say, by default that of rank 0.
+
+    NAME is that of its workload, as `muster ps` shows it: a Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
+    """
+    client, space = connect_in(namespace, where)
+    show_logs(client, space, gang_name, **how)
+
+
+def show_logs(
+    client: Client,
+    namespace: str,
+    name: str,
+    *,
+    follow: bool,
+    rank: int,
+    every: bool,
+    container: str | None,
+    last: int | None,
+    kind: str = "",
+) -> None:
+    """Print the logs of a gang; ClickException says why there are none."""
+    objects = read(client, namespace)
+    if objects.pods is None:
+        raise click.ClickException(
+            f"you may not list pods in namespace {namespace}: ask for the role muster-view there"
+        )
+    try:
+        row = named(rows(objects), name, namespace, kind)
+        pods = members(objects, row)
+        chosen = _chosen(row, pods, rank, every=every)
+        sources = [(pod.metadata.name, container_of(pod, container)) for pod in chosen]
+    except UnknownGangError as error:
+        raise click.ClickException(str(error)) from error
+    if follow and len(sources) > MOST_FOLLOWED:
+        raise click.ClickException(
+            f"{row.title} has {len(sources)} pods with a log, and {MOST_FOLLOWED} can be followed at once: choose one "
+            "with --rank, or leave out -f"
+        )
+    printers = [_printer(client, namespace, source, prefix=every, follow=follow, last=last) for source in sources]
+    try:
+        failed = _together(printers) if follow and every else [why for each in printers if (why := each())]
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    for why in failed:
+        Failed(why).show()
+    if failed:
+        sys.exit(1)
+
+
+def _chosen(row: Row, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:
+    """Return the pods with a log that are asked for; UnknownGangError says why there is none."""
+    if every and (found := begun(pods)):
+        return found
+    if not every and rank < len(pods) and begun([pods[rank]]):
+        return [pods[rank]]
+    if not every and len(pods) <= rank and pods and row.state not in {"Waiting", "Reserved"}:
+        raise UnknownGangError(f"{row.title} has {len(pods)} pods: --rank is from 0 to {len(pods) - 1}")
+    why = f": {row.reason}" if row.reason else ""
+    who = "" if every or not pods else f" of rank {rank}"
+    raise UnknownGangError(f"{row.title} has no log{who} yet, it is {row.state}{why}")
+
+
+def _printer(
+    client: Client, namespace: str, source: tuple[str, str], *, prefix: bool, follow: bool, last: int | None
+) -> Callable[[], str]:
+    """Return a function that prints one log, and returns what went wrong."""
+    pod, container = source
+    before = f"[{pod}] " if prefix else ""
+
+    def show() -> str:
+        try:
+            for line in client.log_lines(pod, namespace, container, follow=follow, last=last):
+                click.echo(f"{before}{line}")
+        except APIError as error:
+            return f"the log of pod {pod} cannot be read: {error.message}"
+        return ""
+
+    return show
+
+
+def _together(printers: Iterable[Callable[[], str]]) -> list[str]:
+    """Run all at once until the last has ended, and return what went wrong."""
+    failed: list[str] = []
+    threads = [threading.Thread(target=lambda show=show: failed.append(show()), daemon=True) for show in printers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [error for error in failed if error]

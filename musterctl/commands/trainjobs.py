@@ -1,0 +1,145 @@
+"""`muster train list`, `logs`, `attach`, `stop` and `resume`: TrainJobs that exist; and the group of `muster train`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from muster.api.kubeflow.trainer import NODE, TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.kube.client import Client
+from muster.kube.errors import Forbidden, NotFound
+from musterctl.cluster import Where, connect_in, failing_as, for_each, name_of, reference
+from musterctl.commands.logs import log_options, show_logs
+from musterctl.commands.ps import Shown, list_gangs
+from musterctl.commands.train import run_file, watch_to_the_end
+from musterctl.commands.trainfile import trainers
+from musterctl.options import all_namespaces_option, namespace_option, where_options
+
+name_argument = click.argument("job_name", metavar="NAME")
+names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
+
+
+class FileOrCommand(click.Group):
+    """A group whose command `run` needs no name: `muster train train.py` is `muster train run train.py`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` before whatever is neither a command nor a question for help."""
+        if args and args[0] not in self.commands and args[0] not in {"-h", "--help"}:
+            args = [run_file.name or "", *args]
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name; `run` for that of a Python file."""
+        return super().get_command(ctx, cmd_name) or (run_file if ".py" in cmd_name else None)
+
+
+@click.group(
+    cls=FileOrCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nmuster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3\nmuster train run --help",
+)
+def train() -> None:
+    """Runs Python files on several nodes; lists, follows and stops them.
+
+    `muster train FILE.py` is `muster train run FILE.py`.
+    """
+
+
+train.add_command(run_file)
+
+
+@train.command("list")
+@namespace_option
+@all_namespaces_option
+@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
+@click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
+@where_options
+def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
+    """Lists TrainJobs with state, place and reason, also ended ones."""
+    client, space = connect_in(namespace, where)
+    shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=TRAIN_JOBS.kind)
+    list_gangs(client, shown, watch=watch)
+
+
+@train.command("logs")
+@name_argument
+@log_options
+@namespace_option
+@where_options
+def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any) -> None:
+    """Prints what the pods of a TrainJob say, by default that of rank 0."""
+    name = name_of(TRAIN_JOBS, job_name)
+    client, space = connect_in(namespace, where)
+    show_logs(client, space, name, kind=TRAIN_JOBS.kind, **how)
+
+
+@train.command()
+@name_argument
+@click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
+@namespace_option
+@where_options
+def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where) -> None:
+    """Follows a TrainJob to its end, as `muster train FILE.py` does.
+
+    Ctrl-C leaves it running.
+    """
+    name = name_of(TRAIN_JOBS, job_name)
+    client, space = connect_in(namespace, where)
+    with failing_as("read", client, TRAIN_JOBS, name, space):
+        found = client.get(TRAIN_JOBS, name, space)
+    watch_to_the_end(client, found, _trainers(client, found), logs=not no_logs)
+
+
+def _trainers(client: Client, train_job: TrainJob) -> list[str]:
+    """Return the replicated jobs that train; `node`, as in all runtimes of Muster, if the runtime cannot be read."""
+    ref, namespace = train_job.spec.runtime_ref, train_job.metadata.namespace
+    try:
+        if ref.kind == TRAINING_RUNTIMES.kind:
+            return trainers(client.get(TRAINING_RUNTIMES, ref.name, namespace))
+        return trainers(client.get(CLUSTER_TRAINING_RUNTIMES, ref.name))
+    except (Forbidden, NotFound):
+        return [NODE]
+
+
+@train.command()
+@names_argument
+@namespace_option
+@where_options
+def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Stops TrainJobs: their pods are deleted, and their nodes free.
+
+    `muster train resume` starts them again, from their last checkpoint if they keep one.
+    """
+    _set(
+        job_names, namespace, where, "stopped", lambda name: f"muster train resume {name} starts it again", suspend=True
+    )
+
+
+@train.command()
+@names_argument
+@namespace_option
+@where_options
+def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Starts TrainJobs again that were stopped."""
+    _set(job_names, namespace, where, "resumed", lambda _: "it waits for its turn", suspend=False)
+
+
+def _set(
+    texts: tuple[str, ...],
+    namespace: str | None,
+    where: Where,
+    done: str,
+    then: Callable[[str], str],
+    *,
+    suspend: bool,
+) -> None:
+    wanted = [name_of(TRAIN_JOBS, text) for text in texts]
+    client, space = connect_in(namespace, where)
+
+    def change(name: str) -> None:
+        with failing_as("change", client, TRAIN_JOBS, name, space):
+            client.merge_patch(TRAIN_JOBS, name, {"spec": {"suspend": suspend}}, space)
+        click.echo(f"{reference(TRAIN_JOBS, name)} {done}; {then(name)}")
+
+    for_each(wanted, change)

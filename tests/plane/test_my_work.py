@@ -1,0 +1,174 @@
+"""What a user types to see and end his work: `ps`, `logs`, `train`, `queue` and `nodes`, on a real plane."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from gangs import job
+from kubelets import LINES, kubelet, serve_all_nodes
+from tenants import ACCOUNTS, ROLE_BINDINGS
+from train_jobs import train_job
+
+from muster.api import names
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from musterctl.app import main
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+JSON = dict[str, Any]
+Muster = Callable[..., str]
+
+
+@pytest.fixture
+def client(plane: Plane) -> Iterator[Client]:
+    """An administrator's client of the session's plane."""
+    with contextlib.closing(plane.client()) as one:
+        yield one
+
+
+@pytest.fixture
+def muster(plane: Plane) -> Muster:
+    """Types a command; gives what it prints, errors too."""
+
+    def run(*arguments: str, code: int = 0, kubeconfig: Path = plane.kubeconfig) -> str:
+        result = CliRunner().invoke(main, [*arguments, f"--kubeconfig={kubeconfig}"])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def plain_job(name: str, pods: int, gpus: int, minimum: int = 0) -> JSON:
+    """A Job of Kubernetes' own, in the queue `default`."""
+    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    metadata: JSON = {"name": name, "labels": {names.QUEUE: "default"}}
+    if minimum:
+        metadata["annotations"] = {names.MIN_MEMBER: str(minimum)}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {"metadata": metadata, "spec": {"parallelism": pods, "completions": pods, "template": pod}}
+
+
+def listed(muster: Muster, namespace: str, *more: str) -> dict[str, JSON]:
+    """The gangs by name, as data."""
+    found = json.loads(muster("ps", f"--namespace={namespace}", "-o", "json", *more))["gangs"]
+    return {each["name"]: each for each in found}
+
+
+def states(muster: Muster, namespace: str) -> dict[str, str]:
+    """The state of each gang."""
+    return {name: f"{each['kind']} {each['state']}" for name, each in listed(muster, namespace).items()}
+
+
+def test_gangs_of_every_kind_in_one_list(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """Each under the name that its user gave it; one that waits says why in a few words."""
+    client.create(JOBS, job("volcano", namespace, replicas=2, gpus=1), namespace)
+    client.create(INDEXED_JOBS, plain_job("plain", 2, 1), namespace)
+    client.create(INDEXED_JOBS, plain_job("huge", 9, 8, minimum=9), namespace)
+    client.create(
+        TRAIN_JOBS,
+        train_job("fit", nodes=2) | {"metadata": {"name": "fit", "labels": {names.QUEUE: "default"}}},
+        namespace,
+    )
+    lone = {"schedulerName": names.SCHEDULER, "containers": [{"name": "main", "image": "none"}]}
+    client.create(PODS, {"metadata": {"name": "lone", "labels": {names.QUEUE: "default"}}, "spec": lone}, namespace)
+    wanted = {"volcano": "Job Running", "plain": "Job Running", "fit": "TrainJob Running", "lone": "Pod Running"}
+    wait_for(
+        lambda: states(muster, namespace) == wanted | {"huge": "Job Waiting"}, 60, "all gangs to be where they end up"
+    )
+    wait_for(lambda: listed(muster, namespace)["huge"]["message"], 30, "the reason")
+    wait_for(lambda: listed(muster, namespace)["plain"]["running"] == 2, 30, "all pods to run")
+
+    lines = muster("ps", f"--namespace={namespace}").splitlines()
+    assert lines[0].split() == ["NAME", "QUEUE", "STATE", "SIZE", "PRIORITY", "AGE", "START", "NODES", "REASON"]
+    rows = {line.split()[1]: line for line in lines[1:]}
+    assert "podgroup-" not in "".join(lines)
+    assert rows["plain"].startswith("Job plain")
+    assert "2/1/2" in rows["plain"]
+    assert "node-" in rows["plain"]
+    huge = rows["huge"]
+    assert "0/9/9" in huge
+    assert " unknown " in huge
+    assert len(listed(muster, namespace)["huge"]["reason"].split()) <= 10
+    assert listed(muster, namespace)["huge"]["reason"] in huge
+
+    assert muster("ps", f"--namespace={namespace}", "-o", "name").split() == [
+        each["reference"] for each in listed(muster, namespace).values()
+    ]
+    assert "job.batch/plain" in muster("ps", f"--namespace={namespace}", "-o", "name")
+    assert "GANG" in muster("ps", f"--namespace={namespace}", "-o", "wide")
+    assert namespace in muster("ps", "-A")
+    assert "No gangs found" in muster("ps", f"--namespace={namespace}", "--queue=nobody")
+    assert "TrainJob fit" in muster("train", "list", f"--namespace={namespace}")
+    assert "plain" not in muster("train", "list", f"--namespace={namespace}")
+
+
+def test_a_train_job_is_stopped_and_resumed(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """Stopped it has no nodes, and stays in the list."""
+    client.create(TRAIN_JOBS, train_job("fit", nodes=2), namespace)
+    space = f"--namespace={namespace}"
+    wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run")
+    assert "stopped; muster train resume fit starts it again" in muster("train", "stop", "fit", space)
+    wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Suspended"}, 60, "it to be suspended")
+    muster("train", "resume", "fit", space)
+    wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run again")
+    assert "there is no trainjob.trainer.kubeflow.org/no" in muster("train", "stop", "no", space, code=1)
+
+
+def test_logs_of_gangs(client: Client, namespace: str, muster: Muster, wait_for: WaitFor, tmp_path: Path) -> None:
+    """Of rank 0, of another rank, of all; of a gang that waits the reason is told."""
+    client.create(JOBS, job("volcano", namespace, replicas=2, gpus=1), namespace)
+    client.create(INDEXED_JOBS, plain_job("huge", 9, 8, minimum=9), namespace)
+    space = f"--namespace={namespace}"
+    wait_for(lambda: states(muster, namespace) == {"volcano": "Job Running", "huge": "Job Waiting"}, 60, "one to run")
+    wait_for(lambda: listed(muster, namespace)["volcano"]["running"] == 2, 30, "both pods to run")
+    with kubelet(tmp_path / "kubelet") as one:
+        serve_all_nodes(client, one)
+        assert muster("logs", "volcano", space) == LINES.decode()
+        assert "/volcano-worker-0/main" in one.asked[-1]
+        assert muster("logs", "-f", "job/volcano", "--rank", "1", space) == LINES.decode()
+        assert "/volcano-worker-1/main" in one.asked[-1]
+        every = muster("logs", "volcano", "--all", space).splitlines()
+        assert every == [f"[volcano-worker-{n}] {line}" for n in (0, 1) for line in LINES.decode().splitlines()]
+    assert "Job huge has no log of rank 0 yet, it is Waiting: " in muster("logs", "huge", space, code=1)
+    assert "there is volcano" in muster("logs", "volcan", space, code=1)
+    assert "--rank is from 0 to 1" in muster("logs", "volcano", "--rank", "2", space, code=1)
+
+
+@pytest.fixture
+def tenant(plane: Plane, client: Client, namespace: str, tmp_path: Path) -> Path:
+    """The kubeconfig of one who has the role muster-edit in this namespace, and nothing else."""
+    client.create(ACCOUNTS, {"metadata": {"name": "user"}}, namespace)
+    subject = {"kind": "ServiceAccount", "name": "user", "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "muster-edit"}
+    client.create(ROLE_BINDINGS, {"metadata": {"name": "user"}, "roleRef": role, "subjects": [subject]}, namespace)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/user/token"
+    answer = json.loads(client.request("POST", path, body=json.dumps(asked).encode()))
+    config = yaml.safe_load(plane.kubeconfig.read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"token": answer["status"]["token"]}
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return file
+
+
+def test_a_tenant_sees_his_work_and_no_other(
+    client: Client, namespace: str, tenant: Path, muster: Muster, wait_for: WaitFor
+) -> None:
+    """With muster-edit in one namespace: the list is his, and the whole cluster's is refused in a sentence."""
+    client.create(JOBS, job("mine", namespace, replicas=2, gpus=1), namespace)
+    wait_for(lambda: states(muster, namespace) == {"mine": "Job Running"}, 60, "it to run")
+    wait_for(lambda: CliRunner().invoke(main, ["ps", f"--kubeconfig={tenant}", "-n", namespace]).exit_code == 0)
+    shown = muster("ps", f"--namespace={namespace}", kubeconfig=tenant)
+    row = next(line for line in shown.splitlines() if line.startswith("Job mine"))
+    assert " Running " in row
+    assert "node-" in row
+    assert "cannot list" in muster("ps", "-A", kubeconfig=tenant, code=1)
