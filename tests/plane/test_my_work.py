@@ -18,7 +18,9 @@ from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
+from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
@@ -172,3 +174,34 @@ def test_a_tenant_sees_his_work_and_no_other(
     assert " Running " in row
     assert "node-" in row
     assert "cannot list" in muster("ps", "-A", kubeconfig=tenant, code=1)
+
+
+def test_a_queue_is_changed_and_deleted(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """What is not named stays; a misspelt resource is refused with the right one; gangs keep their queue."""
+    name = f"{namespace}-q"
+    wrong = muster("queue", "create", name, "--capability=nvidia.com/gpus=8", code=2)
+    assert "nvidia.com/gpus is an unknown resource" in wrong
+    assert "did you mean nvidia.com/gpu?" in wrong
+    muster("queue", "create", name, "--priority=5", "--capability=cpu=64,nvidia.com/gpu=8", "--deserved=cpu=8")
+    try:
+        assert client.get(QUEUES, name).spec.priority == 5
+        muster("queue", "update", name, "--weight=3", "--capability=cpu=none,nvidia.com/gpu=4")
+        spec = client.get(QUEUES, name).spec
+        assert (spec.weight, spec.priority, spec.deserved) == (3, 5, {"cpu": "8"})
+        assert spec.capability == {"nvidia.com/gpu": "4"}
+        assert "there is nothing to change" in muster("queue", "update", name, code=2)
+        wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
+        client.create(JOBS, _in_queue(job("mine", namespace, replicas=1, gpus=1), name), namespace)
+        wait_for(lambda: states(muster, namespace) == {"mine": "Job Running"}, 60, "it to run")
+        assert f"  Job {namespace}/mine: Running, 1 pods at least" in muster("queue", "view", name)
+        assert f"has gangs: Job {namespace}/mine." in muster("queue", "delete", name, code=1)
+        client.delete(JOBS, "mine", namespace)
+        wait_for(lambda: states(muster, namespace) == {})
+        assert f'queue.scheduling.volcano.sh "{name}" deleted' in muster("queue", "delete", name)
+    finally:
+        with contextlib.suppress(NotFound):
+            client.delete(QUEUES, name)
+
+
+def _in_queue(manifest: JSON, queue: str) -> JSON:
+    return manifest | {"spec": manifest["spec"] | {"queue": queue}}
