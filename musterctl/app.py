@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.config:render",
     "ps": "musterctl.commands.ps:ps",
+    "nodes": "musterctl.commands.nodes:nodes",
     "logs": "musterctl.commands.logs:logs",
     "job": "musterctl.commands.job:job",
     "train": "musterctl.commands.trainjobs:train",

@@ -174,6 +174,22 @@ def test_a_tenant_sees_his_work_and_no_other(
     assert " Running " in row
     assert "node-" in row
     assert "cannot list" in muster("ps", "-A", kubeconfig=tenant, code=1)
+    assert "muster ps` shows the nodes of your own gangs" in muster("nodes", kubeconfig=tenant, code=1)
+
+
+def test_free_gpus_of_nodes(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """A node that is used has fewer free ones; without the right to list nodes a sentence says what to ask for."""
+    wait_for(lambda: muster("nodes").count("8/8") == muster("nodes").count("/8"), 60, "all nodes to be free")
+    before = muster("nodes")
+    assert before.splitlines()[0].split()[:4] == ["RACK", "MODEL", "STATE", "COUNT"]
+    assert [line.split()[0] for line in before.splitlines()[1:]] == ["rack-0", "rack-1"]
+    client.create(JOBS, job("three", namespace, replicas=1, gpus=3), namespace)
+    wait_for(lambda: " 5/8 " in muster("nodes"), 30, "a node to be used")
+    each = muster("nodes", "-N", "--rack=rack-0")
+    assert len(each.splitlines()) == 5
+    assert "node-0000" in each
+    assert {row["rack"] for row in json.loads(muster("nodes", "-o", "json"))["nodes"]} == {"rack-0", "rack-1"}
+    client.delete(JOBS, "three", namespace)
 
 
 def test_a_queue_is_changed_and_deleted(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:

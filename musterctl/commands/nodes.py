@@ -1,0 +1,87 @@
+"""`muster nodes`: free GPUs of nodes, by rack and model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from muster.api.kubernetes.core import NODES, PODS
+from muster.kube.client import Client
+from muster.kube.errors import Forbidden
+from muster.resources.vector import CPU, amount_words
+from musterctl.cluster import Where
+from musterctl.gangs.nodes import AlikeRow, NodeRow, alike, node_rows
+from musterctl.gangs.words import nodes_words
+from musterctl.options import where_options
+from musterctl.output.listing import Table, show_object
+
+_ALL = 100_000
+"""Characters for the names of all nodes."""
+_LIVING = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@click.command()
+@click.option("-N", "--each", is_flag=True, help="A line for each node, with its CPUs, memory and pods.")
+@click.option("--rack", help="Only nodes of this rack.")
+@click.option("--model", help="Only nodes whose GPUs are of this model.")
+@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
+@where_options
+def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where: Where) -> None:
+    """Shows free GPUs of nodes, by rack and model.
+
+    Nodes of a rack and model with equally many free GPUs are one line. It takes the right to list nodes and pods of the
+    whole cluster; `muster ps` shows the nodes of your own gangs without it.
+    """
+    found = [row for row in _read(where.client()) if rack in {None, row.rack} and model in {None, row.model}]
+    match output:
+        case "name":
+            for row in found:
+                click.echo(f"node/{row.name}")
+        case "json" | "yaml":
+            show_object({"nodes": [msgspec.to_builtins(row) for row in found]}, output)
+        case _ if not found:
+            click.echo("No nodes found.", err=True)
+        case _ if each:
+            _show(_OF_EACH, found)
+        case _:
+            names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
+            _show([*_OF_ALIKE, names], alike(found))
+
+
+def _read(client: Client) -> list[NodeRow]:
+    try:
+        return node_rows(client.list(NODES), client.list(PODS, field_selector=_LIVING))
+    except Forbidden as error:
+        raise click.ClickException(
+            f"{error.message}: free GPUs of nodes take the right to list nodes and pods of the whole cluster, for "
+            "example the ClusterRole view with one for nodes; `muster ps` shows the nodes of your own gangs"
+        ) from error
+
+
+def _show(columns: list[tuple[str, Callable[[Any], str]]], rows: list[Any]) -> None:
+    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
+
+
+def _gpus(row: NodeRow | AlikeRow) -> str:
+    return f"{row.free_gpus:g}/{row.gpus:g}" if row.gpus else "-"
+
+
+_NAMES: tuple[str, Callable[[AlikeRow], str]] = ("NODES", lambda row: nodes_words(row.nodes))
+_OF_ALIKE: list[tuple[str, Callable[[AlikeRow], str]]] = [
+    ("RACK", lambda row: row.rack or "-"),
+    ("MODEL", lambda row: row.model or "-"),
+    ("STATE", lambda row: row.state),
+    ("COUNT", lambda row: str(len(row.nodes))),
+    ("FREE GPUS EACH", _gpus),
+]
+_OF_EACH: list[tuple[str, Callable[[NodeRow], str]]] = [
+    ("NAME", lambda row: row.name),
+    ("RACK", lambda row: row.rack or "-"),
+    ("MODEL", lambda row: row.model or "-"),
+    ("STATE", lambda row: row.state),
+    ("FREE GPUS", _gpus),
+    ("FREE CPU", lambda row: amount_words(CPU, row.free_cpu)),
+    ("FREE MEMORY", lambda row: amount_words("memory", row.free_memory)),
+    ("PODS", lambda row: str(row.pods)),
+]
