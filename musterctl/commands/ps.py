@@ -2,47 +2,27 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import click
-import msgspec
 
-from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl.cluster import Where, connect_in
-from musterctl.gangs.read import read, unread
+from musterctl.gangs.forecast import with_starts
+from musterctl.gangs.read import read, read_cluster, unread
 from musterctl.gangs.rows import Objects, Row, difference, rows
-from musterctl.gangs.states import ENDED, WAITING
-from musterctl.gangs.words import nodes_words, plain
 from musterctl.options import all_namespaces_option, namespace_option, where_options
-from musterctl.output.listing import INTERRUPTED, Table, short, show_object, since
+from musterctl.output.gangtable import Printer, Shown
+from musterctl.output.listing import INTERRUPTED
 
-Column = tuple[str, Callable[[Row], str]]
 _READ_EVERY_S = 1.0
-_ALL = 100_000
-"""Characters for all nodes of a gang."""
-
-
-class Shown(NamedTuple):
-    """Which gangs are shown, and how."""
-
-    namespace: str | None
-    """None for all namespaces."""
-    output: str
-    ended: bool = False
-    queue: str | None = None
-    kind: str | None = None
-    """Kind of the workload."""
-    long: bool = False
-
-    def has(self, row: Row) -> bool:
-        """Return True for a gang that is to be shown."""
-        ours = self.queue in {None, row.queue} and self.kind in {None, row.kind}
-        return ours and (self.ended or row.state not in ENDED)
+_NO_FORECAST = (
+    "you may not list the nodes and pods of the whole cluster, so only reservations tell when a gang starts; it takes "
+    "the right to list them"
+)
 
 
 @click.command()
@@ -51,6 +31,7 @@ class Shown(NamedTuple):
 @click.option("--queue", help="Show only gangs of this queue.")
 @click.option("-a", "--all", "ended", is_flag=True, help="Show gangs that have ended, too.")
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
+@click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
 @click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
 @click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
 @where_options
@@ -59,6 +40,8 @@ def ps(*, namespace: str | None, all_namespaces: bool, watch: bool, where: Where
 
     A gang is called as its owner calls it: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
+    if watch and how["start"]:
+        raise click.UsageError("--start and -w do not go together: a forecast is not made anew with each change")
     client, space = connect_in(namespace, where)
     list_gangs(client, Shown(None if all_namespaces else space, **how), watch=watch)
 
@@ -69,7 +52,13 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     objects = read(client, shown.namespace)
     if missing := unread(objects):
         click.echo(f"you may not list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
-    found = [row for row in rows(objects) if shown.has(row)]
+    found = rows(objects)
+    if shown.start:
+        cluster = read_cluster(client, objects, everything=shown.namespace is None)
+        if cluster is None:
+            click.echo(_NO_FORECAST, err=True)
+        found = with_starts(found, cluster, time.time())
+    found = [row for row in found if shown.has(row)]
     printer.show(found, alone=watch)
     if not found and not watch and shown.output in {"table", "wide"}:
         click.echo(
@@ -109,73 +98,3 @@ def _wait(client: Client, namespace: str | None, version: str) -> None:
             watched.close()
     except Gone:
         return  # it has forgotten this version, as much has happened since
-
-
-class Printer:
-    """Prints gangs as rows below headings, as data, or as names."""
-
-    def __init__(self, shown: Shown) -> None:
-        self._output = shown.output
-        self._columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
-        self._table = Table([title for title, _ in self._columns])
-        self._documents = 0
-
-    def show(self, found: Sequence[Row], *, alone: bool) -> None:
-        """Print gangs; `alone` for a watch, which shows them one by one and not in a list."""
-        match self._output:
-            case "name":
-                for row in found:
-                    click.echo(row.reference)
-            case "json" | "yaml":
-                data = [msgspec.to_builtins(row) for row in found]
-                for one in data if alone else [{"gangs": data}]:
-                    if self._documents and self._output == "yaml":
-                        click.echo("---")
-                    self._documents += 1
-                    show_object(one, self._output)
-            case _ if found:
-                self._table.show([[of(row) for _, of in self._columns] for row in found])
-
-
-def columns(shown: Shown) -> list[Column]:
-    """Return the columns of a table: with `wide` all nodes and the PodGroup, with `long` sentences and times."""
-    wide = shown.output == "wide"
-    return [
-        ("NAME", lambda row: row.title),
-        ("QUEUE", lambda row: row.queue or "-"),
-        ("STATE", lambda row: row.state),
-        ("SIZE", size),
-        ("PRIORITY", priority),
-        ("AGE", lambda row: since(row.created)),
-        ("START", start_time if shown.long else start),
-        ("NODES", (lambda row: nodes_words(row.nodes, _ALL)) if wide else (lambda row: nodes_words(row.nodes))),
-        *([("GANG", lambda row: row.gang or "-")] if wide else []),
-        ("REASON", (lambda row: plain(row.message)) if shown.long else (lambda row: row.reason)),
-    ]
-
-
-_NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
-
-
-def size(row: Row) -> str:
-    """Return the pods that run, that start together, and that are wanted: `0/8/10`."""
-    return f"{row.running}/{row.minimum}/{row.wanted}"
-
-
-def priority(row: Row) -> str:
-    """Return the class of priority, else the number that pods have; `-` where nothing is known."""
-    return row.priority_class or ("-" if row.priority is None else str(row.priority))
-
-
-def start(row: Row) -> str:
-    """Return the time until the expected start: `in 30m`; `unknown` for a gang that waits without one."""
-    at = readable_time(row.expected_start)
-    if at is None:
-        return "unknown" if row.state in WAITING else "-"
-    return f"in {short(at - time.time())}" if at > time.time() else "now"
-
-
-def start_time(row: Row) -> str:
-    """Return the expected start as a time of day with the time until then: `10:34 (in 30m)`."""
-    at = readable_time(row.expected_start)
-    return start(row) if at is None else f"{datetime.fromtimestamp(at).astimezone():%H:%M} ({start(row)})"

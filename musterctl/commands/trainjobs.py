@@ -11,10 +11,11 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import Where, connect_in, failing_as, for_each, name_of, reference
 from musterctl.commands.logs import log_options, show_logs
-from musterctl.commands.ps import Shown, list_gangs
+from musterctl.commands.ps import list_gangs
 from musterctl.commands.train import run_file, watch_to_the_end
 from musterctl.commands.trainfile import trainers
 from musterctl.options import all_namespaces_option, namespace_option, where_options
+from musterctl.output.gangtable import Shown
 
 name_argument = click.argument("job_name", metavar="NAME")
 names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)

@@ -5,13 +5,14 @@ from typing import Any, TypeVar
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import failing_as
+from musterctl.gangs.forecast import Cluster
 from musterctl.gangs.rows import Objects
 
 T = TypeVar("T")
@@ -32,6 +33,15 @@ def read(client: Client, namespace: str | None) -> Objects:
         jobs=may_list(client, JOBS, namespace),
         train_jobs=may_list(client, TRAIN_JOBS, namespace),
     )
+
+
+def read_cluster(client: Client, objects: Objects, *, everything: bool) -> Cluster | None:
+    """Return the whole cluster, of which these are `everything` or one namespace; None if it may not be read."""
+    nodes = may_list(client, NODES)
+    if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
+        return None
+    whole = objects if everything else read(client, None)
+    return None if whole.pods is None else Cluster(whole, nodes)
 
 
 def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:

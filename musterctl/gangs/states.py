@@ -19,15 +19,18 @@ WAITING = frozenset({"Waiting", "Reserved"})
 """States of gangs that wait for their start."""
 
 
-def state_of(group: PodGroup, placement: Placement | None, running: int) -> str:
-    """Return the state of a gang; a gang that has pods on nodes, none of which run yet, is `Starting`."""
+def state_of(group: PodGroup, placement: Placement | None, running: int | None) -> str:
+    """Return the state of a gang with so many pods that run; None if they may not be read.
+
+    A gang that has pods on nodes, none of which run yet, is `Starting`.
+    """
     phase, status = group.status.phase, group.status
     if phase == "Completed":
         return "Failed" if status.failed and not status.succeeded else "Completed"
     if phase == "Unknown":
         return "Degraded"
     if phase == "Running":
-        return "Running" if running else "Starting"
+        return "Starting" if running == 0 else "Running"
     if placement is not None and placement.status.phase == "Reserved":
         return "Reserved"
     planned = placement is not None and placement.status.phase in {"Planned", "Binding", "Bound"}
@@ -61,20 +64,33 @@ def message_of(group: PodGroup, state: str, placement: Placement | None, living:
     }.get(state, "")
 
 
+def needs_room(group: PodGroup) -> bool:
+    """Return True for a gang that waits for room which an empty cluster has."""
+    return _waits_for_room(group) and not _never_fits(group.why_waiting)
+
+
 def reason_of(group: PodGroup, state: str, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
     """Return the reason in at most ten words."""
-    told = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
     if state == "Reserved" and placement is not None:
         return f"room is reserved on {nodes_words(node for _, node in slots_of(placement))}"
-    if told is not None and told.status == "True" and told.reason == NO_ROOM:
+    if _waits_for_room(group):
         return _no_room(group, message, living)
     hindered = problems(living)
     return brief(hindered[0][1].brief if hindered and not group.why_waiting else message)
 
 
+def _waits_for_room(group: PodGroup) -> bool:
+    told = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
+    return told is not None and told.status == "True" and told.reason == NO_ROOM
+
+
+def _never_fits(message: str) -> bool:
+    return "empty cluster" in message
+
+
 def _no_room(group: PodGroup, message: str, living: Sequence[Pod]) -> str:
     """Return the room that is missing, as one pod asks for it; what the sentence says where it is about more."""
-    if "empty cluster" in message:
+    if _never_fits(message):
         return "too large: even an empty cluster has too little room"
     waiting = [pod for pod in living if not pod.spec.node_name]
     started = group.status.phase in {"Running", "Unknown"}

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,6 @@ def test_gangs_of_every_kind_in_one_list(client: Client, namespace: str, muster:
     """Each under the name that its user gave it; one that waits says why in a few words."""
     client.create(JOBS, job("volcano", namespace, replicas=2, gpus=1), namespace)
     client.create(INDEXED_JOBS, plain_job("plain", 2, 1), namespace)
-    client.create(INDEXED_JOBS, plain_job("huge", 9, 8, minimum=9), namespace)
     client.create(
         TRAIN_JOBS,
         train_job("fit", nodes=2) | {"metadata": {"name": "fit", "labels": {names.QUEUE: "default"}}},
@@ -83,11 +83,11 @@ def test_gangs_of_every_kind_in_one_list(client: Client, namespace: str, muster:
     lone = {"schedulerName": names.SCHEDULER, "containers": [{"name": "main", "image": "none"}]}
     client.create(PODS, {"metadata": {"name": "lone", "labels": {names.QUEUE: "default"}}, "spec": lone}, namespace)
     wanted = {"volcano": "Job Running", "plain": "Job Running", "fit": "TrainJob Running", "lone": "Pod Running"}
-    wait_for(
-        lambda: states(muster, namespace) == wanted | {"huge": "Job Waiting"}, 60, "all gangs to be where they end up"
-    )
-    wait_for(lambda: listed(muster, namespace)["huge"]["message"], 30, "the reason")
+    wait_for(lambda: states(muster, namespace) == wanted, 60, "them to run")
     wait_for(lambda: listed(muster, namespace)["plain"]["running"] == 2, 30, "all pods to run")
+    client.create(INDEXED_JOBS, plain_job("huge", 9, 8, minimum=9), namespace)
+    wait_for(lambda: states(muster, namespace) == wanted | {"huge": "Job Waiting"}, 60, "one to wait")
+    wait_for(lambda: "planner has not" not in listed(muster, namespace)["huge"]["message"], 30, "the reason")
 
     lines = muster("ps", f"--namespace={namespace}").splitlines()
     assert lines[0].split() == ["NAME", "QUEUE", "STATE", "SIZE", "PRIORITY", "AGE", "START", "NODES", "REASON"]
@@ -175,6 +175,25 @@ def test_a_tenant_sees_his_work_and_no_other(
     assert "node-" in row
     assert "cannot list" in muster("ps", "-A", kubeconfig=tenant, code=1)
     assert "muster ps` shows the nodes of your own gangs" in muster("nodes", kubeconfig=tenant, code=1)
+
+
+def test_expected_starts(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """By what the gang in the way declares; a gang that can never start has none, and those that run are not there."""
+    wait_for(lambda: "Full" not in muster("nodes") and "Mixed" not in muster("nodes"), 60, "all nodes to be free")
+    before = job("before", namespace, replicas=8)
+    before["metadata"]["annotations"] = {names.EXPECTED_RUNTIME: "2h"}
+    client.create(JOBS, before, namespace)
+    wait_for(lambda: states(muster, namespace) == {"before": "Job Running"}, 60, "the nodes to be full")
+    client.create(JOBS, job("after", namespace, replicas=2), namespace)
+    client.create(JOBS, job("never", namespace, replicas=9), namespace)
+    space = f"--namespace={namespace}"
+    wait_for(lambda: "about " in muster("ps", "--start", space), 60, "the start to be known")
+    rows = {line.split()[1]: line for line in muster("ps", "--start", space).splitlines()[1:]}
+    assert rows.keys() == {"after", "never"}
+    assert re.search(r"about \d\d:\d\d \(in (119m|1h|2h)\)", rows["after"])
+    assert "unknown" in rows["never"]
+    for name in ("before", "after", "never"):
+        client.delete(JOBS, name, namespace)
 
 
 def test_free_gpus_of_nodes(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:

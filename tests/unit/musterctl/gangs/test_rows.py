@@ -125,6 +125,8 @@ def test_a_gang_without_rights_to_pods() -> None:
     placement = msgspec.convert({"metadata": {"name": "podgroup-1", "namespace": "ns"}, "spec": placed}, Placement)
     row = only(groups=[group(phase="Running", running=2)], pods=None, placements=[placement])
     assert (row.state, row.running, row.nodes, row.priority) == ("Running", 2, ["n0", "n1"], None)
+    late = only(groups=[group(phase="Running")], pods=None)  # counts are written when they have come to rest
+    assert (late.state, late.running, late.reason) == ("Running", 0, "")
 
 
 def test_owners() -> None:

@@ -1,0 +1,134 @@
+"""Gangs as a table, as data, or as names."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import click
+import msgspec
+
+from muster.api.kubernetes.meta import readable_time
+from musterctl.gangs.rows import Row
+from musterctl.gangs.states import ENDED, WAITING
+from musterctl.gangs.words import nodes_words, plain
+from musterctl.output.listing import Table, short, show_object, since
+
+Column = tuple[str, Callable[[Row], str]]
+_DAY_S = 24 * 3600
+_ALL = 100_000
+"""Characters for all nodes of a gang."""
+
+
+class Shown(NamedTuple):
+    """Which gangs are shown, and how."""
+
+    namespace: str | None
+    """None for all namespaces."""
+    output: str
+    ended: bool = False
+    queue: str | None = None
+    kind: str | None = None
+    """Kind of the workload."""
+    long: bool = False
+    start: bool = False
+    """Gangs that wait, with the intervals of their starts."""
+
+    def has(self, row: Row) -> bool:
+        """Return True for a gang that is to be shown."""
+        if self.start and row.state not in WAITING:
+            return False
+        ours = self.queue in {None, row.queue} and self.kind in {None, row.kind}
+        return ours and (self.ended or row.state not in ENDED)
+
+
+class Printer:
+    """Prints gangs as rows below headings, as data, or as names."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._output = shown.output
+        self._columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
+        self._table = Table([title for title, _ in self._columns])
+        self._documents = 0
+
+    def show(self, found: Sequence[Row], *, alone: bool) -> None:
+        """Print gangs; `alone` for a watch, which shows them one by one and not in a list."""
+        match self._output:
+            case "name":
+                for row in found:
+                    click.echo(row.reference)
+            case "json" | "yaml":
+                data = [msgspec.to_builtins(row) for row in found]
+                for one in data if alone else [{"gangs": data}]:
+                    if self._documents and self._output == "yaml":
+                        click.echo("---")
+                    self._documents += 1
+                    show_object(one, self._output)
+            case _ if found:
+                self._table.show([[of(row) for _, of in self._columns] for row in found])
+
+
+def columns(shown: Shown) -> list[Column]:
+    """Return the columns of a table: with `wide` all nodes and the PodGroup, with `long` sentences and times."""
+    wide = shown.output == "wide"
+    if shown.start:
+        times: list[Column] = [("START", start_interval), ("KNOWN BY", lambda row: row.start_known_by or "-")]
+    else:
+        place: Column = ("NODES", lambda row: nodes_words(row.nodes, _ALL) if wide else nodes_words(row.nodes))
+        times = [("START", start_time if shown.long else start), place]
+    return [
+        ("NAME", lambda row: row.title),
+        ("QUEUE", lambda row: row.queue or "-"),
+        ("STATE", lambda row: row.state),
+        ("SIZE", size),
+        ("PRIORITY", priority),
+        ("AGE", lambda row: since(row.created)),
+        *times,
+        *([("GANG", lambda row: row.gang or "-")] if wide else []),
+        ("REASON", (lambda row: plain(row.message)) if shown.long else (lambda row: row.reason)),
+    ]
+
+
+_NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
+
+
+def size(row: Row) -> str:
+    """Return the pods that run, that start together, and that are wanted: `0/8/10`."""
+    return f"{row.running}/{row.minimum}/{row.wanted}"
+
+
+def priority(row: Row) -> str:
+    """Return the class of priority, else the number that pods have; `-` where nothing is known."""
+    return row.priority_class or ("-" if row.priority is None else str(row.priority))
+
+
+def start(row: Row) -> str:
+    """Return the time until the expected start: `in 30m`; `unknown` for a gang that waits without one."""
+    at = readable_time(row.expected_start)
+    if at is None:
+        return "unknown" if row.state in WAITING else "-"
+    return f"in {short(at - time.time())}" if at > time.time() else "now"
+
+
+def start_time(row: Row) -> str:
+    """Return the expected start as a time of day with the time until then: `10:34 (in 30m)`."""
+    at = readable_time(row.expected_start)
+    return start(row) if at is None else f"{_clock(at)} ({start(row)})"
+
+
+def start_interval(row: Row) -> str:
+    """Return when a gang starts in 80 of 100 cases: `10:34-12:05 (in 30m-2h)`."""
+    early, late = readable_time(row.earliest_start), readable_time(row.latest_start)
+    if early is None:
+        return "unknown"
+    soon = short(early - time.time())
+    if late is None:
+        return f"after {_clock(early)} (in {soon})"
+    if late == early:
+        return f"about {_clock(early)} (in {soon})"
+    return f"{_clock(early)}-{_clock(late)} (in {soon}-{short(late - time.time())})"
+
+
+def _clock(at: float) -> str:
+    """Return a time of day, with its date unless that is near."""
+    return f"{datetime.fromtimestamp(at).astimezone():{'%H:%M' if at - time.time() < _DAY_S else '%Y-%m-%d %H:%M'}}"

@@ -1,0 +1,108 @@
+"""Forecasts of starts from objects: reservations, declared and past run times, and what stays unknown."""
+
+from typing import Any
+
+import msgspec
+
+from extender.planner.reasons.room import NO_ROOM
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
+from musterctl.gangs.forecast import Cluster, with_starts
+from musterctl.gangs.rows import Objects, Row, rows
+
+NOW = 1_780_000_000.0
+RUNTIME = "muster.dev/expected-runtime"
+
+
+def node(name: str) -> Node:
+    """A node of eight GPUs."""
+    status = {"allocatable": {"nvidia.com/gpu": 8, "pods": 110}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return msgspec.convert({"metadata": {"name": name}, "status": status}, Node)
+
+
+def group(name: str, reason: str = "", pods: int = 1, runtime: str = "") -> PodGroup:
+    """A PodGroup, which waits if there is a reason."""
+    annotations = {RUNTIME: runtime} if runtime else {}
+    conditions = [{"type": "Unschedulable", "status": "True", "reason": reason, "message": "it lacks room"}]
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": "ns", "annotations": annotations},
+            "spec": {"minMember": pods, "queue": "q"},
+            "status": {"phase": "Inqueue" if reason else "Running", "conditions": conditions if reason else []},
+        },
+        PodGroup,
+    )
+
+
+def pod(gang: str, node: str = "", gpus: int = 8, age_s: float = 100.0) -> Pod:
+    """A pod of a gang; one on a node has run for some time."""
+    meta = {"name": f"{gang}-0", "namespace": "ns", "annotations": {"scheduling.k8s.io/group-name": gang}}
+    spec: dict[str, Any] = {
+        "schedulerName": "muster",
+        "nodeName": node,
+        "containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+    }
+    status = {"phase": "Running", "startTime": format_time(NOW - age_s)} if node else {"phase": "Pending"}
+    return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
+
+
+def ended(number: int, run_s: float) -> Job:
+    """A Job of the queue that has ended after this time."""
+    conditions = [
+        {"status": "Running", "lastTransitionTime": format_time(NOW - 1e6)},
+        {"status": "Completed", "lastTransitionTime": format_time(NOW - 1e6 + run_s)},
+    ]
+    status = {"state": {"phase": "Completed"}, "conditions": conditions}
+    meta = {"name": f"ended-{number}", "namespace": "ns", "uid": f"u{number}"}
+    return msgspec.convert({"metadata": meta, "spec": {"queue": "q"}, "status": status}, Job)
+
+
+def forecast(objects: Objects, *, seen: bool = True) -> dict[str, Row]:
+    """The gangs that wait, by name."""
+    cluster = Cluster(objects, [node("n0")]) if seen else None
+    return {row.name: row for row in with_starts(rows(objects), cluster, NOW)}
+
+
+def test_a_declared_run_time() -> None:
+    """The start is when the gang in the way is expected to end; those that run are not in the list."""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    found = forecast(Objects(groups=groups, pods=[pod("now", "n0"), pod("next")]))
+    assert list(found) == ["next"]
+    assert found["next"].earliest_start == found["next"].latest_start == format_time(NOW + 500)
+    assert found["next"].start_known_by == "declared run times"
+
+
+def test_past_run_times() -> None:
+    """Of the queue's Jobs that ran longer than this one has."""
+    jobs = [ended(number, 10.0 * number) for number in range(1, 101)]
+    objects = Objects(groups=[group("now"), group("next", NO_ROOM)], pods=[pod("now", "n0"), pod("next")], jobs=jobs)
+    found = forecast(objects)["next"]
+    assert format_time(NOW) < found.earliest_start < format_time(NOW + 300)
+    assert format_time(NOW + 600) < found.latest_start <= format_time(NOW + 900)
+    assert found.start_known_by == "past run times"
+
+
+def test_a_reservation() -> None:
+    """The planner's own time counts, also for those who do not see the cluster."""
+    at = format_time(NOW + 77)
+    placement = msgspec.convert(
+        {"metadata": {"name": "next", "namespace": "ns"}, "status": {"phase": "Reserved", "expectedAt": at}}, Placement
+    )
+    objects = Objects(groups=[group("next", NO_ROOM)], pods=[pod("next")], placements=[placement])
+    for seen in (True, False):
+        found = forecast(objects, seen=seen)["next"]
+        assert (found.earliest_start, found.latest_start, found.start_known_by) == (at, at, "reservation")
+
+
+def test_what_is_not_known() -> None:
+    """Nothing declared and nothing learned; no rights; a gang that waits for something else than room."""
+    groups = [group("now", runtime="10m"), group("next", "QueueOverCapability")]
+    pods = [pod("now", "n0"), pod("next")]
+    assert forecast(Objects(groups=groups, pods=pods))["next"].start_known_by == ""
+    groups = [group("now"), group("next", NO_ROOM)]
+    assert forecast(Objects(groups=groups, pods=pods))["next"].earliest_start == ""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    assert forecast(Objects(groups=groups, pods=pods), seen=False)["next"].earliest_start == ""
