@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from extender.explain.members import gang_words
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
@@ -31,6 +32,8 @@ class WaitingGang(Struct, frozen=True, rename="camel"):
     gang: str
     reason: str
     message: str
+    workload: str = ""
+    """The gang as its owner is called: `Job ns/name`."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
@@ -81,7 +84,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         counts[gang.queue] += 1
         why = told.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
-            first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message))
+            first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
     return [
         _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ())))

@@ -160,7 +160,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
         yield f"  {name:<24} {cells}  {bar(report.share(name))}"
     yield f"  {report.waiting} {'gang waits' if report.waiting == 1 else 'gangs wait'} in it"
     for gang in report.first:
-        yield f"    {gang.gang}: {gang.message} ({gang.reason})"
+        yield f"    {gang.workload or gang.gang}: {gang.message} ({gang.reason})"
     if report.message:
         yield f"    {report.message}"
 

@@ -81,7 +81,6 @@ PAGES: Final[dict[str, Page]] = {
                 "muster job run swept --image none --replicas 1 && kubectl label vcjob swept sweep=7"
             ),
         },
-        after=("kubectl delete queue team",),
     ),
     "migrate-kai.md": Page(words={"FILE": "planning.yaml"}),
     "migrate-kueue.md": Page(
@@ -93,6 +92,14 @@ PAGES: Final[dict[str, Page]] = {
             "FILE": "planning.yaml",
             ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
         },
+    ),
+    "ps.md": Page(
+        setup=(
+            "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",
+            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/llama-7b",
+            f"muster job run eval {GANG} 6",
+            "kubectl wait --for=create podgroup --all",
+        ),
     ),
     "queues.md": Page(
         setup=("muster queue create team-a", "muster queue create team-b"),

@@ -52,10 +52,18 @@ NOT_RUN: Final = {
     "kube-scheduler --config=scheduler.yaml": "it runs for ever: tests/plane/test_local_attach.py",
     "kube-scheduler decides, *": "a message, no command",
     "kubectl create -f": "half a command",
+    "muster logs *": "it needs pods that really run: tests/plane/test_my_work.py",
+    "muster train logs *": "the same",
 }
 """Why a command is not run; one that ends with * stands for all that begin so."""
 
-GO_ON: Final = ("kubectl get placements -w", "muster queue list -w", "muster train train.py *")
+GO_ON: Final = (
+    "kubectl get placements -w",
+    "muster queue list -w",
+    "muster ps -w",
+    "muster train train.py *",
+    "muster train attach NAME",
+)
 """Commands that do not end by themselves here: they are ended when they have said something."""
 
 WRITTEN: Final = {

@@ -39,6 +39,12 @@ def test_a_report_says_what_a_queue_has_is_due_and_why_it_waits() -> None:
     assert any("queue b may use 7 nvidia.com/gpu (capability)" in line for line in lines)
 
 
+def test_gangs_are_called_as_their_owners_are() -> None:
+    """Not by their PodGroups, whose names nobody has written."""
+    [report] = [each for each in queue_reports(WhatIf(world_of_two().dump())) if each.queue == "b"]
+    assert [line.split(":")[0].strip() for line in queue_lines(report)][-2:] == ["Job ns/late", "Job ns/small"]
+
+
 def test_the_top_is_a_line_per_queue() -> None:
     """Those below are indented, and the bar is of what they are due."""
     lines = list(top_lines(queue_reports(WhatIf(world_of_two().dump())), "nvidia.com/gpu"))
