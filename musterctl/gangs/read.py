@@ -56,7 +56,6 @@ def unread(objects: Objects) -> list[str]:
     """Return the kinds that rows are made without, for a hint."""
     asked: dict[str, Callable[[Objects], object]] = {
         "pods": lambda of: of.pods,
-        "placements": lambda of: of.placements,
         "jobs": lambda of: of.jobs,
     }
     return [kind for kind, of in asked.items() if of(objects) is None]

@@ -185,6 +185,9 @@ def _without_job(train_job: TrainJob) -> Row:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message)
     if train_job.spec.suspend:
         return _bare(owner, meta, "Suspended", "")
+    for each in train_job.status.jobs_status:
+        if each.name.endswith("initializer") and not each.succeeded:
+            return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")
     return _bare(owner, meta, "Waiting", "its Job is not made yet")
 
 

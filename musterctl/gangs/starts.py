@@ -91,8 +91,8 @@ def _known(life: Life, past: Mapping[str, Sequence[float]]) -> bool:
 
 
 def _middle(times: list[float]) -> Interval:
-    ordered, beyond = sorted(times), len(times) // OUT_OF
-    return Interval(ordered[beyond], ordered[-1 - beyond])
+    ordered, beyond = sorted(times), (len(times) + 1) // OUT_OF
+    return Interval(ordered[beyond - 1], ordered[-beyond])
 
 
 _Waiting = tuple[Waits, list[_Pods | None]]

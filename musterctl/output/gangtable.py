@@ -55,8 +55,8 @@ class Printer:
         """Print gangs; `alone` for a watch, which shows them one by one and not in a list."""
         match self._output:
             case "name":
-                for row in found:
-                    click.echo(row.reference)
+                for reference in dict.fromkeys(row.reference for row in found):  # a JobSet may have several gangs
+                    click.echo(reference)
             case "json" | "yaml":
                 data = [msgspec.to_builtins(row) for row in found]
                 for one in data if alone else [{"gangs": data}]:

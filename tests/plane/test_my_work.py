@@ -3,8 +3,11 @@
 import contextlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from tenants import ACCOUNTS, ROLE_BINDINGS
 from train_jobs import train_job
 
 from muster.api import names
+from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.volcano.batch import JOBS
@@ -29,6 +33,9 @@ pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 Muster = Callable[..., str]
+PATIENCE_S = 60.0
+DEPLOYMENTS: Resource[JSON] = Resource("apps", "v1", "deployments", "Deployment", dict[str, Any])
+STATEFUL_SETS: Resource[JSON] = Resource("apps", "v1", "statefulsets", "StatefulSet", dict[str, Any])
 
 
 @pytest.fixture
@@ -111,6 +118,49 @@ def test_gangs_of_every_kind_in_one_list(client: Client, namespace: str, muster:
     assert "No gangs found" in muster("ps", f"--namespace={namespace}", "--queue=nobody")
     assert "TrainJob fit" in muster("train", "list", f"--namespace={namespace}")
     assert "plain" not in muster("train", "list", f"--namespace={namespace}")
+
+
+def workload(kind: str, pods: int) -> JSON:
+    """A StatefulSet or Deployment in the queue `default`."""
+    labels = {"app": kind.lower()}
+    spec = {"containers": [{"name": "main", "image": "none"}]}
+    return {
+        "metadata": {"name": kind.lower(), "labels": {names.QUEUE: "default"}},
+        "spec": {
+            "replicas": pods,
+            "serviceName": kind.lower() if kind == "StatefulSet" else None,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def test_workloads_that_go_on(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """A Deployment is called by its own name, and not by that of its ReplicaSet."""
+    for kind, resource in (("Deployment", DEPLOYMENTS), ("StatefulSet", STATEFUL_SETS)):
+        client.create(resource, workload(kind, 2), namespace)
+    wanted = {"deployment": "Deployment Running", "statefulset": "StatefulSet Running"}
+    wait_for(lambda: states(muster, namespace) == wanted, 60, "both to run")
+    assert listed(muster, namespace)["deployment"]["reference"] == "deployment.apps/deployment"
+
+
+def test_a_watch(plane: Plane, client: Client, namespace: str) -> None:
+    """A gang that comes, runs and goes is three lines or more."""
+    program = str(Path(sys.executable).with_name("muster"))
+    command = [program, "ps", "-w", f"--namespace={namespace}", f"--kubeconfig={plane.kubeconfig}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        late = Timer(PATIENCE_S, process.kill)
+        late.start()
+        try:
+            lines = iter(process.stdout.readline, "")
+            client.create(JOBS, job("watched", namespace, replicas=1, gpus=1), namespace)
+            assert any(line.startswith("Job watched") and " Running " in line for line in lines)
+            client.delete(JOBS, "watched", namespace)
+            assert any(line.startswith("Job watched") and " Gone " in line for line in lines)
+        finally:
+            late.cancel()
+            process.kill()
 
 
 def test_a_train_job_is_stopped_and_resumed(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:

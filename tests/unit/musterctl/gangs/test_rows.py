@@ -180,6 +180,19 @@ def test_jobs_without_a_gang() -> None:
     }
     train_job = msgspec.convert(suspended, TrainJob)
     assert only(train_jobs=[train_job]).state == "Suspended"
+    initializer = dict.fromkeys(("ready", "succeeded", "failed", "suspended"), 0) | {
+        "name": "dataset-initializer",
+        "active": 1,
+    }
+    fetching = msgspec.convert(
+        {
+            "metadata": {"name": "fit", "namespace": "ns", "uid": "fit"},
+            "spec": {"runtimeRef": {"name": "r"}},
+            "status": {"jobsStatus": [initializer]},
+        },
+        TrainJob,
+    )
+    assert only(train_jobs=[fetching]).reason == "it waits for its dataset-initializer"
     mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))
     row = only(train_jobs=[train_job], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")

@@ -1,23 +1,21 @@
 """Intervals of run times: they hold as often as they say, on runs of a production cluster that came later."""
 
 import csv
-import os
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trace_replay import TRACE
 
 from muster.api.volcano.batch import Job
 from musterctl.gangs.rows import Objects
 from musterctl.gangs.runs import LATEST, LEAST, past_runs, remaining
 
-TRACE = Path(os.environ.get("MUSTER_TRACES", "traces")) / "openb_pod_list_default.csv"
 WIDTH = 0.05
 """How far the share of cases may be from 80 %."""
 Run = tuple[float, float]

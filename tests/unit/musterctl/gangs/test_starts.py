@@ -5,12 +5,15 @@ from math import inf
 from random import Random
 
 import pytest
+from trace_replay import TRACE, Replay, tasks
 
 from musterctl.gangs.runs import LEAST
 from musterctl.gangs.starts import Life, Runs, Scene, Waits, starts
 
 GPUS = "nvidia.com/gpu"
 Q = Life("q")
+LOOK_EVERY = 100
+"""Ends between two looks at the trace."""
 
 
 def runs(node: str, gpus: int, *, elapsed_s: float = 0.0, declared_s: float | None = None) -> Runs:
@@ -70,21 +73,36 @@ def test_the_interval_holds_on_clusters_that_it_was_not_made_of(shape: str) -> N
         return random.expovariate(1 / 600) if shape == "exponential" else random.paretovariate(1.2) * 60
 
     held = asked = 0
-    for _ in range(200):
+    for _ in range(150):
         nodes = [f"n{number}" for number in range(4)]
         ages = [random.uniform(0, 300) for _ in nodes]
         lives = [_longer(drawn, age) for age in ages]
         size = random.choice([1, 2])
-        past = {"q": [drawn() for _ in range(200)]}
+        past = {"q": [drawn() for _ in range(150)]}
         running = [Runs(Q, age, {node: {GPUS: 8}}) for node, age in zip(nodes, ages, strict=True)]
         scene = Scene({node: {GPUS: 0} for node in nodes}, running, [waits("w", size, 8)], past)
-        found = starts(scene, draws=100).get("w")
+        found = starts(scene, draws=60).get("w")
         if found is not None:
             asked += 1
             ends: Sequence[float] = sorted(life - age for life, age in zip(lives, ages, strict=True))
             held += found.early_s <= ends[size - 1] <= found.late_s
     assert asked > 100
     assert held / asked == pytest.approx(0.8, abs=0.08)
+
+
+@pytest.mark.skipif(not TRACE.exists(), reason="the trace of a production cluster is not on this machine")
+def test_the_interval_holds_on_a_trace() -> None:
+    """Of tasks of the trace's later half that wait on full nodes, foretold by what had ended before."""
+    replay, scenes = Replay(tasks()), list[tuple[float, Scene]]()
+    while replay.step():
+        if len(replay.ended) > len(replay.tasks) // 2 and len(replay.ended) % LOOK_EVERY == 0:
+            scenes.append((replay.now, replay.scene()))
+    held: list[bool] = []
+    for now, scene in scenes:
+        for number, found in starts(scene, draws=60).items():
+            held.append(found.early_s <= replay.began[int(number)] - now <= found.late_s)
+    assert len(held) > 80
+    assert sum(held) / len(held) == pytest.approx(0.8, abs=0.1)
 
 
 def _longer(drawn: Callable[[], float], age: float) -> float:
