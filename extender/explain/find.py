@@ -46,12 +46,7 @@ def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
-        owners = [
-            Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
-            for group in what_if.dump.of(POD_GROUPS)
-            for owner in group.metadata.owner_references
-        ]
-        raise _unknown("job with a gang", name, namespace, [*jobs, *owners])
+        raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.dump.of(POD_GROUPS))])
     return _without_group(job)
 
 
@@ -61,7 +56,8 @@ def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is None:
         groups = what_if.dump.of(POD_GROUPS)
-        raise _unknown("gang (PodGroup)", name, namespace, groups)
+        alone = [group for group in groups if not group.metadata.owner_references]
+        raise _unknown("gang", name, namespace, [*_owners(groups), *alone], near=groups)
     return view
 
 
@@ -98,18 +94,33 @@ def _without_group(job: Job) -> GangReport:
     )
 
 
-def _unknown(what: str, name: str, namespace: str, known: Iterable[Object]) -> UnknownNameError:
-    known = list(known)
+def _owners(groups: Iterable[PodGroup]) -> list[Object]:
+    """Return the workloads of gangs, which have the names that users know; those of PodGroups are made up."""
+    return [
+        Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
+        for group in groups
+        for owner in group.metadata.owner_references
+    ]
+
+
+def _unknown(
+    what: str, name: str, namespace: str, known: Iterable[Object], near: Iterable[Object] = ()
+) -> UnknownNameError:
+    """Return the error; it names some of the `known` objects, and of those in `near` only one nearly of this name."""
+    known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
-    elsewhere = sorted({item.metadata.namespace for item in known if item.metadata.name == name})
+    there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
+    elsewhere = sorted({item.metadata.namespace for item in [*known, *also] if item.metadata.name == name})
     text = f"there is no {what} {name!r} in namespace {namespace!r}"
     if elsewhere:
         return UnknownNameError(f"{text}; there is one in namespace {', '.join(elsewhere)} (-n)")
-    near = (
-        get_close_matches(name, here, n=NEAR, cutoff=CUTOFF) or [each for each in here if each.startswith(name)][:NEAR]
+    alike = (
+        get_close_matches(name, here, n=NEAR, cutoff=CUTOFF)
+        or get_close_matches(name, there, n=NEAR, cutoff=CUTOFF)
+        or [each for each in here if each.startswith(name)][:NEAR]
     )
-    if near:
-        return UnknownNameError(f"{text}; near names: {', '.join(near)}")
+    if alike:
+        return UnknownNameError(f"{text}; near names: {', '.join(alike)}")
     if here:
         return UnknownNameError(f"{text}; there are: {', '.join(here[:NEAR])}{' …' if len(here) > NEAR else ''}")
     return UnknownNameError(f"{text}; there is none at all in that namespace")

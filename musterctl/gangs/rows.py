@@ -166,9 +166,12 @@ def _without_gang(job: Job) -> Row:
     """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
     state, spec = job.status.state, job.spec
     called = state.phase if state.phase in FINISHED else _STOPPED.get(state.phase, "Waiting")
+    owner = job_workload(job.metadata, JOBS.api_version)
     why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
+    if called == "Suspended":
+        why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
     return structs.replace(
-        _bare(job_workload(job.metadata, JOBS.api_version), job.metadata, called, "" if called == "Completed" else why),
+        _bare(owner, job.metadata, called, "" if called == "Completed" else why),
         queue=spec.queue or DEFAULT_QUEUE,
         minimum=spec.min_available,
         wanted=sum(task.replicas for task in spec.tasks),
@@ -184,7 +187,7 @@ def _without_job(train_job: TrainJob) -> Row:
         if kind in held:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message)
     if train_job.spec.suspend:
-        return _bare(owner, meta, "Suspended", "")
+        return _bare(owner, meta, "Suspended", f"`muster train resume {meta.name}` starts it again")
     for each in train_job.status.jobs_status:
         if each.name.endswith("initializer") and not each.succeeded:
             return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")

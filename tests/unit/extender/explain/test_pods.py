@@ -12,6 +12,7 @@ from extender.explain.report import UnknownNameError
 from extender.planner.framework import decisions
 from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import OwnerReference
 from muster.api.names import QUEUE_ALLOCATION_GATE
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -149,7 +150,7 @@ def test_a_pod_says_its_slot_and_tells_of_its_gang() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("gang", "trian-1", "there is no gang (PodGroup) 'trian-1' in namespace 'ns'; near names: train-1"),
+        ("gang", "trian-1", "there is no gang 'trian-1' in namespace 'ns'; near names: train-1"),
         ("job", "trian-1", "there is no job with a gang 'trian-1' in namespace 'ns'; near names: train-1"),
         ("pod", "train-1-worker-1", "near names: train-1-worker-0"),
         ("gang", "quite-else", "there are: train-1"),
@@ -163,6 +164,18 @@ def test_an_unknown_name_is_answered_with_near_ones(kind: str, name: str, words:
     with pytest.raises(UnknownNameError) as error:
         world.explain(name, kind)
     assert words in str(error.value)
+
+
+def test_gangs_that_are_there_are_called_as_their_owners_are() -> None:
+    """The PodGroup of a plain Job has a name that nobody has written."""
+    world = ExplainWorld()
+    world.nodes(1)
+    group = world.state.groups[world.runs("train-1", 1, GPU8)]
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name="longrun", uid="u", controller=True)
+    meta = msgspec.structs.replace(group.metadata, name="podgroup-0b3f", uid="other", owner_references=[owner])
+    world.state.on_pod_group(None, msgspec.structs.replace(group, metadata=meta))
+    with pytest.raises(UnknownNameError, match=r"there are: longrun, train-1$"):
+        world.explain("quite-else", "gang")
 
 
 def test_a_job_is_found_by_its_own_name_and_says_so_when_it_has_no_gang_yet() -> None:

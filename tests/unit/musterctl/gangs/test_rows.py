@@ -196,6 +196,8 @@ def test_jobs_without_a_gang() -> None:
     mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))
     row = only(train_jobs=[train_job], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
+    assert row.reason == "`muster train resume fit` starts it again"
+    assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
 
 
 def test_changes() -> None:
