@@ -1,27 +1,21 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import click
 
 from extender.explain.queues import own_queues
-from extender.planner.reasons.grammar import listed
-from muster.api.names import NAMESPACE_SELECTOR, ROOT_QUEUE
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
+from muster.api.names import NAMESPACE_SELECTOR
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.labels import read_selector
 from muster.volcano.access import lineage
 from musterctl import completion
 from musterctl.allowed import gangs_for, no_queues, reports_for
-from musterctl.cluster import JSON, Failed, Where, create, failing_as, for_each, get, known, name_of, reference, send
+from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.queuespec import check_resources, queue_content, queue_options
-from musterctl.gangs.read import may_list
-from musterctl.gangs.rows import Objects, Row, rows
-from musterctl.gangs.states import ENDED
+from musterctl.commands.queuechange import CHANGES, called, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
 from musterctl.output.again import WATCH_S, again
 from musterctl.output.listing import (
@@ -125,27 +119,15 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
     """Print the gangs of a queue, or their numbers for those who may not list the gangs of all namespaces."""
     try:
         with known(client, POD_GROUPS):
-            gangs = _gangs_of(client, queue_name, client.list(POD_GROUPS))
+            gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
     except Forbidden:
         counts = [f"{status.get(phase, 0)} {phase}" for phase in ("running", "inqueue", "pending")]
         click.echo(f"Gangs: {', '.join(counts)} (you may not list the gangs of all namespaces)")
         return
     click.echo("Gangs:" if gangs else "Gangs: none")
-    for row in gangs:
+    for row in rows_of(client, gangs):
         why = f": {row.reason}" if row.reason else ""
-        click.echo(f"  {_called(row)}: {row.state}, {row.minimum} pods at least{why}")
-
-
-def _gangs_of(client: Client, queue_name: str, groups: Iterable[PodGroup]) -> list[Row]:
-    """Return the gangs of a queue, as their owners call them."""
-    mine = [group for group in groups if group.spec.queue == queue_name]
-    jobs = may_list(client, JOBS) if mine else None
-    found = rows(Objects(groups=mine, pods=None, placements=None, jobs=jobs, train_jobs=None))
-    return [row for row in found if row.gang]
-
-
-def _called(row: Row) -> str:
-    return f"{row.kind} {row.namespace}/{row.name}"
+        click.echo(f"  {called(row)}: {row.state}, {row.minimum} pods at least{why}")
 
 
 @queue.command()
@@ -218,58 +200,5 @@ def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: W
     send("CloseQueue", QUEUES, queue_names, namespace, where)
 
 
-@queue.command("create")
-@name_argument
-@queue_options(parent=ROOT_QUEUE, weight=1, reclaimable=True)
-@where_options
-def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
-    """Creates a queue below a parent."""
-    content = queue_content(options)
-    metadata: JSON = {"name": name_of(QUEUES, queue_name)}
-    metadata |= content.pop("metadata") if options["namespace_selector"] else {}
-    client = where.client()
-    check_resources(client, options)
-    create(client, QUEUES, {**content, "metadata": metadata})
-
-
-@queue.command("update", epilog="\b\nmuster queue update team --weight 3 --capability nvidia.com/gpu=16,cpu=none")
-@name_argument
-@queue_options(parent=None, weight=None, reclaimable=None)
-@where_options
-def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
-    """Changes what is given, and leaves the rest of a queue.
-
-    An amount of `none` takes the limit of that resource away.
-    """
-    name, content = name_of(QUEUES, queue_name), queue_content(options)
-    if not content:
-        raise click.UsageError("there is nothing to change: give at least one option, for example --weight 3")
-    client = where.client()
-    check_resources(client, options)
-    with failing_as("change", client, QUEUES, name):
-        client.merge_patch(QUEUES, name, content)
-    click.echo(f"{reference(QUEUES, name)} updated")
-
-
-@queue.command("delete")
-@names_argument
-@click.option("--force", is_flag=True, help="Delete a queue with gangs, too: those that wait then wait for it.")
-@where_options
-def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> None:
-    """Deletes queues without gangs, and without queues below them."""
-    wanted = [name_of(QUEUES, name) for name in queue_names]
-    client = where.client()
-
-    def remove(name: str) -> None:
-        held = [] if force else _gangs_of(client, name, may_list(client, POD_GROUPS) or ())
-        gangs = [_called(row) for row in held if row.state not in ENDED]
-        if gangs:
-            raise Failed(
-                f"{reference(QUEUES, name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
-                "wait for their end, or delete it with --force"
-            )
-        with failing_as("delete", client, QUEUES, name):
-            client.delete(QUEUES, name)
-        click.echo(f'{reference(QUEUES, "")[:-1]} "{name}" deleted')
-
-    for_each(wanted, remove)
+for change in CHANGES:
+    queue.add_command(change)
