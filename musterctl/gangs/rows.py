@@ -104,10 +104,12 @@ def rows(objects: Objects) -> list[Row]:
         job = jobs.get(above.uid) if above else None
         ganged |= {owner.uid, above.uid if above else ""}
         found.append(_row(group, members, placements.get(meta.key) or noted(group), owner, job))
+    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
-            found.append(_without_gang(job))
-            ganged.add(job_workload(job.metadata, JOBS.api_version).uid)
+            owner = job_workload(job.metadata, JOBS.api_version)
+            ganged.add(owner.uid)
+            found.append(_as_told(_without_gang(job), trainings.get(owner.uid)))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
@@ -176,6 +178,14 @@ def _without_gang(job: Job) -> Row:
         minimum=spec.min_available,
         wanted=sum(task.replicas for task in spec.tasks),
         priority_class=spec.priority_class_name,
+    )
+
+
+def _as_told(row: Row, train_job: TrainJob | None) -> Row:
+    """Return the row of a Job with the end that its TrainJob tells: when that fails, the Job is Terminated."""
+    told = _without_job(train_job) if train_job else row
+    return (
+        structs.replace(row, state=told.state, reason=told.reason, message=told.message) if told.state in ENDED else row
     )
 
 

@@ -175,6 +175,15 @@ def test_a_train_job_is_stopped_and_resumed(client: Client, namespace: str, must
     assert "there is no trainjob.trainer.kubeflow.org/no" in muster("train", "stop", "no", space, code=1)
 
 
+def test_a_train_job_is_followed_to_its_end(client: Client, namespace: str, muster: Muster) -> None:
+    """Also one that somebody else has sent; the exit code is that of the training."""
+    client.create(TRAIN_JOBS, train_job("good", nodes=1, run_s=1), namespace)
+    assert "good: complete" in muster("train", "attach", "good", "--no-logs", f"--namespace={namespace}")
+    client.create(TRAIN_JOBS, train_job("bad", nodes=1, run_s=1, exit_code=3), namespace)
+    assert "bad: failed: " in muster("train", "attach", "bad", "--no-logs", f"--namespace={namespace}", code=1)
+    assert {row["state"] for row in listed(muster, namespace, "-a").values()} == {"Completed", "Failed"}
+
+
 def test_logs_of_gangs(client: Client, namespace: str, muster: Muster, wait_for: WaitFor, tmp_path: Path) -> None:
     """Of rank 0, of another rank, of all; of a gang that waits the reason is told."""
     client.create(JOBS, job("volcano", namespace, replicas=2, gpus=1), namespace)
@@ -224,6 +233,11 @@ def test_a_tenant_sees_his_work_and_no_other(
     assert " Running " in row
     assert "node-" in row
     assert "cannot list" in muster("ps", "-A", kubeconfig=tenant, code=1)
+    client.create(TRAIN_JOBS, train_job("fit", nodes=1), namespace)
+    wait_for(lambda: states(muster, namespace).get("fit") == "TrainJob Running", 60, "it to run")
+    space = f"--namespace={namespace}"
+    assert "TrainJob fit" in muster("train", "list", space, kubeconfig=tenant)
+    assert "stopped" in muster("train", "stop", "fit", space, kubeconfig=tenant)
     assert "muster ps` shows the nodes of your own gangs" in muster("nodes", kubeconfig=tenant, code=1)
 
 

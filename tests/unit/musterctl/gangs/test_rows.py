@@ -197,6 +197,10 @@ def test_jobs_without_a_gang() -> None:
     row = only(train_jobs=[train_job], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
     assert row.reason == "`muster train resume fit` starts it again"
+    over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "pod fit-0 failed"}
+    failed = msgspec.structs.replace(train_job, status=msgspec.convert({"conditions": [over]}, type(train_job.status)))
+    row = only(train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))])
+    assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
     assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
 
 
