@@ -12,6 +12,7 @@ from msgspec import structs
 
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.limits import PODS
 from muster.api.muster.placement import Placement, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -102,17 +103,32 @@ def _waits(row: Row, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[
 
 
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
-    """Return how many pods of which requests start together: of those that exist, else of a Job's templates."""
+    """Return how many pods of which requests start together: of those that exist, else of a Job's templates.
+
+    Nothing for more pods than a gang may have, and for quantities that cannot be read: the planner says so.
+    """
+    if minimum > PODS.value:
+        return []
+    counts: Counter[tuple[tuple[str, int], ...]] = Counter()
+    left = minimum
     try:
         if len(pods) >= minimum:
-            each = [pod_requests(pod.spec) for pod in sorted(pods, key=lambda pod: pod.metadata.name)[:minimum]]
+            counts.update(_shape(pod_requests(pod.spec)) for pod in sorted(pods, key=_name)[:minimum])
         else:
-            tasks = job.spec.tasks if job else []
-            each = [template_usage(task.template).requests for task in tasks for _ in range(task.replicas)][:minimum]
+            for task in job.spec.tasks if job else ():
+                counts[_shape(template_usage(task.template).requests)] += min(left, task.replicas)
+                left -= min(left, task.replicas)
     except ValueError:
-        return []  # the planner says which quantity cannot be read
-    counts = Counter(tuple(sorted(amounts.items())) for amounts in each)
-    return [(count, dict(amounts)) for amounts, count in counts.items()]
+        return []
+    return [(count, dict(amounts)) for amounts, count in counts.items() if count]
+
+
+def _shape(amounts: Vector) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(amounts.items()))
+
+
+def _name(pod: Pod) -> str:
+    return pod.metadata.name
 
 
 def _runs(group: PodGroup, pods: Sequence[Pod], begun: float | None, now: float) -> Runs | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from extender.planner.reasons.room import NO_ROOM
 from muster.api.kubernetes.core import Node, Pod
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -83,6 +83,26 @@ def test_past_run_times() -> None:
     assert format_time(NOW) < found.earliest_start < format_time(NOW + 300)
     assert format_time(NOW + 600) < found.latest_start <= format_time(NOW + 900)
     assert found.start_known_by == "past run times"
+
+
+def test_pods_that_do_not_exist_yet() -> None:
+    """A Volcano Job's templates say what they need; more pods than a gang may have are not counted."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+    task = {"name": "w", "replicas": 2**31 - 1, "template": {"spec": {"containers": [container]}}}
+    meta = {"name": "next", "namespace": "ns", "uid": "j"}
+    job = msgspec.convert({"metadata": meta, "spec": {"queue": "q", "tasks": [task]}}, Job)
+    reference = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "next",
+        "uid": "j",
+        "controller": True,
+    }
+    for pods, known in ((1, "declared run times"), (2**31 - 1, "")):
+        waits = group("next-j", NO_ROOM, pods=pods)
+        waits.metadata.owner_references.append(msgspec.convert(reference, OwnerReference))
+        objects = Objects(groups=[group("now", runtime="10m"), waits], pods=[pod("now", "n0")], jobs=[job])
+        assert forecast(objects)["next"].start_known_by == known
 
 
 def test_a_reservation() -> None:
