@@ -9,7 +9,6 @@ from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
-from muster.resources.labels import read_selector
 from muster.volcano.access import lineage
 from musterctl import completion
 from musterctl.allowed import gangs_for, no_queues, reports_for
