@@ -37,7 +37,11 @@ class CommandRights(NamedTuple):
     more: tuple[str, ...] = ()
 
 
+_OWNERS: Final = (f"list {_JOBS}", f"list {_TRAIN_JOBS}")
+"""Beside its PodGroup: they say what a gang is called, and that one has ended."""
 COMMANDS: Final = (
+    CommandRights("muster ps", VIEW, _GANG, ("list pods", *_OWNERS)),
+    CommandRights("muster logs", VIEW, (*_GANG, "list pods", "get pods/log"), _OWNERS),
     CommandRights("muster job run", EDIT, (f"create {_JOBS}",)),
     CommandRights("muster job list", VIEW, (f"list {_JOBS}",)),
     CommandRights("muster job view", VIEW, (f"get {_JOBS}", f"get {_GROUPS}", "list pods", "list events")),

@@ -159,9 +159,13 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, o
         reason=reason_of(group, state, message, placement, living),
         message=message,
         needs_room=state in WAITING and needs_room(group),
-        expected_start=placement.status.expected_at if placement and state == "Reserved" else "",
+        expected_start=_expected(group, placement) if state == "Reserved" else "",
         nodes=[] if state in ENDED else nodes_of(pods, living, placement, state),
     )
+
+
+def _expected(group: PodGroup, placement: Placement | None) -> str:
+    return (placement.status.expected_at if placement else "") or group.status.expected_start or ""
 
 
 def _without_gang(job: Job) -> Row:

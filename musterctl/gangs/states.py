@@ -33,6 +33,8 @@ def state_of(group: PodGroup, placement: Placement | None, running: int | None) 
         return "Starting" if running == 0 else "Running"
     if placement is not None and placement.status.phase == "Reserved":
         return "Reserved"
+    if placement is None and status.expected_start and group.why_waiting:  # who may not read placements sees this
+        return "Reserved"
     planned = placement is not None and placement.status.phase in {"Planned", "Binding", "Bound"}
     return "Starting" if planned and not group.why_waiting else "Waiting"
 

@@ -31,6 +31,8 @@ ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.ku
 """Kinds without a namespace."""
 SPACE = f"--namespace={NAMESPACE}"
 TYPED: dict[str, tuple[str, ...]] = {
+    "muster ps": ("ps",),
+    "muster logs": ("logs", "runs"),
     "muster job run": ("job", "run", "new", "--image=none"),
     "muster job list": ("job", "list"),
     "muster job view": ("job", "view", "runs"),

@@ -123,11 +123,14 @@ def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
         ("explain", "pod", "mine-worker-0", space),
         ("explain", "job", "mine", space, "-o", "json"),
         ("job", "list", space, "-o", "wide"),
+        ("ps", "-l", space),
+        ("ps", "--start", space),
         ("job", "view", "mine", space),
         ("topo",),
         ("topo", "--gang", f"{anne.namespace}/mine"),
     ):
         anne.muster(*arguments)
+    assert "Job mine has no log of rank 0 yet" in anne.muster("logs", "mine", space, code=1)
     file = tmp_path / "more.yaml"
     file.write_text(yaml.safe_dump(whole_nodes("more", anne.namespace, 3, queue)))
     asked = anne.muster("simulate", "-f", str(file), space)
