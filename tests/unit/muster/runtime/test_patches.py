@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from frameworks_world import compiled, component, indexed_job, pods_of, replicated_job, runtime, template, train_job
-from webhook_world import QueueWorld
+from webhook_world import NamespaceWorld, QueueWorld
 
 from muster.runtime import registry
 from muster.workloads.batch_job import BATCH_JOB
+from webhook.lookup import NamespaceQueues
 from webhook.validate.workload import check
 
 JSON = dict[str, Any]
@@ -60,7 +61,8 @@ def test_reserved_variables_of_labelled_jobs(framework: str, name: str) -> None:
     group = indexed_job(template(framework, {}, {}))
     assert group.owner
     group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "7"}]
-    [error] = check(BATCH_JOB, group.owner, QueueWorld(), registry.framework()).errors
+    queues = NamespaceQueues(QueueWorld(), NamespaceWorld(), "team")
+    [error] = check(BATCH_JOB, group.owner, queues, registry.framework()).errors
     assert error.path == "spec.template.spec.containers[0].env[0].name"
     assert error.message.startswith(f"is set by Muster for framework {framework}; remove it (reserved are ")
     assert error.value == name

@@ -30,7 +30,7 @@ def test_a_long_reason_keeps_whole_clauses() -> None:
     assert brief("3 of the 5 pods that start together exist") == "3 of the 5 pods that start together exist"
     miss = NearestMiss(6, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
     message = Shortage("worker", "together", 6, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss).message
-    assert brief(message).startswith("worker: 6 more pods must start together and 0")
+    assert brief(message) == "worker: room is missing for 6 pods of 2 nvidia.com/gpu…"
 
 
 def test_what_a_terminal_would_act_on_is_not_printed() -> None:
