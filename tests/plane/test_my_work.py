@@ -191,8 +191,7 @@ def test_logs_of_gangs(client: Client, namespace: str, muster: Muster, wait_for:
     space = f"--namespace={namespace}"
     wait_for(lambda: states(muster, namespace) == {"volcano": "Job Running", "huge": "Job Waiting"}, 60, "one to run")
     wait_for(lambda: listed(muster, namespace)["volcano"]["running"] == 2, 30, "both pods to run")
-    with kubelet(tmp_path / "kubelet") as one:
-        serve_all_nodes(client, one)
+    with kubelet(tmp_path / "kubelet") as one, serve_all_nodes(client, one):
         assert muster("logs", "volcano", space) == LINES.decode()
         assert "/volcano-worker-0/main" in one.asked[-1]
         assert muster("logs", "-f", "job/volcano", "--rank", "1", space) == LINES.decode()
