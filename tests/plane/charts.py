@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from muster.chart import CHART
 from musterctl.chart.files import objects, render
 
 JSON = dict[str, Any]
@@ -97,6 +98,7 @@ MATRIX: Final[dict[str, JSON]] = {
         "extender": {"tls": {"enabled": True, "existingSecret": "extender", "existingClientSecret": "client"}}
     },
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
+    "small nodes": yaml.safe_load((CHART / "values-small.yaml").read_text(encoding="utf-8")),
     "only administrators opt out": {"webhook": {"optOut": "admins"}},
     "API servers that show a certificate": {"webhook": {"clientCA": {"pem": CA}}},
     "their authority in a ConfigMap": {"webhook": {"clientCA": {"configMap": "api-servers"}}},

@@ -13,6 +13,7 @@ from charts import CA, GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from muster.chart import CHART
+from muster.resources.quantity import parse as amount
 from musterctl import settings
 from musterctl.app import main
 from musterctl.chart import roles
@@ -295,3 +296,29 @@ def test_notes_say_where_the_scheduler_part_goes() -> None:
         assert needed in notes, result.stderr
     _, _, configuration = notes.partition("The configuration:\n")
     assert yaml.safe_load(configuration.partition("\n\nRun a gang")[0])["kind"] == "KubeSchedulerConfiguration"
+
+
+def test_replicas_spread_also_over_nodes_without_a_zone() -> None:
+    """One constraint of nodes: beside one of zones its scores would not count there. What leads has none too many."""
+    found = rendered({})
+    for name in ("controller", "scheduler", "webhook"):
+        spec = one(found, "Deployment", f"muster-{name}")["spec"]
+        [constraint] = spec["template"]["spec"]["topologySpreadConstraints"]
+        assert constraint["topologyKey"] == "kubernetes.io/hostname"
+        assert constraint["matchLabelKeys"] == ["pod-template-hash"]
+        affinity = spec["template"]["spec"]["affinity"]["podAntiAffinity"]
+        [term] = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert term["podAffinityTerm"]["labelSelector"] == constraint["labelSelector"]
+        assert spec["strategy"]["rollingUpdate"]["maxSurge"] == (1 if name == "webhook" else 0)
+
+
+def test_small_nodes_have_room_for_all_of_it() -> None:
+    """As the first lines of the file say."""
+    containers = [
+        (container["resources"]["requests"], each["spec"]["replicas"])
+        for each in rendered(MATRIX["small nodes"])
+        if each["kind"] == "Deployment"
+        for container in each["spec"]["template"]["spec"]["containers"]
+    ]
+    assert sum(amount(requests["cpu"], milli=True) * count for requests, count in containers) == 360
+    assert sum(amount(requests["memory"]) * count for requests, count in containers) == 1280 * 1024**2

@@ -62,23 +62,32 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $values.affinity }}
+{{- $own := dict "matchLabels" (include "muster.selector" (list (index . 0) (index . 1)) | fromYaml) }}
+{{- if $values.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- toYaml $values.affinity | nindent 2 }}
+{{- else if hasKey $values "topologySpreadConstraints" }}
+{{/* Zones are no constraint beside that of nodes: where a node has no zone, the scores of both would be ignored. */}}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: topology.kubernetes.io/zone
+        labelSelector:
+          {{- toYaml $own | nindent 10 }}
 {{- end }}
 {{- if hasKey $values "topologySpreadConstraints" }}
 topologySpreadConstraints:
-{{- $own := dict "matchLabels" (include "muster.selector" (list (index . 0) (index . 1)) | fromYaml) }}
 {{- range $values.topologySpreadConstraints }}
   - {{ merge (deepCopy .) (dict "labelSelector" $own) | toYaml | nindent 4 | trim }}
 {{- else }}
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
-    topologyKey: {{ . }}
+    topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
+    matchLabelKeys: [pod-template-hash]
     labelSelector:
       {{- toYaml $own | nindent 6 }}
-  {{- end }}
 {{- end }}
 {{- end }}
 securityContext:
