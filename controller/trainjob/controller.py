@@ -119,6 +119,11 @@ def _state(pod: Pod) -> tuple[str, bool, bool]:
 
 
 def _asked(train_job: TrainJob) -> tuple[Any, ...]:
-    """The fields of a TrainJob that a pass depends on; reports of trainers are not among them."""
+    """The fields of a TrainJob that a pass depends on.
+
+    Reports of trainers are not among them, nor the words of its conditions: a refusal whose words are others each time
+    would have it tried again at once, without end.
+    """
     meta, status = train_job.metadata, train_job.status
-    return meta.generation, meta.deletion_timestamp, meta.annotations, status.conditions, status.jobs_status
+    held = [(each.type, each.status, each.reason) for each in status.conditions]
+    return meta.generation, meta.deletion_timestamp, meta.annotations, held, status.jobs_status

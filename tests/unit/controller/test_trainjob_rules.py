@@ -9,6 +9,7 @@ from frameworks_world import FRAMEWORK, replicated_job, runtime, train_job
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.trainjob.controller import _asked
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent, job_manifest
 from controller.trainjob.rules.outcome import expires_s, left_s, outcome
@@ -385,3 +386,14 @@ def test_whose_it_is() -> None:
     assert str(foreign("Job x", ObjectMeta(name="x"), train_job())).startswith(
         "Job x exists already and has no owner, so it is not changed"
     )
+
+
+def test_other_words_of_an_obstacle_lead_to_no_pass() -> None:
+    """They are written by a pass; it would be tried again at once, and may find yet other words."""
+
+    def blocked(message: str, reason: str = "Blocked") -> TrainJob:
+        said = {"type": "Blocked", "status": "True", "lastTransitionTime": NOW, "reason": reason, "message": message}
+        return msgspec.convert({"spec": {"runtimeRef": {"name": "r"}}, "status": {"conditions": [said]}}, TrainJob)
+
+    assert _asked(blocked('pods "a-x7k2p" is forbidden')) == _asked(blocked('pods "a-9qm4z" is forbidden'))
+    assert _asked(blocked("no")) != _asked(blocked("no", reason="Other"))

@@ -66,6 +66,21 @@ def test_errors_get_the_path_of_their_task() -> None:
     assert [error.reason for error in found.errors] == ["Required", "Invalid"]
 
 
+def test_a_refusal_has_no_name_that_is_another_one_each_time() -> None:
+    """Else a TrainJob that is tried again would have news without end."""
+    said = [
+        [
+            str(error)
+            for error in check_templates(
+                decoded(a_job(template("a"))), "n", Verdicts(t0=Forbidden(f'pods "t0-{made_up}" is forbidden: no'))
+            ).errors
+        ]
+        for made_up in ("x7k2p", "9qm4z")
+    ]
+    assert said[0] == said[1]
+    assert 'pods "t0" is forbidden: no' in said[0][0]
+
+
 @pytest.mark.parametrize(
     ("refusal", "errors", "warnings"),
     [

@@ -7,9 +7,11 @@ Pods are tried with Muster's rights. So the policies and quotas of a namespace a
 pod there themselves; others learn that such pods are refused, and the events of their Job do not say more either.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, get_args
@@ -68,6 +70,7 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
     for index, shape in enumerate(shapes):
         refusal = refusals.get(shape)
         if refusal:
+            refusal = _nameless(refusal, job.spec.tasks[index].name)
             findings.add(_quoted(refusal, f"spec.tasks[{index}].template", namespace, may_know))
     untried = [index for index, shape in enumerate(shapes) if shape not in refusals]
     if untried:
@@ -92,6 +95,17 @@ def _try(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -
         # The deadline is a context variable of this thread, so each call gets a copy of the context.
         calls = [pool.submit(copy_context().run, dry_runs.attempt, pod, namespace) for pod in pods]
         return [call.result() for call in calls]
+
+
+def _nameless(refusal: APIError, task: str) -> APIError:
+    """Return the refusal without the name that the API server made up for the pod.
+
+    It is another one each time, so that the same refusal would be news whenever something is tried again.
+    """
+    made_up = re.compile(rf'"{re.escape(task)}-[a-z0-9]{{5}}"')
+    same = copy(refusal)
+    same.message = made_up.sub(f'"{task}"', refusal.message)
+    return same
 
 
 def _quoted(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Findings:
