@@ -1,5 +1,6 @@
 """`muster config …`: configuration of processes that users run themselves; `muster render`: the chart without helm."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from musterctl.plane import state
 from musterctl.plane.pki import Pki
 
 _ENDINGS = (".yaml", ".yml", ".conf")
+_SCHEDULER = re.compile(r"/kube-scheduler:(?P<tag>v[0-9.]+)")
 
 
 @click.group()
@@ -160,4 +162,21 @@ def render(
     arguments = [*(f"--set={each}" for each in settings), *(f"--set-file={each}" for each in files)]
     if kubernetes_version:
         arguments.append(f"--kube-version={kubernetes_version}")
-    click.echo(rendered(namespace=namespace, values=values, arguments=arguments), nl=False)
+    text = rendered(namespace=namespace, values=values, arguments=arguments)
+    click.echo(text, nl=False)
+    guessed = None if kubernetes_version or _names_tag(values, settings) else _SCHEDULER.search(text)
+    if guessed:
+        click.echo(
+            f"Note: kube-scheduler {guessed['tag']} was taken, as helm does where it knows no cluster. It must not be "
+            "newer than the API server: give --kubernetes-version, or set scheduler.image.tag.",
+            err=True,
+        )
+
+
+def _names_tag(values: tuple[Path, ...], settings: tuple[str, ...]) -> bool:
+    """Return True if the user says which kube-scheduler it is to be."""
+    found = any(each.startswith("scheduler.image.tag=") for each in settings)
+    for path in values:
+        scheduler = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("scheduler") or {}
+        found |= bool((scheduler.get("image") or {}).get("tag"))
+    return found

@@ -275,6 +275,10 @@ def test_render_prints_the_same() -> None:
     assert controller["workers"] == 5
     scheduler = one(others, "Deployment", "muster-scheduler")["spec"]["template"]["spec"]["containers"][0]
     assert scheduler["image"].endswith("/kube-scheduler:v1.34.2")
+    assert not result.stderr
+    guessed = CliRunner().invoke(main, ["render"]).stderr
+    assert "It must not be newer than the API server: give --kubernetes-version" in guessed
+    assert not CliRunner().invoke(main, ["render", "--set", "scheduler.image.tag=v1.34.2"]).stderr
     assert "labels" not in objects(text({"scheduler": {"mode": "cluster"}}))[0]["metadata"]
 
 
