@@ -12,6 +12,7 @@ from musterctl.gangs.runs import LATEST
 from musterctl.gangs.starts import Life, Runs, Scene, Waits
 
 TRACE = Path(os.environ.get("MUSTER_TRACES", "traces")) / "openb_pod_list_default.csv"
+"""In the folder that the environment names, as for `python -m tests.bench trace`."""
 GPUS = "nvidia.com/gpu"
 EACH = 8
 """GPUs of a node."""
