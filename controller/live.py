@@ -11,6 +11,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound
 
 T = TypeVar("T")
+Known = TypeVar("Known", bound=Object)
 
 
 def find(client: Client, resource: Resource[T], name: str, namespace: str | None) -> T | None:
@@ -54,6 +55,21 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
             raise
         return False
     return True
+
+
+def write_status(client: Client, resource: Resource[Known], known: Known, patch: Mapping[str, Any]) -> Known:
+    """The object with this merge patch of its status. Conflict if it has changed, or another one has its name."""
+    meta = known.metadata
+    body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
+    return client.merge_patch(resource, meta.name, body, meta.namespace, subresource="status")
+
+
+def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
+    """The key of the object of this kind that controls another one; None if none does."""
+    owner = meta.controller
+    if owner is None or (owner.kind, owner.api_version) != (resource.kind, resource.api_version):
+        return None
+    return f"{meta.namespace}/{owner.name}"
 
 
 def owned_by(meta: ObjectMeta, uid: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from controller.caches import OwnWrites
 from controller.cron.rules.runs import active, due_s, job_manifest, outdated, start_s, status_of
-from controller.live import delete, find_or_make, owned_by, owner_words
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_words, write_status
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob, CronJobStatus
@@ -29,10 +29,7 @@ LONGEST_S = 3600.0
 
 def cron_key(job: Job) -> str | None:
     """The key of the CronJob that controls a Job; None if none of Volcano's does."""
-    owner = job.metadata.controller
-    if owner is None or owner.kind != CRON_JOBS.kind or not owner.api_version.startswith(f"{CRON_JOBS.group}/"):
-        return None
-    return f"{job.metadata.namespace}/{owner.name}"
+    return controller_key(job.metadata, CRON_JOBS)
 
 
 def cron_keys(job: Job) -> list[str]:
@@ -142,8 +139,6 @@ class Reconciler:
         patch = difference(cron_job.status, status)
         if not patch:
             return cron_job
-        meta = cron_job.metadata
-        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
-        written = self._context.client.merge_patch(CRON_JOBS, meta.name, body, meta.namespace, subresource="status")
+        written = write_status(self._context.client, CRON_JOBS, cron_job, patch)
         self._context.written.note(written)
         return written

@@ -10,7 +10,7 @@ from controller.caches import OwnWrites
 from controller.flow.rules.manifest import job_manifest
 from controller.flow.rules.status import status_of
 from controller.flow.rules.steps import due
-from controller.live import find_or_make, owned_by, owner_words
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_words, write_status
 from controller.worker import Retry
 from muster.api.kubernetes.meta import format_time
 from muster.api.limits import TEMPLATE_JOBS
@@ -28,7 +28,7 @@ from muster.api.volcano.flow import (
     job_name,
 )
 from muster.kube.client import Client
-from muster.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from muster.kube.errors import Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.volcano.flows import check_steps
@@ -53,10 +53,7 @@ def template_keys(job: Job) -> list[str]:
 
 def flow_key(job: Job) -> str | None:
     """The key of the JobFlow that controls a Job; None if none does."""
-    owner = job.metadata.controller
-    if owner is None or owner.kind != JOB_FLOWS.kind or not owner.api_version.startswith(f"{JOB_FLOWS.group}/"):
-        return None
-    return f"{job.metadata.namespace}/{owner.name}"
+    return controller_key(job.metadata, JOB_FLOWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +130,7 @@ class Reconciler:
         patch = difference(job_flow.status, status)
         if not patch:
             return job_flow
-        meta = job_flow.metadata
-        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
-        written = self._context.client.merge_patch(JOB_FLOWS, meta.name, body, meta.namespace, subresource="status")
+        written = write_status(self._context.client, JOB_FLOWS, job_flow, patch)
         self._context.written.note(written)
         before, after = job_flow.status.state.phase, status.state.phase
         if before != after and after in {"Succeed", "Failed"}:
@@ -190,12 +185,10 @@ class Reconciler:
     def _delete(self, jobs: dict[str, Job]) -> None:
         """Deletes Jobs that are completed."""
         for job in jobs.values():
-            meta = job.metadata
-            if not meta.deletion_timestamp:
-                with suppress(NotFound, Conflict):
-                    self._context.client.delete(JOBS, meta.name, meta.namespace, uid=meta.uid, propagation="Background")
-                self._context.made.drop(meta.key)
-                log.info("deleted", job=meta.key, why="its JobFlow has succeeded")
+            if not job.metadata.deletion_timestamp:
+                delete(self._context.client, JOBS, job.metadata)
+                self._context.made.drop(job.metadata.key)
+                log.info("deleted", job=job.metadata.key, why="its JobFlow has succeeded")
 
 
 def write_list(context: Context, key: str) -> None:

@@ -8,6 +8,7 @@ from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.rules.status import only_counters
+from controller.live import write_status
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
@@ -62,8 +63,7 @@ class StatusWriter:
         if wait_s > 0:
             self._requeue_after(meta.key, wait_s)
             return structs.replace(job, status=status)
-        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
-        written = self._client.merge_patch(JOBS, meta.name, body, meta.namespace, subresource="status")
+        written = write_status(self._client, JOBS, job, patch)
         STATUS_WRITES.labels("counters" if mere else "phase").inc()
         self._held.pop(meta.uid, None)
         self._expectations.jobs.note(written)

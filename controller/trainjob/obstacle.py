@@ -1,6 +1,6 @@
 """Obstacles of TrainJobs: reasons for which nothing can be made for now, such as a foreign object of the same name."""
 
-from controller.live import owned_by, owner_words
+from controller.live import controller_key, owned_by, owner_words
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.meta import ObjectMeta
 
@@ -15,10 +15,7 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
 
 def train_job_key(meta: ObjectMeta) -> str | None:
     """The key of the TrainJob that controls an object; None if none does."""
-    owner = meta.controller
-    if owner is None or (owner.kind, owner.api_version) != (TRAIN_JOBS.kind, TRAIN_JOBS.api_version):
-        return None
-    return f"{meta.namespace}/{owner.name}"
+    return controller_key(meta, TRAIN_JOBS)
 
 
 def belongs(meta: ObjectMeta, train_job: TrainJob) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import structs
 
 from controller.caches import OwnWrites
+from controller.live import write_status
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import LOOK_AGAIN_S, Authorities
@@ -61,9 +62,7 @@ class StatusWriter:
         patch: dict[str, Any] = difference(old, wanted)
         if not patch:
             return train_job
-        meta = train_job.metadata
-        body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
-        written = self._client.merge_patch(TRAIN_JOBS, meta.name, body, meta.namespace, subresource="status")
+        written = write_status(self._client, TRAIN_JOBS, train_job, patch)
         self._written.note(written)
         return written
 

@@ -14,6 +14,7 @@ from muster.api.limits import TEMPLATE_JOBS
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, SCHEDULED_AT, CronJob, CronJobStatus, ObjectReference
 from muster.volcano.schedule import Schedule
+from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 _KEPT: Final = 3
@@ -79,20 +80,12 @@ def _reference(job: Job) -> ObjectReference:
 def job_manifest(cron_job: CronJob, time_s: float, local: str) -> JSON:
     """The Job for a time of the schedule; `local` is that time in the CronJob's time zone."""
     meta, template = cron_job.metadata, cron_job.spec.job_template
-    owner = {
-        "apiVersion": CRON_JOBS.api_version,
-        "kind": CRON_JOBS.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     metadata = {
         "name": f"{meta.name}-{int(time_s) // _MINUTE_S}",
         "namespace": meta.namespace,
         "labels": template.metadata.labels,
         "annotations": {**template.metadata.annotations, SCHEDULED_AT: local},
-        "ownerReferences": [owner],
+        "ownerReferences": [Owner.of(CRON_JOBS, meta).reference()],
     }
     spec = to_builtins(template.spec)
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from muster.api.volcano.batch import JOBS, JobSpec
 from muster.api.volcano.flow import JOB_FLOWS, MADE_FOR, MADE_OF, Flow, JobFlow, JobPatch, JobTemplate, job_name
 from muster.volcano.tasks import task_name
+from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 _MAX_LABEL: Final = 63
@@ -31,20 +32,12 @@ def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
     """The Job, owned by the JobFlow. Marks that are too long for a label are annotations only."""
     meta = job_flow.metadata
     marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
-    owner = {
-        "apiVersion": JOB_FLOWS.api_version,
-        "kind": JOB_FLOWS.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     metadata = {
         "name": job_name(job_flow, flow.name),
         "namespace": meta.namespace,
         "labels": {key: value for key, value in marks.items() if len(value) <= _MAX_LABEL},
         "annotations": marks,
-        "ownerReferences": [owner],
+        "ownerReferences": [Owner.of(JOB_FLOWS, meta).reference()],
     }
     spec = patched(template.spec, flow.patch.job_spec if flow.patch else None)
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
