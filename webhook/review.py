@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from muster.api.kubernetes.admission import (
     StatusCause,
     StatusDetails,
 )
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.errors import Unreachable
 from webhook.patch import Operation, Patch, Why
 
@@ -90,6 +91,13 @@ class BadReviewError(Exception):
     """The body is not an AdmissionReview that can be answered; the message says why."""
 
 
+class _HasSpec(Protocol):
+    """An object with a spec."""
+
+    metadata: ObjectMeta
+    spec: Any
+
+
 class MalformedError(Exception):
     """The object in the review does not have the shape of its kind; the message says where."""
 
@@ -105,6 +113,14 @@ def read(body: bytes) -> AdmissionRequest:
     if review.request is None or not review.request.uid:
         raise BadReviewError("the review has no request with a uid")
     return review.request
+
+
+def leaves_spec(request: AdmissionRequest, reviewed: _HasSpec, decoder: msgspec.json.Decoder[Any]) -> bool:
+    """Return True for an update that is let in unseen: the spec stays, or the object is being deleted."""
+    if request.operation != "UPDATE":
+        return False
+    old = decode(request.old_object, decoder)
+    return bool(reviewed.metadata.deletion_timestamp) or old.spec == reviewed.spec
 
 
 def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:

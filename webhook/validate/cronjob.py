@@ -14,7 +14,7 @@ from muster.api.volcano.cron import CronJob
 from muster.runtime.framework import Framework
 from muster.volcano.schedule import ScheduleError, read, zone_of
 from webhook.objects.names import MAX_LABEL, is_label
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, Verdict, decode, leaves_spec
 from webhook.validate.jobflow import check_template
 
 _CRON_JOB = Decoder(CronJob)
@@ -29,10 +29,8 @@ def reviewer(framework: Framework) -> Handler:
 
     def review(request: AdmissionRequest) -> Verdict:
         cron_job = decode(request.object, _CRON_JOB)
-        if request.operation == "UPDATE":
-            old = decode(request.old_object, _CRON_JOB)
-            if cron_job.metadata.deletion_timestamp or old.spec == cron_job.spec:
-                return Verdict()
+        if leaves_spec(request, cron_job, _CRON_JOB):
+            return Verdict()
         template = cron_job.spec.job_template
         meta = ObjectMeta(
             name=f"{cron_job.metadata.name}{_MINUTE}" if is_label(cron_job.metadata.name) else "",

@@ -12,7 +12,7 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.volcano.topology import PATH, HyperNode, hyper_node_errors, idle_members
 from webhook.objects.constraints import selector_errors
-from webhook.review import Verdict, decode
+from webhook.review import Verdict, decode, leaves_spec
 
 _HYPER_NODE = Decoder(HyperNode)
 WARNINGS = 5
@@ -22,10 +22,8 @@ WARNINGS = 5
 def review(request: AdmissionRequest) -> Verdict:
     """Review a HyperNode on CREATE and UPDATE."""
     hyper_node = decode(request.object, _HYPER_NODE)
-    if request.operation == "UPDATE":
-        old = decode(request.old_object, _HYPER_NODE)
-        if hyper_node.metadata.deletion_timestamp or old.spec == hyper_node.spec:
-            return Verdict()
+    if leaves_spec(request, hyper_node, _HYPER_NODE):
+        return Verdict()
     errors = list(check(hyper_node))
     return Verdict(errors=errors, warnings=[] if errors else list(idle_members(hyper_node))[:WARNINGS])
 

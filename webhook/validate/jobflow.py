@@ -18,7 +18,7 @@ from muster.runtime.workload import template_of
 from muster.volcano.flows import PATH, check_steps
 from muster.volcano.tasks import minimum, task_name
 from webhook.objects.names import MAX_LABEL, is_label
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, Verdict, decode, leaves_spec
 from webhook.validate.volcano_job.job import check as check_job
 from webhook.validate.volcano_job.job import warn
 from webhook.validate.volcano_job.tasks import check_frameworks
@@ -30,10 +30,8 @@ _JOB_TEMPLATE = Decoder(JobTemplate)
 def review_flow(request: AdmissionRequest) -> Verdict:
     """Review a JobFlow on CREATE and UPDATE."""
     job_flow = decode(request.object, _JOB_FLOW)
-    if request.operation == "UPDATE":
-        old = decode(request.old_object, _JOB_FLOW)
-        if job_flow.metadata.deletion_timestamp or old.spec == job_flow.spec:
-            return Verdict()
+    if leaves_spec(request, job_flow, _JOB_FLOW):
+        return Verdict()
     return Verdict(errors=[*check_steps(job_flow), *_check_names(job_flow)])
 
 
@@ -42,10 +40,8 @@ def template_reviewer(framework: Framework) -> Handler:
 
     def review(request: AdmissionRequest) -> Verdict:
         template = decode(request.object, _JOB_TEMPLATE)
-        if request.operation == "UPDATE":
-            old = decode(request.old_object, _JOB_TEMPLATE)
-            if template.metadata.deletion_timestamp or old.spec == template.spec:
-                return Verdict()
+        if leaves_spec(request, template, _JOB_TEMPLATE):
+            return Verdict()
         found = check_template(Job(metadata=template.metadata, spec=template.spec), framework)
         return Verdict(errors=found.errors, warnings=found.warnings)
 
