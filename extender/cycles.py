@@ -91,8 +91,8 @@ class Planner:
         self._avoided: dict[tuple[str, str], float] = {}
         """Gang key and node that refused a member → end of the time for which the node is left out."""
         self._told_aside: set[tuple[str, str, str]] = set()
-        self._queue_metrics = QueueMetrics()
         """Kind, name and reason of objects that are set aside, as logged."""
+        self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._woken = threading.Event()
         self._stopped = threading.Event()
