@@ -1,7 +1,6 @@
 """What `muster queue create` and `update` write into a queue, from what users type; resources must be known by name."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +10,7 @@ from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
+from muster.resources.near import EVERYWHERE, near_resource
 from musterctl.cluster import JSON
 from musterctl.gangs.read import may_list
 from musterctl.output.listing import amounts
@@ -19,9 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 AMOUNTS = ("capability", "deserved", "guarantee")
 NONE = "none"
 """The amount that takes a limit away."""
-_EVERYWHERE = ("cpu", "memory", "ephemeral-storage", "pods")
 _HUGE_PAGES = "hugepages-"
-_NEAR = 0.7
 _INT32 = 2**31 - 1
 
 
@@ -115,23 +113,10 @@ def check_resources(client: Client, options: Mapping[str, Any]) -> None:
 
 def known_resources(client: Client) -> set[str]:
     """Return the resources that nodes offer, and those in queues, as far as the user may list them."""
-    known = set(_EVERYWHERE)
+    known = set(EVERYWHERE)
     for node in may_list(client, NODES) or ():
         known |= node.status.allocatable.keys()
     for queue in may_list(client, QUEUES) or ():
         spec = queue.spec
         known |= {*spec.capability, *spec.deserved, *spec.guarantee.resource, *queue.status.allocated}
     return known
-
-
-def near_resource(name: str, known: Iterable[str]) -> str:
-    """Return the known resource that was meant: nearly the same name, with or without its domain; empty if none is."""
-    there = sorted(known)
-    lower = {each.lower(): each for each in there}
-    if found := get_close_matches(name.lower(), lower, n=1, cutoff=_NEAR):
-        return lower[found[0]]
-    bare = name.lower().rpartition("/")[2]
-    ends: Sequence[str] = [
-        each for each in there if get_close_matches(bare, [each.lower().rpartition("/")[2]], 1, _NEAR)
-    ]
-    return ends[0] if ends and bare else ""

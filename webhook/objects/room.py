@@ -5,20 +5,17 @@ They are warned of and not refused: nodes may be added, and the numbers are some
 
 from collections.abc import Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 
 from muster.api import names
 from muster.api.kubernetes.core import PodSpec
 from muster.kube.errors import APIError
+from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.pods import pod_requests
 from muster.resources.vector import amount_words, vector
 from webhook.lookup import Queues
 
-_EVERYWHERE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-"""Resources that every node has, whatever it says of them."""
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
 """Beginning of names that stand for devices of a class, which no node lists."""
-_CLOSE = 0.7
 
 
 def beyond_every_node(path: str, spec: PodSpec, queues: Queues) -> list[str]:
@@ -36,9 +33,9 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
         most = largest.get(name)
         if amount <= 0 or name in names.MARKERS or name.startswith(_CLAIMED):
             continue
-        if most is None and name not in _EVERYWHERE:
-            near = get_close_matches(name, sorted(largest), n=1, cutoff=_CLOSE)
-            hint = f"did you mean {near[0]}?" if near else f"nodes have {', '.join(sorted(largest))}"
+        if most is None and name not in EVERYWHERE:
+            near = near_resource(name, largest)
+            hint = f"did you mean {near}?" if near else f"nodes have {', '.join(sorted(largest))}"
             yield f"{path}: no node has the resource {name}, so these pods cannot start; {hint}"
         elif most and amount > most:
             words = amount_words(name, amount), amount_words(name, most)

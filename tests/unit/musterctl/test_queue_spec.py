@@ -5,7 +5,8 @@ from typing import Any
 import click
 import pytest
 
-from musterctl.commands.queuespec import near_resource, queue_content
+from muster.resources.near import near_resource
+from musterctl.commands.queuespec import queue_content
 
 KNOWN = {"cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "rdma/hca", "pods"}
 
