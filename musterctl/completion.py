@@ -37,12 +37,17 @@ def names_of(resource: Resource[Any]) -> Complete:
     return complete
 
 
+def workloads(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of workloads that own gangs."""
+    owners = _listed(ctx, POD_GROUPS, lambda each: [owner.name for owner in each.metadata.owner_references])
+    return _beginning(owners, incomplete)
+
+
 def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of what `muster explain` can be asked about: pods, gangs, or the workloads that own gangs."""
     kind = ctx.params.get("kind")
     if kind == "job":
-        owners = _listed(ctx, POD_GROUPS, lambda each: [owner.name for owner in each.metadata.owner_references])
-        return _beginning(owners, incomplete)
+        return workloads(ctx, _, incomplete)
     return names_of(PODS if kind == "pod" else POD_GROUPS)(ctx, _, incomplete)
 
 

@@ -10,6 +10,7 @@ import click
 from muster.api.kubernetes.core import Pod
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from musterctl import completion
 from musterctl.cluster import Failed, Where, connect_in
 from musterctl.gangs.members import UnknownGangError, begun, container_of, members, named
 from musterctl.gangs.read import read
@@ -38,7 +39,7 @@ def log_options(command: F) -> F:
 
 
 @click.command()
-@click.argument("gang_name", metavar="[KIND/]NAME")
+@click.argument("gang_name", metavar="[KIND/]NAME", shell_complete=completion.workloads)
 @log_options
 @namespace_option
 @where_options

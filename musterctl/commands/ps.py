@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Gone
+from musterctl import completion
 from musterctl.cluster import Where, connect_in
 from musterctl.gangs.forecast import with_starts
 from musterctl.gangs.read import read, read_cluster, unread
@@ -28,7 +29,7 @@ _NO_FORECAST = (
 @click.command()
 @namespace_option
 @all_namespaces_option
-@click.option("--queue", help="Show only gangs of this queue.")
+@click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
 @click.option("-a", "--all", "ended", is_flag=True, help="Show gangs that have ended, too.")
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")

@@ -10,11 +10,10 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.volcano.access import lineage
-from musterctl import completion
 from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.queuechange import CHANGES, called, rows_of
+from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
 from musterctl.output.again import WATCH_S, again
 from musterctl.output.listing import (
@@ -52,10 +51,6 @@ COLUMNS = (
     Column("ALLOCATED", lambda queue: _shown(queue.get("status", {}).get("allocated", {})), wide=True),
     Column("DESERVED", lambda queue: _shown(queue.get("spec", {}).get("deserved", {})), wide=True),
     Column("CAPABILITY", lambda queue: _shown(queue.get("spec", {}).get("capability", {})), wide=True),
-)
-name_argument = click.argument("queue_name", metavar="NAME", shell_complete=completion.names_of(QUEUES))
-names_argument = click.argument(
-    "queue_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(QUEUES)
 )
 
 

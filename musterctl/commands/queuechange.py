@@ -10,6 +10,7 @@ from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
+from musterctl import completion
 from musterctl.cluster import JSON, Failed, Where, create, failing_as, for_each, name_of, reference
 from musterctl.commands.queuespec import check_resources, queue_content, queue_options
 from musterctl.gangs.read import may_list
@@ -17,8 +18,10 @@ from musterctl.gangs.rows import Objects, Row, rows
 from musterctl.gangs.states import ENDED
 from musterctl.options import where_options
 
-name_argument = click.argument("queue_name", metavar="NAME")
-names_argument = click.argument("queue_names", metavar="NAME...", nargs=-1, required=True)
+name_argument = click.argument("queue_name", metavar="NAME", shell_complete=completion.names_of(QUEUES))
+names_argument = click.argument(
+    "queue_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(QUEUES)
+)
 
 
 def rows_of(client: Client, groups: Sequence[PodGroup]) -> list[Row]:

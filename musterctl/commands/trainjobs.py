@@ -9,6 +9,7 @@ from muster.api.kubeflow.trainer import NODE, TRAIN_JOBS, TrainJob
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
+from musterctl import completion
 from musterctl.cluster import Where, connect_in, failing_as, for_each, name_of, reference
 from musterctl.commands.logs import log_options, show_logs
 from musterctl.commands.ps import list_gangs
@@ -17,8 +18,10 @@ from musterctl.commands.trainfile import trainers
 from musterctl.options import all_namespaces_option, namespace_option, where_options
 from musterctl.output.gangtable import Shown
 
-name_argument = click.argument("job_name", metavar="NAME")
-names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
+name_argument = click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(TRAIN_JOBS))
+names_argument = click.argument(
+    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(TRAIN_JOBS)
+)
 
 
 class FileOrCommand(click.Group):

@@ -19,11 +19,13 @@ from musterctl.plane.state import Options
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/team/pods"
+TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}
 OBJECTS: dict[str, list[Any]] = {
     QUEUES: [{"metadata": {"name": name}} for name in ("team-b", "team-a", "root")],
     GROUPS: [{"metadata": {"name": "podgroup-u", "ownerReferences": [OWNER]}}],
     PODS: [{"metadata": {"name": "train-0"}}],
+    TRAIN_JOBS: [{"metadata": {"name": "fit"}}],
 }
 
 
@@ -63,6 +65,11 @@ def test_names_of_objects_are_completed(kubeconfig: Path) -> None:
     assert completed("explain", chosen, "job") == ["train"]
     assert completed("explain", chosen, "gang") == ["podgroup-u"]
     assert completed("explain", chosen, "-n", "team", "pod", incomplete="t") == ["train-0"]
+    assert completed("logs", chosen) == ["train"]
+    assert completed("train", "stop", chosen, incomplete="f") == ["fit"]
+    assert completed("ps", chosen, "--queue", incomplete="r") == ["root"]
+    assert completed("queue", "update", chosen, incomplete="r") == ["root"]
+    assert completed("queue", "delete", chosen, incomplete="r") == ["root"]
     assert completed("restart", incomplete="ext") == ["extender"]
 
 
