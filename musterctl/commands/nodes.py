@@ -10,6 +10,7 @@ from muster.api.kubernetes.core import NODES, PODS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.vector import CPU, amount_words
+from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where
 from musterctl.gangs.nodes import AlikeRow, NodeRow, alike, node_rows
 from musterctl.gangs.words import nodes_words
@@ -54,8 +55,9 @@ def _read(client: Client) -> list[NodeRow]:
         return node_rows(client.list(NODES), client.list(PODS, field_selector=_LIVING))
     except Forbidden as error:
         raise click.ClickException(
-            f"{error.message}: free GPUs of nodes take the right to list nodes and pods of the whole cluster, for "
-            "example the ClusterRole view with one for nodes; `muster ps` shows the nodes of your own gangs"
+            f"{error.message}: free GPUs of nodes take the right to list nodes and pods of the whole cluster; ask an "
+            f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding. `muster ps` shows the nodes of your "
+            "own gangs"
         ) from error
 
 

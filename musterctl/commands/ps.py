@@ -11,6 +11,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl import completion
+from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where, connect_in
 from musterctl.gangs.forecast import with_starts
 from musterctl.gangs.read import read, read_cluster, unread
@@ -21,8 +22,8 @@ from musterctl.output.listing import INTERRUPTED
 
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
-    "you may not list the nodes and pods of the whole cluster, so only reservations tell when a gang starts; it takes "
-    "the right to list them"
+    "you may not list the nodes and pods of the whole cluster, so only reservations tell when a gang starts; ask an "
+    f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding"
 )
 
 

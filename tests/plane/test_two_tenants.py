@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from jobs import job, task
+from kubelets import LINES, kubelet, serve_all_nodes
 from tenants import bind, user
 
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -144,6 +145,11 @@ def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
     assert "torchrun" in anne.muster("train", str(train), space, "--nodes=2", "--dry-run")
     assert "created" in anne.muster("train", str(train), space, "--nodes=2", f"--queue={queue}", "--detach")
     assert "deleted" in anne.muster("job", "delete", "mine", space)
+    assert "created" in anne.muster("job", "run", "runs", space, "--image=none", f"--queue={queue}", "--", "train")
+    wait_for(lambda: admin.get(JOBS, "runs", anne.namespace).status.running == 1)
+    with kubelet(tmp_path / "kubelet") as one, serve_all_nodes(admin, one):
+        assert anne.muster("logs", "-f", "runs", space) == LINES.decode()
+    assert "AbortJob asked for" in anne.muster("job", "suspend", "runs", space)
     for verb in ("get", "describe"):
         more = ("-o", "yaml") if verb == "get" else ()
         for kind in ("podgroups", "vcjob", "pods", "events", "trainjobs", "placements", "queues"):
