@@ -15,6 +15,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Decision, Session
 from extender.planner.reasons.grammar import also, listed
 from extender.planner.reasons.room import Shortage
+from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
@@ -54,7 +55,7 @@ class GangExplainer:
         self._what_if = what_if
         self._whole = what_if.dump.whole
         self._session = what_if.cycle() if self._whole else what_if.session()
-        self._waiting = what_if.waiting(self._session) if self._whole else []
+        self._waiting = waiting(self._session) if self._whole else []
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Return the report of one gang; `relief` runs further cycles."""

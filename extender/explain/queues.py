@@ -17,6 +17,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
+from extender.planner.standing import waiting
 from muster.api.muster.standing import place_words
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue
@@ -74,11 +75,10 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     session = what_if.cycle()
     parents = parents_of(session.snapshot.queues)
     told = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
-    waiting = what_if.waiting(session)
     placed = {each.gang.key for each in session.decided(decisions.Place)}
     first: dict[str, list[WaitingGang]] = {}
     counts: Counter[str] = Counter()
-    for gang in waiting:
+    for gang in waiting(session):
         if gang.key in placed:
             continue
         counts[gang.queue] += 1

@@ -11,6 +11,7 @@ from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.ledger import Entry, Kind
+from extender.planner.standing import waiting
 from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
 
 
@@ -43,7 +44,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             placed.append(_placed(place, new))
             _take(what_if, place)
     explainer = GangExplainer(what_if)
-    for gang in what_if.waiting(what_if.cycle()):
+    for gang in waiting(what_if.cycle()):
         why = explainer.explain(gang, relief=False)
         placed.append(SimulatedGang(gang.key, gang_words(gang), gang.key in new, placed=False, why=why))
     return placed

@@ -17,8 +17,6 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
-from extender.planner.standing import waiting
-from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -198,10 +196,6 @@ class WhatIf:
     def knows(self, resource: Resource[Any]) -> bool:
         """Return True if all objects of the kind are in the dump."""
         return kind_name(resource) not in self.dump.unread
-
-    def waiting(self, session: Session) -> list[GangView]:
-        """Return the gangs that wait for nodes, in the order in which they are tried."""
-        return waiting(session)
 
     def pods_of(self, key: str) -> list[Pod]:
         """Return the pods of a gang."""

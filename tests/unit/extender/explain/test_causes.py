@@ -11,6 +11,7 @@ from state_oracle import recomputed_use
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
 from extender.planner.reasons.placements import awaits_owner, reclaimed
+from extender.planner.standing import waiting
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import AvoidedNode, Placement
@@ -534,7 +535,7 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
     assert [before.name(int(column)) for column in order] == [after.name(int(column)) for column in after.order]
     assert (before.free[:, order] == after.free[:, after.order]).all()
     assert (recomputed_use(what_if.state.ledger) == what_if.state.nodes.used).all()
-    assert [gang.key for gang in what_if.waiting(what_if.cycle())] == ["ns/a"]
+    assert [gang.key for gang in waiting(what_if.cycle())] == ["ns/a"]
 
 
 def test_members_above_the_minimum_that_wait_say_so() -> None:
