@@ -46,10 +46,17 @@ print(json.dumps(result))
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which pip has installed the example."""
     folder = tmp_path_factory.mktemp("example")
-    shutil.copytree(EXAMPLE, folder / "source")  # a build leaves files behind
+    shutil.copytree(EXAMPLE, folder / "source")
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(folder / "site")]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(folder / "source")], check=True, timeout=120)
     return folder / "site"
+
+
+def test_its_installation_leaves_nothing_beside_it(site: Path) -> None:
+    """Nor do those of the other examples, which are built alike: a user installs them from where they are."""
+    built = site.parent / "source"
+    assert sorted(each.name for each in built.iterdir()) == sorted(each.name for each in EXAMPLE.iterdir())
+    assert all("flit_core.buildapi" in each.read_text() for each in (ROOT / "docs").glob("*example/pyproject.toml"))
 
 
 def run(site: Path, **plugins: list[str]) -> dict[str, Any]:
