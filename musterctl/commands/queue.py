@@ -119,7 +119,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
         click.echo(f"Gangs: {', '.join(counts)} (you may not list the gangs of all namespaces)")
         return
     click.echo("Gangs:" if gangs else "Gangs: none")
-    for row in rows_of(client, gangs):
+    for row in rows_of(gangs):
         why = f": {row.reason}" if row.reason else ""
         click.echo(f"  {called(row)}: {row.state}, {row.minimum} pods at least{why}")
 

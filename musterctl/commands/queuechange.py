@@ -7,9 +7,7 @@ import click
 
 from extender.planner.reasons.grammar import listed
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
-from muster.kube.client import Client
 from musterctl import completion
 from musterctl.cluster import JSON, Failed, Where, create, failing_as, for_each, name_of, reference
 from musterctl.commands.queuespec import check_resources, queue_content, queue_options
@@ -24,11 +22,9 @@ names_argument = click.argument(
 )
 
 
-def rows_of(client: Client, groups: Sequence[PodGroup]) -> list[Row]:
-    """Return the rows of these gangs, made of their PodGroups alone but for the names of TrainJobs."""
-    jobs = may_list(client, JOBS) if groups else None
-    found = rows(Objects(groups=list(groups), pods=None, placements=None, jobs=jobs, train_jobs=None))
-    return [row for row in found if row.gang]
+def rows_of(groups: Sequence[PodGroup]) -> list[Row]:
+    """Return the rows of these gangs, made of their PodGroups alone."""
+    return rows(Objects(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 
 def called(row: Row) -> str:
@@ -80,7 +76,7 @@ def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> 
 
     def remove(name: str) -> None:
         groups = [] if force else may_list(client, POD_GROUPS) or []
-        held = rows_of(client, [group for group in groups if group.spec.queue == name])
+        held = rows_of([group for group in groups if group.spec.queue == name])
         gangs = [called(row) for row in held if row.state not in ENDED]
         if gangs:
             raise Failed(

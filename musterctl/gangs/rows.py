@@ -93,13 +93,12 @@ def rows(objects: Objects) -> list[Row]:
             pods[pod.metadata.namespace, name].append(pod)
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
-    parents = {uid: job.metadata for uid, job in jobs.items()}
     found: list[Row] = []
     ganged: set[str] = set()
     for group in objects.groups:
         meta = group.metadata
         members = pods[meta.namespace, meta.name] if objects.pods is not None else None
-        owner = workload_of(group, parents, members or ())
+        owner = workload_of(group)
         above = meta.controller
         job = jobs.get(above.uid) if above else None
         ganged |= {owner.uid, above.uid if above else ""}

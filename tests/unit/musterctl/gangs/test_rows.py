@@ -8,6 +8,8 @@ from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.room import NO_ROOM, NearestMiss, Shortage
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import workload_note
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -21,6 +23,11 @@ def owner(kind: str, name: str, api_version: str = "batch/v1") -> JSON:
     return {
         "ownerReferences": [{"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": True}]
     }
+
+
+def made_by(kind: str, name: str, api_version: str) -> JSON:
+    """More metadata of a PodGroup: what has made its owner, as the controller notes it."""
+    return {"annotations": workload_note(msgspec.convert(owner(kind, name, api_version), ObjectMeta))}
 
 
 def group(
@@ -148,12 +155,12 @@ def test_owners() -> None:
             {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "fit", "uid": "j", "controller": True}
         ]
     }
-    row = only(groups=[group("fit-j", metadata=of_job)], jobs=[job])
-    assert (row.title, row.reference, row.wanted) == ("TrainJob fit", "trainjob.trainer.kubeflow.org/fit", 5)
-    web = pod("w", labels={"pod-template-hash": "abc"})
-    assert (
-        only(groups=[group(metadata=owner("ReplicaSet", "web-abc", "apps/v1"))], pods=[web]).title == "Deployment web"
+    row = only(
+        groups=[group("fit-j", metadata=of_job | made_by("TrainJob", "fit", "trainer.kubeflow.org/v1"))], jobs=[job]
     )
+    assert (row.title, row.reference, row.wanted) == ("TrainJob fit", "trainjob.trainer.kubeflow.org/fit", 5)
+    web = owner("ReplicaSet", "web-abc", "apps/v1") | made_by("Deployment", "web", "apps/v1")
+    assert only(groups=[group(metadata=web)], pods=[pod("w")]).title == "Deployment web"
     assert only(groups=[group(metadata=owner("Pod", "lone", "v1"))]).reference == "pod/lone"
     assert only(groups=[group("mine", metadata={})]).title == "PodGroup mine"
 
