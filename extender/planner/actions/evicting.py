@@ -234,11 +234,12 @@ class Evicting:
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
         room = decisions.MakeRoom(gang, epoch, victims, reason, budgeted, self.name)
         session.decide(room)
+        pods = Counter(victim.key for victim, _ in victims)
         for piece in found:
             if piece.rest and not self.moves:
-                pods = sum(victim.key == piece.gang.key for victim, _ in victims)
                 owner = piece.gang.group.metadata.controller
-                words = reasons.placements.awaits_owner(pods, room.reason_for(piece.gang), owner.kind if owner else "")
+                reason = room.reason_for(piece.gang)
+                words = reasons.placements.awaits_owner(pods[piece.gang.key], reason, owner.kind if owner else "")
                 session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, words))
 
     def _forget(self, session: Session) -> None:
