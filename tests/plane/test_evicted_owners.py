@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from gangs import RECOVERY_S, job, runs
+from job_sets import JOBSETS, install, make_jobs
 from train_jobs import patch, train_job
 
 from muster.api import names
@@ -71,6 +72,14 @@ def of_cron_job(client: Client, namespace: str) -> None:
     client.create(PLAIN_JOBS, manifest, namespace)
 
 
+def of_job_set(client: Client, namespace: str) -> None:
+    """A JobSet of one Job, which is made as its controller would."""
+    job_spec = plain_job("x")["spec"]
+    job_spec["template"]["metadata"]["labels"] = IN_QUEUE
+    spec = {"replicatedJobs": [{"name": "node", "template": {"spec": job_spec}}]}
+    make_jobs(client, client.create(JOBSETS, {"metadata": {"name": "set"}, "spec": spec}, namespace))
+
+
 def train(client: Client, namespace: str) -> None:
     """A TrainJob for torch."""
     resources = {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}
@@ -98,6 +107,7 @@ KINDS: Mapping[str, Callable[[Client, str], Any]] = {
         PLAIN_JOBS, plain_job("in-place", "OnFailure", backoff=6), namespace
     ),
     "from-cron": of_cron_job,
+    "set": of_job_set,
     "stateful": lambda client, namespace: client.create(STATEFUL_SETS, served("stateful"), namespace),
     "deployed": lambda client, namespace: client.create(DEPLOYMENTS, served("deployed"), namespace),
     "volcano": lambda client, namespace: volcano(client, namespace, "volcano"),
@@ -134,6 +144,7 @@ def told(module_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> It
     client, namespace = plane.client(), "default"
     body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
     client.apply(PRIORITY_CLASSES, body | {"value": 1000})
+    install(client, wait_for)
     told = Told(client, namespace)
     for make in KINDS.values():
         make(client, namespace)
@@ -163,7 +174,9 @@ def test_a_pod_without_an_owner_does_not(told: Told) -> None:
     assert (told.before["lone"], told.after["lone"]) == (1, 0)
 
 
-@pytest.mark.parametrize(("name", "failed"), [("plain", 0), ("from-cron", 0), ("in-place", PODS_EACH)])
+@pytest.mark.parametrize(
+    ("name", "failed"), [("plain", 0), ("from-cron", 0), ("set-node-0", 0), ("in-place", PODS_EACH)]
+)
 def test_failures_that_count_towards_the_backoff_limit(told: Told, name: str, failed: int) -> None:
     """None where Kubernetes allows a podFailurePolicy, else each evicted pod."""
     status = told.client.get(PLAIN_JOBS, name, told.namespace)["status"]
