@@ -80,6 +80,14 @@ def of_job_set(client: Client, namespace: str) -> None:
     make_jobs(client, client.create(JOBSETS, {"metadata": {"name": "set"}, "spec": spec}, namespace))
 
 
+def of_leader(client: Client, namespace: str) -> None:
+    """The workers of a LeaderWorkerSet's group, as its controller makes them: a StatefulSet with its labels."""
+    manifest = served("workers")
+    lws = "leaderworkerset.sigs.k8s.io"
+    manifest["spec"]["template"]["metadata"]["labels"] |= {f"{lws}/name": "workers", f"{lws}/group-index": "0"}
+    client.create(STATEFUL_SETS, manifest, namespace)
+
+
 def train(client: Client, namespace: str) -> None:
     """A TrainJob for torch."""
     resources = {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}
@@ -108,6 +116,7 @@ KINDS: Mapping[str, Callable[[Client, str], Any]] = {
     ),
     "from-cron": of_cron_job,
     "set": of_job_set,
+    "workers": of_leader,
     "stateful": lambda client, namespace: client.create(STATEFUL_SETS, served("stateful"), namespace),
     "deployed": lambda client, namespace: client.create(DEPLOYMENTS, served("deployed"), namespace),
     "volcano": lambda client, namespace: volcano(client, namespace, "volcano"),
