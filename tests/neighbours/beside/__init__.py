@@ -1,0 +1,7 @@
+"""Other projects' controllers, real and unmodified, beside Muster on one embedded plane.
+
+What lives here builds their programs from Go modules (`modules/<name>`, written by `.ci/neighbour-recipe`), reads
+their manifests from the module as it was published, and runs them as processes of a plane, so that they end with it.
+Nothing of theirs is copied into this repository. It may import the plane and what that may; nothing but the tests in
+this folder may import it.
+"""

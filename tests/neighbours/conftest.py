@@ -1,0 +1,46 @@
+"""Muster and a real neighbour on one plane, as fixtures.
+
+`module_plane` and `fresh_plane` make planes, as in the tests of Muster alone; a module's own fixture starts a neighbour
+on one and gives it to the tests. A failing test reports the tail of every part's log, and of every neighbour's.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from beside.neighbour import Neighbours
+from making import fresh_plane, module_plane
+from planes import (
+    SECTIONS,
+    kubectl,
+    make_queue,
+    namespace,
+    pytest_configure,
+    pytest_runtest_makereport,
+    story,
+    wait_for,
+)
+
+__all__ = [
+    "fresh_plane",
+    "kubectl",
+    "make_queue",
+    "module_plane",
+    "namespace",
+    "pytest_configure",
+    "pytest_runtest_makereport",
+    "story",
+    "wait_for",
+]
+
+
+@pytest.fixture(scope="module")
+def neighbours(pytestconfig: pytest.Config) -> Iterator[Neighbours]:
+    """Starts programs beside a plane; they end with the tests of the module, or with the plane."""
+    one = Neighbours()
+    sections = pytestconfig.stash[SECTIONS]
+    sections.append(one.sections)
+    try:
+        yield one
+    finally:
+        sections.remove(one.sections)
+        one.stop()

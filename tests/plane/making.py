@@ -1,0 +1,74 @@
+"""Planes that tests make for themselves: `fresh_plane` for one test, `module_plane` for those of a module.
+
+A conftest imports the two fixtures by name. MUSTER_KUBERNETES=1.32 makes planes of that version.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import audits
+import pytest
+from planes import PLANES
+
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import COMPONENTS, Options
+
+KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
+"""The version on which these tests run, e.g. 1.32; empty for the newest."""
+
+
+@pytest.fixture
+def fresh_plane(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..., Plane]]:
+    """Makes planes of chosen parts, started unless told otherwise, and ends them after the test."""
+    with _maker(tmp_path, pytestconfig) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def module_plane(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Callable[..., Plane]]:
+    """Like `fresh_plane`, for planes that all tests of a module share."""
+    with _maker(tmp_path_factory.mktemp("module"), pytestconfig) as make:
+        yield make
+
+
+@contextlib.contextmanager
+def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]]:
+    """`make(parts, start=True, arguments=None, settings=None, **options)`; each plane is stopped in the end.
+
+    Its processes must not have asked for anything that the chart's roles do not grant.
+    """
+    made: list[Plane] = []
+
+    def make(
+        wanted: Collection[str] = COMPONENTS,
+        *,
+        start: bool = True,
+        arguments: Mapping[str, Sequence[str]] | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        **options: Any,
+    ) -> Plane:
+        root = folder / f"plane-{len(made)}"
+        more = audits.arguments(root)
+        for part, each in (arguments or {}).items():
+            more[part] = [*more.get(part, ()), *each]
+        asked = Options(**{"kubernetes": KUBERNETES, **options})
+        one = Plane(root, wanted, asked, bound=True, arguments=more, settings=settings)
+        made.append(one)
+        config.stash[PLANES].append(one)
+        if start:
+            one.start()
+        return one
+
+    try:
+        yield make
+    finally:
+        for one in made:
+            config.stash[PLANES].remove(one)
+            one.stop()
+    for one in made:
+        assert not audits.forbidden(one), "a right is missing in charts/muster/files/roles"
