@@ -105,6 +105,8 @@ METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
 """A thousand labels; real objects have some dozens. The same counts for owners and for finalizers."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
 """Hundreds of volumes or tolerations; real pods have some dozens."""
+GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
+"""Hundreds of tasks or sub-groups; some 2 ms of an event loop. The same counts for its status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
 """Several times as many as any pod has; each is looked at for the room of the pod."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")

@@ -123,10 +123,9 @@ class Page(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         decode, res = decoder(self._res.type).decode, self._res
-        pod = res.plural == "pods"
         for raw in self._items:
             try:
-                item = decode(lean(raw, pod=pod))
+                item = decode(lean(raw, res.plural))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
                 self.left_out.append(leave_out(res, identity(memoryview(raw), error), error))
                 continue

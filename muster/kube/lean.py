@@ -3,7 +3,8 @@
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod: tens of thousands of small strings, and tens of milliseconds of an event loop. Real objects have
 some dozens. Annotations are at most 256 KiB in all, and stay. What is in containers is bounded by the policy
-`muster-pods`, as the room of a pod depends on it.
+`muster-pods`, as the room of a pod depends on it. Of a PodGroup nothing can be cut without another meaning: one that is
+too long is not read.
 """
 
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from muster.api import names
-from muster.api.limits import DEMAND_BYTES, METADATA_BYTES
+from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES
 
 LONG: Final = 65_536
 """Bytes of an object above which it is looked at."""
@@ -45,12 +46,20 @@ class _Pod(_Object, gc=False):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
+class _Group(_Object, gc=False):
+    spec: msgspec.Raw = msgspec.Raw()
+    status: msgspec.Raw = msgspec.Raw()
+
+
 _KEYS = {f"label_{number}": key for number, key in enumerate(sorted(names.CHARGED))}
 _Charged = msgspec.defstruct(
     "_Charged", [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in _KEYS], rename=_KEYS
 )
 _object = msgspec.json.Decoder(_Object)
-_pod = msgspec.json.Decoder(_Pod)
+_of_kind: dict[str, msgspec.json.Decoder[Any]] = {
+    "pods": msgspec.json.Decoder(_Pod),
+    "podgroups": msgspec.json.Decoder(_Group),
+}
 _charged = msgspec.json.Decoder(_Charged)
 _NOWHERE: Any = {"key": TOO_LARGE, "operator": "Exists"}
 _INSTEAD: dict[str, Any] = {
@@ -65,18 +74,21 @@ _INSTEAD: dict[str, Any] = {
 """A pod that waits fits no node then; one that is on a node has its room, whatever it demands."""
 
 
-def lean(data: bytes | msgspec.Raw, *, pod: bool = False) -> bytes | msgspec.Raw:
+def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
     """Return a long object without very many owners and finalizers, and of very many labels with the charged ones.
 
-    A bound pod is still charged by those (`names.CHARGED`). Of a `pod`, demands that are very long are cut, too. What
-    is short or cannot be read is returned as it is.
+    A bound pod is still charged by those (`names.CHARGED`). Of `pods`, demands that are very long are cut, too. What
+    is short or cannot be read is returned as it is. msgspec.ValidationError if a PodGroup is too long (`podgroups`).
     """
     if len(memoryview(data)) <= LONG:
         return data
     try:
-        cuts = list(_cuts(data, pod=pod))
+        found: _Object = _of_kind.get(plural, _object).decode(data)
+        cuts = list(_cuts(found))
     except (msgspec.DecodeError, RecursionError):
         return data
+    if isinstance(found, _Group):
+        _check(found)
     if not cuts:
         return data
     result = bytes(data)
@@ -86,9 +98,16 @@ def lean(data: bytes | msgspec.Raw, *, pod: bool = False) -> bytes | msgspec.Raw
     return result
 
 
-def _cuts(data: bytes | msgspec.Raw, *, pod: bool) -> list[tuple[bytes, bytes]]:
+def _check(group: _Group) -> None:
+    """Raise msgspec.ValidationError for a PodGroup that would take an event loop too long."""
+    sizes = {"spec": len(memoryview(group.spec)), "status": len(memoryview(group.status))}
+    errors = [error for path, size in sizes.items() for error in GANG_BYTES.exceeded_by(path, size)]
+    if errors:
+        raise msgspec.ValidationError("; ".join(map(str, errors)))
+
+
+def _cuts(found: _Object) -> list[tuple[bytes, bytes]]:
     """Return what is too long, and what stands in its place."""
-    found: _Object = (_pod if pod else _object).decode(data)
     cuts = []
     for name in _Metadata.__struct_fields__:
         many = bytes(getattr(found.metadata, name))

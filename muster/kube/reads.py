@@ -191,7 +191,7 @@ class Reads:
         """Send a request whose answer is one object of the kind."""
         answer = await self._send(verb, res, method, path, content, **call)
         try:
-            return decoder(res.type).decode(lean(answer, pod=res.plural == "pods"))
+            return decoder(res.type).decode(lean(answer, res.plural))
         except UNREADABLE as error:
             raise _undecodable(f"a {res.kind}", error, f"{method} {path}") from error
 

@@ -113,7 +113,7 @@ class Watch(Generic[T]):
             return await self._unreadable(line, error)
         await turn()
         try:
-            short = lean(event.object, pod=self._resource.plural == "pods")
+            short = lean(event.object, self._resource.plural)
             await turn()
             read = event.type, self._decode(short)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import convert
+from webhook_world import NamespaceWorld, OwnerWorld, QueueWorld, request
 
 from controller.job.rules.sync import over_limits
 from muster.api.kubernetes.meta import ObjectMeta
@@ -15,6 +16,7 @@ from muster.api.volcano.batch import Job
 from muster.runtime.workload import template_of
 from muster.workloads.kind import AskedPod
 from muster.workloads.pod import BarePodAdapter
+from webhook.validate import podgroup
 from webhook.validate.volcano_job.job import check
 
 PAGE = (Path(__file__).parents[3] / "docs/limits.md").read_text(encoding="utf-8")
@@ -65,6 +67,17 @@ def test_a_template_that_planning_would_have_to_remember_is_bounded() -> None:
     [(path, message)] = refused(job(tasks=[{"name": "w", "replicas": 1, "template": template}])).items()
     assert path == "spec.tasks[0].template"
     assert message == "must be at most 65536 (bytes; limit 'bytes of a template for planning')"
+
+
+@pytest.mark.parametrize(("tasks", "told"), [(1_000, []), (3_000, ["spec"])])
+def test_a_pod_group_is_at_most_as_long_as_is_read(tasks: int, told: list[str]) -> None:
+    """Else it would be admitted, and left out by all who plan it."""
+    minimums = {f"worker-with-a-longer-name-{number:04}": 1 for number in range(tasks)}
+    group = {"metadata": {"name": "g"}, "spec": {"queue": "free", "minTaskMember": minimums}}
+    review = podgroup.reviewer(QueueWorld(free=("root", "Open")), NamespaceWorld(), OwnerWorld())
+    errors = review(request(group)).errors
+    assert [error.path for error in errors if 'limit "bytes of a PodGroup\'s spec"' in error.message] == told
+    assert len(errors) == len(told)
 
 
 def test_tasks_count_together() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.codec import Page
 from muster.kube.lean import LONG, TOO_LARGE, lean
 
@@ -114,9 +115,25 @@ def test_a_demand_of_a_pod_that_is_too_long_is_cut(field: str) -> None:
     }
     data = json.dumps(content, separators=(",", ":")).encode()
     whole = msgspec.json.decode(data, type=Pod)
-    pod = msgspec.json.decode(lean(data, pod=True), type=Pod)
+    pod = msgspec.json.decode(lean(data, "pods"), type=Pod)
     assert bytes(lean(data)) == data, "of other kinds these fields are others"
-    assert len(lean(data, pod=True)) < 1000
+    assert len(lean(data, "pods")) < 1000
     assert (pod.spec.node_name, pod.spec.containers) == ("node-0", whole.spec.containers)
     demands = pod.spec.node_selector, pod.spec.affinity, pod.spec.scheduling_gates
     assert any(TOO_LARGE in str(each) for each in demands) == (field in {"nodeSelector", "affinity", "schedulingGates"})
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
+    """Half of it would mean another gang; the list that it is in is read."""
+    many = {"minTaskMember": {f"task-{number}": 1 for number in range(MANY)}}
+    if part == "status":
+        many = {"conditions": [{"type": "Scheduled", "status": "True"}] * MANY}
+    data = json.dumps({"metadata": {"name": "long", "namespace": "here"}, part: many}, separators=(",", ":")).encode()
+    with pytest.raises(msgspec.ValidationError, match=f"{part}: .*at most 65536 bytes"):
+        lean(data, "podgroups")
+    assert bytes(lean(data)) == data, "of other kinds these fields are others"
+    body = b'{"metadata":{},"items":[' + data + b',{"metadata":{"name":"short"}}]}'
+    page = Page.read(POD_GROUPS, body)
+    assert [group.metadata.name for group in page] == ["short"]
+    assert page.left_out == ["here/long"]
