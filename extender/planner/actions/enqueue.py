@@ -20,7 +20,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
+from muster.api.muster.gang import workload_above
 from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import Queue
 
 
 class Enqueue:
@@ -32,12 +34,15 @@ class Enqueue:
         self._hopeless: dict[Hashable, Shortage | None] = {}
         """Shape and number of pods → shortage of the empty cluster."""
         self._version = -1
+        self._updated: frozenset[tuple[str, str]] | None = None
+        """Queue and UID of the workload above each gang that has started, once they are asked for in a session."""
 
     def execute(self, session: Session) -> None:
         """Decide Enqueue, or Unschedulable with the reason."""
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version
+        self._updated = None
         barred = session.snapshot.barred
         waiting = [
             gang
@@ -62,7 +67,7 @@ class Enqueue:
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
             return decisions.Unschedulable(gang, reasons.queues.NOT_FOUND, words)
-        if gang.queue == ROOT_QUEUE or not queue.open:
+        if gang.queue == ROOT_QUEUE or not (queue.open or self._goes_on(session, gang, queue)):
             closed = reasons.queues.closed(queue=gang.queue, state=queue.status.state)
             words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
@@ -74,6 +79,21 @@ class Enqueue:
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
         return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
+
+    def _goes_on(self, session: Session, gang: GangView, queue: Queue) -> bool:
+        """Return True for new pods of a workload whose former ones still run in a queue that is Closing.
+
+        Else a Deployment that is updated meanwhile would wait for ever: it ends its old pods only for new ones.
+        """
+        above = workload_above(gang.group.metadata)
+        if queue.status.state != "Closing" or above is None:
+            return False
+        if self._updated is None:
+            started = (
+                (each.queue, workload_above(each.group.metadata)) for each in session.snapshot.gangs if each.started
+            )
+            self._updated = frozenset((name, workload.uid) for name, workload in started if workload)
+        return (gang.queue, above.uid) in self._updated
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from extender_world import World, of, slots
+from msgspec import structs
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -71,3 +72,20 @@ def test_a_gang_that_is_larger_than_the_cluster_is_kept_out_whatever_its_nodes_s
     assert not entered(session)
     [waits] = of(session, decisions.Unschedulable)
     assert "even an empty cluster has room for 2 of them" in waits.message
+
+
+@pytest.mark.parametrize(("state", "uid", "entering"), [("Closing", "u", 1), ("Closing", "v", 0), ("Closed", "u", 0)])
+def test_a_workload_that_is_updated_goes_on_in_a_queue_that_is_closing(state: str, uid: str, entering: int) -> None:
+    """Its new pods are let in where its former ones still run; those of another workload are not."""
+    world = World()
+    world.nodes(2)
+    world.queue("shut", state)
+    old = world.gang("old", {"worker": (1, GPU8)}, queue="shut", phase="Running")
+    world.pod(old, "worker", 0, GPU8, node="node-0", phase="Running")
+    new = world.gang("new", {"worker": (1, GPU8)}, queue="shut", phase="Pending")
+    for key, above in ((old, "u"), (new, uid)):
+        group = world.state.groups[key]
+        note = {"muster.dev/workload": f"apps/v1/Deployment/web/{above}"}
+        metadata = structs.replace(group.metadata, annotations=note)
+        world.state.on_pod_group(group, structs.replace(group, metadata=metadata))
+    assert [each.gang.key for each in of(world.plan(), decisions.Enqueue)] == [new] * entering
