@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench storm lock clean
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean
 
 setup: $(READY)
 
@@ -71,6 +71,9 @@ image: setup ## the image, with docker or podman; BASE=… names another base, b
 
 bench: bytecode ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench
+
+bench-large: bytecode ## the same on 20,000 nodes with 100,000 running pods: half an hour
+	MUSTER_BENCH_NODES=20000 $(BIN)/python -m tests.bench large
 
 storm: bytecode ## long randomised runs with new seeds, which are printed; then the tests without a control plane with new seeds
 	$(BIN)/pytest tests -m storm
