@@ -4,10 +4,12 @@
 on one and gives it to the tests. A failing test reports the tail of every part's log, and of every neighbour's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from beside.neighbour import Neighbours
+from beside.scene import Scene
 from making import fresh_plane, module_plane
 from planes import (
     SECTIONS,
@@ -19,6 +21,8 @@ from planes import (
     story,
     wait_for,
 )
+
+from musterctl.plane.plane import Plane
 
 __all__ = [
     "fresh_plane",
@@ -44,3 +48,11 @@ def neighbours(pytestconfig: pytest.Config) -> Iterator[Neighbours]:
     finally:
         sections.remove(one.sections)
         one.stop()
+
+
+@pytest.fixture
+def scene(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Scene]:
+    """What happens in the test's namespace; in the end what must hold in every scenario is checked."""
+    with Scene(plane, namespace, wait_for) as one:
+        yield one
+        one.check()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,8 @@ class Asked(NamedTuple):
     forbidden: bool
     """By the authorizer; what admission refuses is another matter."""
     code: int
+    moment_s: float
+    """When it came, in seconds since the epoch."""
 
 
 def arguments(folder: Path) -> dict[str, list[str]]:
@@ -108,4 +111,5 @@ def _asked(event: dict[str, Any]) -> Asked:
     )
     refused = event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
     code = (event.get("responseStatus") or {}).get("code", 0)
-    return Asked(use, reference.get("namespace", ""), reference.get("name", ""), refused, code)
+    moment_s = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+    return Asked(use, reference.get("namespace", ""), reference.get("name", ""), refused, code, moment_s)
