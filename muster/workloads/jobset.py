@@ -1,7 +1,8 @@
 """JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a group of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from muster.api.limits import whole_number
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
-from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
+from muster.workloads.kind import AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -24,6 +25,11 @@ REPLICATED_JOB = names.REPLICATED_JOB
 REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 COORDINATOR = "jobset.sigs.k8s.io/coordinator"
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+_TEMPLATES = ("spec", "replicatedJobs", "*", "template", "spec", "template")
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 
 
 class JobSet(Object):
@@ -100,6 +106,34 @@ def _world(pod: ObjectMeta) -> str:
     return f"podgroup-jobset-{labels[JOBSET_NAME]}.{labels[REPLICATED_JOB]}"
 
 
+def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
+    """Refuses exclusive topologies of gangs: JobSet has the other pods of a Job made once the first one has a node."""
+    result = []
+    for place, why in together.items():
+        given = {dotted(path): mapping(found.get("annotations")) for path, found in _metadata(jobset, place)}
+        path = next((path for path, annotations in given.items() if EXCLUSIVE in annotations), None)
+        if path is None or any(_BY_NODE_SELECTOR in annotations for annotations in given.values()):
+            continue
+        level, (key, size) = given[path][EXCLUSIVE], names.TOPOLOGY_SLICE_KEYS
+        message = (
+            f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node, and "
+            f"a gang gets its nodes when all its pods are there; {key}: {level} on the pod template, with {size}: the "
+            "number of pods of a Job, keeps each Job in one domain"
+        )
+        result.append(FieldError(f"{path}.annotations[{EXCLUSIVE}]", message, level))
+    return result
+
+
+def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
+    """The metadata that a pod of the template at `place` has its annotations from, each with its own place."""
+    node: Any = jobset
+    for depth in range(len(place) + 1):
+        if isinstance(node, dict) and "metadata" in node:
+            yield (*place[:depth], "metadata"), mapping(node["metadata"])
+        if depth < len(place):
+            node = node[place[depth]]
+
+
 def _samples(document: JSON) -> Iterator[SamplePod]:
     """The first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
@@ -129,7 +163,7 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
 
 JOB_SET = WorkloadKind(
     _RESOURCE,
-    templates=(("spec", "replicatedJobs", "*", "template", "spec", "template"),),
+    templates=(_TEMPLATES,),
     labelled=True,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
     gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
@@ -140,5 +174,6 @@ JOB_SET = WorkloadKind(
             is_over=lambda jobset: holds(mapping(jobset.status).get("conditions") or [], "Completed", "Failed"),
         ),
     ),
+    mistakes=_mistakes,
     samples=_samples,
 )

@@ -88,10 +88,18 @@ class WorkloadKind:
     """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
     world: World | None = None
     """Pods that are one world of a framework; None if those of one controller are."""
-    mistakes: Callable[[JSON], list[FieldError]] | None = None
-    """Mistakes of the workload that keep pods of a framework from starting, and that no adapter can see."""
+    mistakes: Callable[[JSON, Mapping[Place, str]], list[FieldError]] | None = None
+    """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
+
+    The second argument has the templates of pods that start together, with the label or annotation that says so.
+    """
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
+
+
+def dotted(place: Place) -> str:
+    """The path of a place in a document, as messages have it."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:

@@ -1,6 +1,6 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -12,13 +12,14 @@ from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
+from muster.workloads.kind import AskedPod, GangRules, Place, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
 LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
+EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 _RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
 
@@ -83,17 +84,28 @@ def _world(pod: ObjectMeta) -> str:
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 
 
-def _mistakes(workload: JSON) -> list[FieldError]:
-    """Refuses LeaderReady: the workers of such a group are created after its leader is ready."""
-    spec = mapping(workload.get("spec"))
+def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]:
+    """Refuses what has the workers of a group made later than its leader: LeaderReady, and an exclusive topology."""
+    spec, annotations = mapping(workload.get("spec")), mapping(mapping(workload.get("metadata")).get("annotations"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
-    if policy != "LeaderReady" or size == 1:
+    if names.FRAMEWORK not in together.values() or size == 1:
         return []
-    message = (
-        f"must be LeaderCreated for {names.FRAMEWORK}: leader and workers start together, and LeaderReady creates the "
-        "workers only when the leader is ready"
-    )
-    return [FieldError("spec.startupPolicy", message, policy)]
+    result = []
+    if policy == "LeaderReady":
+        message = (
+            f"must be LeaderCreated for {names.FRAMEWORK}: leader and workers start together, and LeaderReady creates "
+            "the workers only when the leader is ready"
+        )
+        result.append(FieldError("spec.startupPolicy", message, policy))
+    if EXCLUSIVE in annotations:
+        level = annotations[EXCLUSIVE]
+        message = (
+            f"must be left out for {names.FRAMEWORK}: leader and workers start together, and an exclusive topology "
+            f"creates the workers only when the leader has a node; {names.TOPOLOGY_NEAR_KEYS[0]}: {level} keeps each "
+            "group in one domain"
+        )
+        result.append(FieldError(f"metadata.annotations[{EXCLUSIVE}]", message, level))
+    return result
 
 
 def _samples(workload: JSON) -> Iterator[SamplePod]:

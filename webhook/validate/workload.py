@@ -20,7 +20,7 @@ from muster.runtime.workload import gpu_errors, template_of
 from muster.workloads.adapter import Adapter
 from muster.workloads.apps import STATEFUL_SET
 from muster.workloads.batch_job import BATCH_JOB
-from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
+from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, dotted, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.apiserver import Services
@@ -86,8 +86,8 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
         )
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
-    if kind.mistakes and any(names.FRAMEWORK in each.labels for each in templates):
-        findings.errors += kind.mistakes(workload)
+    if kind.mistakes:
+        findings.errors += kind.mistakes(workload, {each.place: each.together for each in templates if each.together})
     errors = {str(error): error for error in findings.errors}
     return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
 
@@ -102,8 +102,8 @@ class _Template:
         self.workload = workload
         self.template = template
         self.place = place
-        self.path = _dotted(place)
-        self.parent = _dotted(place[: -len(TEMPLATE)]) if tuple(place[-len(TEMPLATE) :]) == TEMPLATE else ""
+        self.path = dotted(place)
+        self.parent = dotted(place[: -len(TEMPLATE)]) if tuple(place[-len(TEMPLATE) :]) == TEMPLATE else ""
         self.sample = sample
         self.spec, self.labels, self.annotations = template_of(template)
         metadata = workload["metadata"]
@@ -118,6 +118,21 @@ class _Template:
         """Return the path of a label: on the workload, from where it was copied, or in the template."""
         path = f"metadata.labels[{key}]"
         return path if key in self.given_labels else f"{self.path}.{path}"
+
+    @property
+    def managed(self) -> bool:
+        """False if the pods are left alone."""
+        return self.labels.get(names.MANAGED) != "false"
+
+    @property
+    def together(self) -> str:
+        """The label or annotation that has the pods start together; empty if nothing does."""
+        if not self.managed:
+            return ""
+        if names.FRAMEWORK in self.labels:
+            return names.FRAMEWORK
+        least = whole_number({**self.given_annotations, **self.annotations}.get(names.MIN_MEMBER)) or 1
+        return names.MIN_MEMBER if least > 1 else ""
 
     def adapter(self) -> Adapter | None:
         """Return the adapter of the pods; None where they have no ranks."""
@@ -135,14 +150,13 @@ class _Template:
 def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
     findings.errors += gpu_errors(given.template, given.path)
-    managed = given.labels.get(names.MANAGED) != "false"
-    if managed:
+    if given.managed:
         findings.add(oversights(Labelled(given.workload, given.place, given.path, given.template), queues))
-    if names.QUEUE in given.labels and managed:
+    if names.QUEUE in given.labels and given.managed:
         findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)
         findings.warnings += beyond_every_node(f"{given.path}.spec", given.spec, queues)
     adapter = None
-    if names.FRAMEWORK in given.labels and managed:
+    if names.FRAMEWORK in given.labels and given.managed:
         path, name = given.where(names.FRAMEWORK), given.labels[names.FRAMEWORK]
         findings.errors += unknown_framework(path, name, framework)
         adapter = given.adapter()
@@ -167,11 +181,6 @@ def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError
     annotation = f"metadata.annotations[{names.MIN_MEMBER}]"
     where = f"{given.path}.{annotation}" if names.MIN_MEMBER in given.annotations else annotation
     return [FieldError(where, f"must be a number {f'from 1 to {most} ({source})' if most else 'of at least 1'}", text)]
-
-
-def _dotted(place: Sequence[str | int]) -> str:
-    """Return the path of a place in a document, as messages have it."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
 def _no_ranks(given: _Template) -> str:

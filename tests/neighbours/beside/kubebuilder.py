@@ -1,7 +1,9 @@
 """Controllers of Kubernetes' projects, made alike: one program, a Configuration, webhooks, `config/default`."""
 
 import socket
+import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -12,13 +14,15 @@ import yaml
 
 from beside import manifests, programs
 from beside.neighbour import Neighbours
+from muster.api.kubernetes.extensions import DEFINITIONS
 from musterctl.plane.health import wait_until
-from musterctl.plane.machine import free_ports
+from musterctl.plane.machine import LocalError, free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import Part
 
 _HOST = "127.0.0.1"
 _READY_S = 60.0
+_POLL_S = 0.05
 _INSTALLED = frozenset(
     {
         "Namespace",
@@ -53,8 +57,7 @@ def start(neighbours: Neighbours, plane: Plane, project: Project, **more: Any) -
     program = programs.built(project.name, project.package)
     objects = rendered(plane, programs.published(project.name, project.module) / "config" / "default")
     _apply(plane, [each for each in objects if each["kind"] in _INSTALLED])
-    for crd in (each for each in objects if each["kind"] == "CustomResourceDefinition"):
-        _kubectl(plane, "wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}")
+    _wait_served(plane, [each["metadata"]["name"] for each in objects if each["kind"] == DEFINITIONS.kind])
     folder = plane.root / project.name
     bundle = manifests.serving(folder)
     webhook, probe = free_ports(2)
@@ -80,6 +83,16 @@ def start(neighbours: Neighbours, plane: Plane, project: Project, **more: Any) -
 def rendered(plane: Plane, folder: Path) -> list[dict[str, Any]]:
     """The objects that kustomize makes of a folder."""
     return [each for each in yaml.safe_load_all(_kubectl(plane, "kustomize", str(folder))) if each]
+
+
+def _wait_served(plane: Plane, names: list[str]) -> None:
+    """Returns when the API server serves these kinds. `kubectl wait` fails while there is no status yet."""
+    deadline = time.monotonic() + _READY_S
+    with closing(plane.client()) as client:
+        while waiting := [name for name in names if not client.get(DEFINITIONS, name).established]:
+            if time.monotonic() > deadline:
+                raise LocalError(f"{', '.join(waiting)}: not served after {_READY_S:.0f} s")
+            time.sleep(_POLL_S)
 
 
 def _apply(plane: Plane, objects: list[dict[str, Any]]) -> None:
@@ -112,5 +125,5 @@ def _trouble(probe: int, webhook: int) -> str:
 def _kubectl(plane: Plane, *arguments: str, stdin: str = "") -> str:
     result = plane.kubectl(*arguments, stdin=stdin)
     if result.returncode:
-        raise RuntimeError(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
+        raise LocalError(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
     return result.stdout

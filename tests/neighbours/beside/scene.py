@@ -128,6 +128,10 @@ class Scene(Watching):
             if (event.involved_object.get("kind"), event.involved_object.get("name")) == (kind, name)
         ]
 
+    def label_of_node(self, pod: Pod, key: str) -> str:
+        """The label of the node that the pod is on."""
+        return str(self.client.get(NODES, pod.spec.node_name).metadata.labels.get(key, ""))
+
     def ends(self, pod: Pod, phase: str = "Failed", code: int = 1) -> None:
         """Has a pod end now, as its kubelet would say it."""
         statuses = [
@@ -160,7 +164,7 @@ class Scene(Watching):
         """No gang is half placed, nothing was written in a loop, and Muster refused only what the test wanted."""
         late = {gang: took_s for gang, took_s in self.half_placed_s().items() if took_s > HALF_PLACED_S}
         assert not late, f"gangs that were half placed, and for how many seconds: {late}"
-        assert not (found := writes.loops(self.plane, self.namespace)), found
+        assert not (found := writes.loops(self.plane, self.namespace, self.starts())), found
         now = writes.refused(self.plane)
         refused = {route: count - self._refused.get(route, 0) for route, count in now.items()}
         assert sum(refused.values()) == self.expected_refusals, f"Muster's refusals by route: {refused}"
@@ -168,8 +172,12 @@ class Scene(Watching):
     def half_placed_s(self) -> dict[str, float]:
         """The longest time that each gang took from its first node to its minimum; for ever, if it stopped there."""
         with self._lock:
-            moves = {gang: list(found) for gang, found in self._moves.items()}
-            return {gang: _longest_start_s(found, self._least.get(gang, 1)) for gang, found in moves.items()}
+            return {gang: _longest_start_s(found, self._least.get(gang, 1)) for gang, found in self._moves.items()}
+
+    def starts(self) -> dict[str, int]:
+        """How often each gang began to hold nodes after it had held none."""
+        with self._lock:
+            return {gang: _starts(found) for gang, found in self._moves.items()}
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -203,3 +211,12 @@ def _longest_start_s(moves: list[_Move], least: int) -> float:
         started = len(holders) >= least or (started and bool(holders))
         since = None if started or not holders else moment_s if since is None else since
     return longest
+
+
+def _starts(moves: list[_Move]) -> int:
+    """How often there was a first holder."""
+    holders, count = set[str](), 0
+    for move in moves:
+        count += move.holds and not holders
+        (holders.add if move.holds else holders.discard)(move.uid)
+    return count

@@ -6,6 +6,7 @@ Both are told by others: by the API server's audit log, and by a counter of the 
 import re
 import urllib.request
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import audits
@@ -42,13 +43,20 @@ def most_in_a_minute(plane: Plane) -> dict[Written, int]:
     return {written: _densest(sorted(found)) for written, found in moments.items()}
 
 
-def loops(plane: Plane, namespace: str, limit: int = LIMIT) -> list[str]:
-    """The objects of a namespace that were written more often in some minute, each as a sentence; the worst first."""
-    found = [(count, each) for each, count in most_in_a_minute(plane).items() if count > limit]
+def loops(plane: Plane, namespace: str, starts: Mapping[str, int] | None = None) -> list[str]:
+    """The objects of a namespace that were written more often in some minute, each as a sentence; the worst first.
+
+    `starts` says how often gangs have started: the objects of one that starts again and again do not wait, and each
+    start may cost as much as the first.
+    """
+    found = [
+        (count, each)
+        for each, count in most_in_a_minute(plane).items()
+        if each.namespace == namespace and count > LIMIT * max(1, (starts or {}).get(each.name, 1))
+    ]
     return [
         f"{each.process} wrote {count} times in a minute to {each.resource} {each.name}"
         for count, each in sorted(found, reverse=True)
-        if each.namespace == namespace
     ]
 
 

@@ -27,6 +27,12 @@ def made(api_version: str, kind: str, spec: JSON) -> JSON:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "train", "labels": labels}, "spec": spec}
 
 
+def with_annotation(document: JSON, key: str, value: str) -> JSON:
+    """The object with one annotation more."""
+    metadata = document["metadata"]
+    return {**document, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), key: value}}}
+
+
 def job_spec(pods: JSON) -> JSON:
     """Spec of an Indexed Job of four."""
     return {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": pods}
@@ -55,6 +61,7 @@ def cron_job(pods: JSON) -> JSON:
     return made("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": job_spec(pods)}})
 
 
+JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 KINDS: dict[str, tuple[Callable[[JSON], JSON], str]] = {
     "Job": (lambda pods: made("batch/v1", "Job", job_spec(pods)), "spec.template"),
     "CronJob": (cron_job, "spec.jobTemplate.spec.template"),
@@ -194,6 +201,30 @@ SHAPES: dict[str, tuple[JSON, str, str]] = {
         "spec.startupPolicy",
         "must be LeaderCreated",
     ),
+    "a leader that must have a node": (
+        with_annotation(made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {
+            "leaderWorkerTemplate": {"size": 4, "workerTemplate": template()},
+        }), "leaderworkerset.sigs.k8s.io/exclusive-topology", "rack"),
+        "metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]",
+        "muster.dev/topology-required: rack keeps each group in one domain",
+    ),
+    "a JobSet that is exclusive": (
+        with_annotation(made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [
+            {"name": "a", "template": {"spec": job_spec(template())}},
+        ]}), JOBSET_EXCLUSIVE, "rack"),
+        f"metadata.annotations[{JOBSET_EXCLUSIVE}]",
+        "must be left out for muster.dev/framework: JobSet makes the other pods of a Job only when",
+    ),
+    "an exclusive part of a JobSet": (
+        made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [
+            {"name": "a", "template": {"spec": {"template": {"spec": {}}}}},
+            {"name": "b", "template": with_annotation(
+                {"metadata": {}, "spec": job_spec(template())}, JOBSET_EXCLUSIVE, "rack"
+            )},
+        ]}),
+        f"spec.replicatedJobs[1].template.metadata.annotations[{JOBSET_EXCLUSIVE}]",
+        "muster.dev/topology-slice-required: rack on the pod template",
+    ),
     **{
         f"a {kind}": (
             made(version, kind, {"template": template()}),
@@ -212,6 +243,22 @@ def test_shapes_that_form_no_group(shape: str) -> None:
     found = errors(document)
     assert list(found) == [path]
     assert words in found[path]
+
+
+def test_exclusive_topologies_of_single_pods() -> None:
+    """They are JobSet's matter unless pods start together, by a minimum too; and so is the way by node selectors."""
+    pods = template()
+    del pods["metadata"]["labels"]["muster.dev/framework"]
+    one = with_annotation(jobset(pods), JOBSET_EXCLUSIVE, "rack")
+    one["metadata"]["labels"] = {}
+    assert errors(one) == {}
+    [(path, message)] = errors(with_annotation(one, "muster.dev/min-member", "2")).items()
+    assert path == f"metadata.annotations[{JOBSET_EXCLUSIVE}]"
+    assert "must be left out for muster.dev/min-member: " in message
+    by_selector = with_annotation(
+        with_annotation(jobset(template()), JOBSET_EXCLUSIVE, "rack"), "alpha.jobset.sigs.k8s.io/node-selector", "true"
+    )
+    assert errors(by_selector) == {}
 
 
 @pytest.mark.parametrize("kind", UNRANKED)
