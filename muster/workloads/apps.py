@@ -11,6 +11,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import GangRules, Ranks, WorkloadKind
+from muster.workloads.leader_worker_set import place_of_pod
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 
@@ -68,11 +69,14 @@ class StatefulSetAdapter(Adapter):
 
 
 def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
+    """The first pod, also of the StatefulSets of a LeaderWorkerSet, whose own webhook has its place written first."""
     spec = mapping(stateful_set.get("spec"))
     start = str(mapping(spec.get("ordinals")).get("start", 0))
+    template = mapping(spec.get("template"))
+    labels = {names.POD_INDEX: start, **place_of_pod(mapping(mapping(template.get("metadata")).get("labels")), start)}
     name = f"{name_of(stateful_set)}-{start}"
     place = {"hostname": name, "subdomain": spec.get("serviceName", "")}
-    pod = pod_of(stateful_set, mapping(spec.get("template")), name, {names.POD_INDEX: start}, place)
+    pod = pod_of(stateful_set, template, name, labels, place)
     yield SamplePod(pod, f"the first pod of StatefulSet {name_of(stateful_set)}")
 
 

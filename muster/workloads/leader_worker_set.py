@@ -74,6 +74,16 @@ class LeaderWorkerSetAdapter(Adapter):
         return Joined(((f"{leader}{suffix}",), workers))
 
 
+def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
+    """The labels that the LeaderWorkerSet webhook writes on a pod of a StatefulSet with these labels in its template.
+
+    The ordinal of a leader is its group's index; that of a worker, whose template has the group's, is its own.
+    """
+    if LWS_NAME not in labels:
+        return {}
+    return {LWS_WORKER if LWS_GROUP in labels else LWS_GROUP: ordinal}
+
+
 def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter | None:
     return LeaderWorkerSetAdapter(stateful_set, pod.meta, pod.spec.subdomain) if LWS_NAME in pod.meta.labels else None
 

@@ -245,6 +245,20 @@ def test_shapes_that_form_no_group(shape: str) -> None:
     assert words in found[path]
 
 
+@pytest.mark.parametrize("own", [{"worker-index": "0"}, {"group-index": "1"}], ids=["leaders", "workers"])
+def test_stateful_sets_of_a_leader_worker_set(own: dict[str, str]) -> None:
+    """They are no worlds of their own; the rest of a pod's place is written by the set's own webhook on the pod."""
+    pods, domain = template(), "leaderworkerset.sigs.k8s.io"
+    pods["metadata"]["labels"] |= {f"{domain}/name": "train"} | {f"{domain}/{key}": each for key, each in own.items()}
+    pods["metadata"]["annotations"] = {f"{domain}/size": "4"}
+    spec = {"replicas": 3, "serviceName": "train", "podManagementPolicy": "Parallel", "template": pods}
+    assert errors(made("apps/v1", "StatefulSet", {**spec, "ordinals": {"start": 1}})) == {}
+    del pods["metadata"]["annotations"]
+    assert list(errors(made("apps/v1", "StatefulSet", spec))) == [
+        "metadata.annotations[leaderworkerset.sigs.k8s.io/size]"
+    ]
+
+
 def test_exclusive_topologies_of_single_pods() -> None:
     """They are JobSet's matter unless pods start together, by a minimum too; and so is the way by node selectors."""
     pods = template()
