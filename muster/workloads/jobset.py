@@ -1,6 +1,6 @@
 """JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a group of its own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -17,7 +17,7 @@ from muster.api.limits import whole_number
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
-from muster.workloads.kind import AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
+from muster.workloads.kind import TEMPLATE, AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -106,22 +106,41 @@ def _world(pod: ObjectMeta) -> str:
     return f"podgroup-jobset-{labels[JOBSET_NAME]}.{labels[REPLICATED_JOB]}"
 
 
+def why_not_exclusive(level: str, why: str) -> str:
+    """The reason for which pods that start together cannot have an exclusive topology, and what they can have."""
+    key, size = names.TOPOLOGY_SLICE_KEYS
+    return (
+        f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node, and a "
+        f"gang gets its nodes when all its pods are there; {key}: {level} on the pod template, with {size}: the number "
+        "of pods of a Job, keeps each Job in one domain"
+    )
+
+
+def exclusive(annotations: Iterable[JSON]) -> str | None:
+    """The level of an exclusive topology that JobSet's webhook keeps; None if there is none, or nodes are labelled."""
+    given = {key: value for each in annotations for key, value in each.items()}
+    return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)
+
+
 def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuses exclusive topologies of gangs: JobSet has the other pods of a Job made once the first one has a node."""
+    """Refuses exclusive topologies of gangs whose Jobs have more than one pod."""
     result = []
     for place, why in together.items():
         given = {dotted(path): mapping(found.get("annotations")) for path, found in _metadata(jobset, place)}
-        path = next((path for path, annotations in given.items() if EXCLUSIVE in annotations), None)
-        if path is None or any(_BY_NODE_SELECTOR in annotations for annotations in given.values()):
-            continue
-        level, (key, size) = given[path][EXCLUSIVE], names.TOPOLOGY_SLICE_KEYS
-        message = (
-            f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node, and "
-            f"a gang gets its nodes when all its pods are there; {key}: {level} on the pod template, with {size}: the "
-            "number of pods of a Job, keeps each Job in one domain"
-        )
-        result.append(FieldError(f"{path}.annotations[{EXCLUSIVE}]", message, level))
+        level = exclusive(given.values())
+        if level is not None and _pods_of(jobset, place) > 1:
+            path = next(path for path, annotations in given.items() if EXCLUSIVE in annotations)
+            message = why_not_exclusive(level, why)
+            result.append(FieldError(f"{path}.annotations[{EXCLUSIVE}]", message, level))
     return result
+
+
+def _pods_of(jobset: JSON, place: Place) -> int:
+    """The number of pods of each Job that is made of the pod template at `place`."""
+    node: Any = jobset
+    for step in place[: -len(TEMPLATE) + 1]:
+        node = node[step]
+    return msgspec.convert(mapping(node).get("parallelism") or 1, int)
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:

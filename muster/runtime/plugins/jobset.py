@@ -21,7 +21,7 @@ from muster.runtime.info import Info
 from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
 from muster.runtime.template import planned
 from muster.workloads.adapter import label
-from muster.workloads.jobset import hosts
+from muster.workloads.jobset import EXCLUSIVE, exclusive, hosts, why_not_exclusive
 from muster.workloads.sample import mapping
 
 JSON = dict[str, Any]
@@ -205,12 +205,23 @@ class JobSet:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses another number of nodes while it runs: a JobSet's sizes are fixed."""
+        """Refuses another number of nodes while it runs, and what has the pods of a gang made in turn."""
+        findings = Findings()
+        if info.target != self.name:
+            return findings
         text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
-        if info.target != self.name or text is None:
-            return Findings()
-        message = "must be left out: TrainJobs become JobSets here, whose sizes are fixed"
-        return Findings([FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text)])
+        if text is not None:
+            message = "must be left out: TrainJobs become JobSets here, whose sizes are fixed"
+            findings.errors.append(FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text))
+        several = {pod_set.name for pod_set in info.pod_sets if pod_set.count > pod_set.jobs}
+        for job in info.base.get("replicatedJobs") or []:
+            own = mapping(mapping(job["template"].get("metadata")).get("annotations"))
+            level = exclusive([info.annotations, own])
+            if level is not None and job["name"] in several:
+                message = f"must refer to a runtime whose annotation {EXCLUSIVE} {why_not_exclusive(level, 'gangs')}"
+                findings.errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
+                break
+        return findings
 
     def identify_pod_network(self, info: Info) -> None:
         """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""

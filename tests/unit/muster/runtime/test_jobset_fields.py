@@ -157,6 +157,17 @@ def test_what_no_job_can_carry_out_is_refused(jobset: JSON, job: JSON, field: st
     assert compiled(train_job(), on, "JobSet").findings.errors == []
 
 
+@pytest.mark.parametrize(("nodes", "refused"), [(1, []), (2, ["spec.runtimeRef"])])
+def test_an_exclusive_topology(nodes: int, refused: list[str]) -> None:
+    """JobSet would make the other pods of a gang when the first one has a node, which waits for them."""
+    key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    job = replicated_job("node", "trainer")
+    job["template"]["metadata"]["annotations"] = {key: "rack"}
+    result = compiled(train_job(trainer={"numNodes": nodes}), runtime({"torch": {}}, job), "JobSet")
+    assert [each.path for each in result.errors] == refused
+    assert all(key in each.message for each in result.errors)
+
+
 SAME: dict[str, tuple[JSON, JSON]] = {
     "strategy": ({"failurePolicy": {"maxRestarts": 1, "restartStrategy": "BlockingRecreate"}}, {}),
     "no retries": ({}, {"backoffLimit": 0, "suspend": False, "podReplacementPolicy": "Failed"}),
