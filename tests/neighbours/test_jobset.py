@@ -194,3 +194,14 @@ def test_exclusive_topology_of_a_gang(scene: Scene) -> None:
     scene.create(JOB_SETS, job_set("ex", part))
     racks = {(pod.metadata.name[:9], scene.label_of_node(pod, RACK)) for pod in scene.running(4)}
     assert len(racks) == 2
+
+
+def test_evicted_and_back(scene: Scene) -> None:
+    """An eviction is no failure for a JobSet without restarts; its gang comes back whole when there is room."""
+    scene.create(JOB_SETS, job_set("train", replicated("node", 2, jobs=3), failurePolicy={"maxRestarts": 0}))
+    first = {pod.metadata.uid for pod in scene.running(6, "train")}
+    with scene.evicted(6):
+        waiting = scene.waiting(6, "train", timeout_s=120)
+        assert not first & {pod.metadata.uid for pod in waiting}
+    scene.running(6, "train")
+    assert (ended(scene.find(JOB_SETS, "train")), scene.find(JOB_SETS, "train")["status"]["restarts"]) == ("", 0)

@@ -30,10 +30,14 @@ WHOLE = {"resourcesPerNode": {"requests": {"cpu": "100m"}, "limits": {"nvidia.co
 @pytest.fixture(scope="module")
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """Six nodes of eight GPUs, JobSet, and TrainJobs that become JobSets."""
-    settings = {part: {"trainJobsAs": "JobSet"} for part in ("webhook", "controller")}
+    settings = dict[str, dict[str, str]]()
     one = module_plane(nodes=6, settings=settings)
     assert one.kubectl("apply", f"--filename={RIGHTS}").returncode == 0
     jobset.start(neighbours, one)
+    for part in ("webhook", "controller"):
+        settings[part] = {"trainJobsAs": "JobSet"}
+        one.part(part).kill()
+    one.start()
     return one
 
 

@@ -176,3 +176,14 @@ def test_deleted_in_the_middle(scene: Scene, state: str) -> None:
         scene.wait_for(lambda: not scene.groups(), 60, "no PodGroups")
         scene.create(SETS, one)
     scene.running(8)
+
+
+def test_evicted_and_back(scene: Scene) -> None:
+    """A group that is evicted is made anew by its controller, and comes back whole when there is room."""
+    scene.create(SETS, worker_set("serve", groups=2, size=4))
+    scene.running(8, "serve")
+    with scene.evicted(8):
+        scene.wait_for(
+            lambda: len([each for each in scene.pods() if each.spec.scheduling_gates]) == 8, 90, "eight wait"
+        )
+    scene.running(8, "serve")

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from gangs import job, runs
 from watching import Watching
 
 from beside import writes
 from muster.api.base import Resource
-from muster.api.kubernetes.core import EVENTS, NODES, PODS, Pod
+from muster.api.kubernetes.core import EVENTS, NODES, PODS, PRIORITY_CLASSES, Pod
 from muster.api.muster.gang import gang_of
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
@@ -86,14 +88,14 @@ class Scene(Watching):
 
         return self.wait_for(found, timeout_s, f"{count} pods {prefix}* to run") or []
 
-    def waiting(self, count: int, prefix: str = "") -> list[Pod]:
+    def waiting(self, count: int, prefix: str = "", *, timeout_s: float = 60.0) -> list[Pod]:
         """Waits until exactly so many pods are there whose names begin so, all at a gate, and a PodGroup says why."""
 
         def found() -> list[Pod] | None:
             pods = [pod for pod in self.pods() if pod.metadata.name.startswith(prefix)]
             return pods if len(pods) == count and all(pod.spec.scheduling_gates for pod in pods) else None
 
-        pods = self.wait_for(found, 60, f"{count} gated pods {prefix}*")
+        pods = self.wait_for(found, timeout_s, f"{count} gated pods {prefix}*")
         gangs = {gang_of(pod.metadata) for pod in pods}
         self.wait_for(lambda: gangs <= set(self.reasons()), 30, f"reasons for {gangs}")
         return list(pods)
@@ -147,6 +149,21 @@ class Scene(Watching):
         ]
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": phase, "containerStatuses": statuses}}
         self.client.merge_patch(PODS, pod.metadata.name, patch, self.namespace, subresource="status")
+
+    @contextmanager
+    def evicted(self, pods: int, gpus: int = 8) -> Iterator[None]:
+        """Has a Volcano Job of higher priority, of so many pods, take nodes from gangs that run, and end again."""
+        name = f"{self.namespace}-high"
+        self.client.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": 1000})
+        one = job("high", self.namespace, replicas=pods, gpus=gpus)
+        one["spec"]["priorityClassName"] = name
+        try:
+            self.create(JOBS, one)
+            self.wait_for(lambda: runs(self.client, self.namespace, "high", pods), 120, "the Job of high priority")
+            yield
+        finally:
+            self.client.delete(JOBS, "high", self.namespace)
+            self.client.delete(PRIORITY_CLASSES, name)
 
     @contextmanager
     def cordoned(self, count: int) -> Iterator[None]:

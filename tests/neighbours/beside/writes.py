@@ -47,13 +47,14 @@ def loops(plane: Plane, namespace: str, starts: Mapping[str, int] | None = None)
     """The objects of a namespace that were written more often in some minute, each as a sentence; the worst first.
 
     `starts` says how often gangs have started: the objects of one that starts again and again do not wait, and each
-    start may cost as much as the first.
+    start may cost as much as the first. Events about a workload are about all its gangs.
     """
-    found = [
-        (count, each)
-        for each, count in most_in_a_minute(plane).items()
-        if each.namespace == namespace and count > LIMIT * max(1, (starts or {}).get(each.name, 1))
-    ]
+    starts = starts or {}
+    found = []
+    for each, count in most_in_a_minute(plane).items():
+        times = sum(starts.values()) if each.resource == "events" else starts.get(each.name, 0)
+        if each.namespace == namespace and count > LIMIT * max(1, times):
+            found.append((count, each))
     return [
         f"{each.process} wrote {count} times in a minute to {each.resource} {each.name}"
         for count, each in sorted(found, reverse=True)
