@@ -35,8 +35,22 @@ def version(text: str) -> int:
     return whole_number(text) or 0
 
 
+def _part(pods: list[PodRecord]) -> None:
+    """Take the slots of members that have the same as a member of another controller: indexes count in each of them.
+
+    Who is on a node or pinned to one keeps his, then the oldest.
+    """
+    holders: dict[Slot, PodRecord] = {}
+    if len({pod.controller for pod in pods}) == 1:
+        return
+    for pod in sorted(pods, key=lambda pod: (not pod.taken, pod.epoch is None, *_AGE(pod))):
+        if pod.slot and _holds_slot(pod) and holders.setdefault(pod.slot, pod).controller != pod.controller:
+            pod.slot = None
+
+
 def _give_slots(pods: list[PodRecord]) -> None:
     """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
+    _part(pods)
     without = [pod for pod in pods if pod.slot is None]
     occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
     rank = 0

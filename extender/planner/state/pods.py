@@ -50,6 +50,8 @@ class PodRecord(Struct, eq=False, gc=False):
     """Key (`namespace/name`) of its PodGroup."""
     slot: Slot | None
     """None until the state has given one to a pod that does not name its own."""
+    controller: str
+    """Kind and name of its controller; empty if it has none. A successor of that name takes over its pods' slots."""
     terminating: bool
     gone_by: str
     """End of the grace period of a pod that is being deleted (RFC 3339)."""
@@ -135,6 +137,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
         gang=f"{meta.namespace}/{gang}" if gang else None,
         slot=slot_of(meta),
+        controller=intern(f"{owner.kind}/{owner.name}") if gang and (owner := meta.controller) else "",
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
         gated=gated(pod),
