@@ -49,6 +49,8 @@ def reviewer(namespaces: Namespaces) -> Handler:
         warnings = [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)]
         if kind is BATCH_JOB and _opts_in(workload, patch):
             warnings += forgiving(workload, patch)
+        elif kind is JOB_SET:
+            warnings += unforgiving(workload)
         return Verdict.of(patch, warnings)
 
     return review
@@ -70,13 +72,35 @@ def forgiving(job: JSON, patch: Patch) -> list[str]:
         if "podReplacementPolicy" in spec:  # the API server's default, which it takes with no podFailurePolicy
             patch.set("spec", "podReplacementPolicy", value="Failed", why=why)
         return []
+    return _ends_with_an_eviction(spec, "spec")
+
+
+def unforgiving(jobset: JSON) -> list[str]:
+    """Warn of the Jobs of a JobSet that one eviction would fail: its controller is told so too late, and tells nobody.
+
+    Where a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
+    """
+    asked, jobs = names.QUEUE in _labels(jobset), find(jobset, ("spec", "replicatedJobs"))
+    result = []
+    for index, replicated in enumerate(jobs if isinstance(jobs, list) else ()):
+        spec = mapping(find(replicated, ("template", "spec")))
+        labels = _labels(mapping(spec.get("template")))
+        never = find(spec, ("template", "spec", "restartPolicy")) == "Never"
+        if (asked or names.QUEUE in labels) and not (optin.opted_out(labels) or spec.get("podFailurePolicy") or never):
+            result += _ends_with_an_eviction(spec, f"spec.replicatedJobs[{index}].template.spec")
+    return result
+
+
+def _ends_with_an_eviction(spec: JSON, path: str) -> list[str]:
+    """Return a warning if an eviction of all pods is more than the Job's backoffLimit."""
     parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if not (isinstance(parallelism, int) and isinstance(limit, int)) or parallelism <= limit:
         return []
     warning = (
-        f"spec.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would fail "
-        "this Job for good; set spec.template.spec.restartPolicy to Never, and Muster has Kubernetes not count them"
+        f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would "
+        f"fail this Job for good; set {path}.template.spec.restartPolicy to Never, and Muster has Kubernetes not count "
+        "them"
     )
     return [warning]
 

@@ -196,6 +196,30 @@ def test_a_job_that_is_left_as_it_is(spec: JSON, metadata: JSON) -> None:
     assert not warnings
 
 
+@pytest.mark.parametrize(
+    ("pods", "spec", "warns"),
+    [
+        ({"restartPolicy": "OnFailure"}, {}, []),
+        ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3}, ["spec.replicatedJobs[0].template.spec.backoffLimit: "]),
+        ({"restartPolicy": "Never"}, {"backoffLimit": 3}, []),
+        ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3, "podFailurePolicy": {"rules": []}}, []),
+    ],
+)
+def test_a_job_set_that_one_eviction_would_fail(pods: JSON, spec: JSON, warns: list[str]) -> None:
+    """It is warned of where the user sees it: at the JobSet; one of nobody's queue is not."""
+    job = indexed_job(template={"metadata": {}, "spec": pods}, **spec)
+    one = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "set", "labels": {"muster.dev/queue": "default"}},
+        "spec": {"replicatedJobs": [{"name": "node", "template": {"spec": job["spec"]}}]},
+    }
+    told = mutate_workload.reviewer(NamespaceWorld())(request(one)).warnings
+    assert [each[: len(start)] for each, start in zip(told, warns, strict=True)] == warns
+    one["metadata"]["labels"] = {}
+    assert list(mutate_workload.reviewer(NamespaceWorld())(request(one)).warnings) == []
+
+
 @pytest.mark.parametrize(("spec", "warns"), [({}, False), ({"backoffLimit": 3}, True), ({"size": 7}, True)])
 def test_a_job_whose_containers_are_restarted_in_place_is_warned(spec: JSON, warns: bool) -> None:  # noqa: FBT001
     """Kubernetes takes no podFailurePolicy there."""
