@@ -98,6 +98,7 @@ class Controller:
             client,
             self._recorder,
             self._jobs.store,
+            self._groups.store,
             lambda job: pods.by_index(JOB_INDEX, job),
             framework=framework,
             authorities=authorities,
@@ -275,6 +276,7 @@ class Controller:
                 self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
         elif not job:
             self.group_controller.group_seen(old, new)
+            self.train_jobs.group_seen(old, new)
         self.queue_controller.group_seen(old, new)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:

@@ -23,6 +23,7 @@ from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
@@ -51,9 +52,10 @@ class Ensured(NamedTuple):
 
 
 class Caches(NamedTuple):
-    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; objects that plugins watch; and pods by Job."""
+    """Jobs of Muster's; PodGroups; batch/v1 Jobs and ConfigMaps of TrainJobs; what plugins watch; and pods by Job."""
 
     jobs: Store[Job]
+    groups: Store[PodGroup]
     initializers: Store[IndexedJob]
     maps: Store[Object]
     watched: Watched
@@ -83,7 +85,8 @@ class Steps:
         job_set = self._caches.watched.get(JOB_SETS, train_job.metadata.key)
         if not (isinstance(job_set, JobSet) and belongs(job_set.metadata, train_job)):
             job_set = None
-        return Children(job, pods, found, job_set)
+        group = _of(train_job, self._caches.groups.get(key)) if job_set else None
+        return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
         """The objects that are left of a TrainJob that has ended, whatever its runtime was."""

@@ -8,7 +8,7 @@ from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_j
 from controller.trainjob.obstacle import train_job_key
 from controller.trainjob.reconcile import Context, Reconciler, StatusWriter
 from controller.trainjob.report import Authorities
-from controller.trainjob.rules.status import is_ready
+from controller.trainjob.rules.status import is_ready, why_the_gang_waits
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
 from controller.worker import Worker
@@ -17,6 +17,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.budget import Budget, packed_weight_of
 from muster.kube.client import Client
 from muster.kube.events import Recorder
@@ -39,6 +40,7 @@ class TrainJobs:
         client: Client,
         recorder: Recorder,
         jobs: Store[Job],
+        groups: Store[PodGroup],
         pods_of: Callable[[str], list[Pod]],
         *,
         framework: Framework | None = None,
@@ -68,7 +70,7 @@ class TrainJobs:
         framework = framework or registry.framework()
         self.watched = Watched(client, framework, self._child_seen, job_sets=target == "JobSet")
         self.worker = Worker("trainjob", self.process, threads=threads, monotonic_s=monotonic_s)
-        caches = Caches(jobs, self._initializers.store, self._maps.store, self.watched, pods_of)
+        caches = Caches(jobs, groups, self._initializers.store, self._maps.store, self.watched, pods_of)
         self.reconciler = Reconciler(
             Context(
                 framework=framework,
@@ -91,6 +93,11 @@ class TrainJobs:
     def job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the TrainJob of a Job that has changed, if it has one."""
         self._child_seen(old, new)
+
+    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """Queues the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
+        if bool(why_the_gang_waits(old)) != bool(why_the_gang_waits(new)):
+            self._child_seen(old, new)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues the TrainJob of a pod whose state has changed."""

@@ -141,6 +141,17 @@ def test_members_of_one_gang_that_come_in_turn(scene: Scene) -> None:
     scene.wait_for(lambda: scene.reasons().get("all", "").startswith("1 of the 4 pods that start together exist"))
 
 
+def test_a_gang_over_several_parts(scene: Scene) -> None:
+    """Parts that start at once can be one gang of the user's own: their pods count each for itself."""
+    scene.create(POD_GROUPS, {"metadata": {"name": "all"}, "spec": {"minMember": 6, "queue": "default"}})
+    mine = {names.GANG: "all", names.QUEUE: "default"}
+    parts = replicated("driver", 2, labels=mine), replicated("worker", 2, jobs=2, labels=mine)
+    with scene.cordoned(1):
+        scene.create(JOB_SETS, job_set("rl", *parts, labels={}))
+        scene.waiting(6)
+    scene.running(6)
+
+
 @pytest.mark.parametrize("state", ["waiting", "running"])
 def test_deleted_in_the_middle(scene: Scene, state: str) -> None:
     """Pods and PodGroup go with the JobSet, and one of the same name is a gang anew."""

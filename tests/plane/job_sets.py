@@ -50,19 +50,35 @@ def controlled(owner: JSON) -> JSON:
 
 
 def make_jobs(client: Client, job_set: JSON) -> None:
-    """The batch/v1 Jobs of a JobSet, one for each replicated job, with the labels by which clients find their pods."""
+    """The batch/v1 Jobs of a JobSet as its controller (0.12) makes them, with its labels, which are annotations too."""
     name, namespace = job_set["metadata"]["name"], job_set["metadata"]["namespace"]
+    network = job_set["spec"].get("network") or {}
     for job in job_set["spec"]["replicatedJobs"]:
-        labels = {f"jobset.sigs.k8s.io/{key}": value for key, value in (
-            ("jobset-name", name), ("replicatedjob-name", job["name"]), ("job-index", "0")
-        )}  # fmt: skip
-        spec = {**job["template"]["spec"], "completionMode": "Indexed"}
-        pods = spec["template"]
-        metadata = pods.get("metadata") or {}
-        pods["metadata"] = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
-        pods["spec"]["restartPolicy"] = "Never"
-        meta = {"name": f"{name}-{job['name']}-0", "labels": labels, "ownerReferences": [controlled(job_set)]}
-        client.create(INDEXED_JOBS, {"metadata": meta, "spec": spec}, namespace)
+        replicas = job.get("replicas", 1)
+        for index in range(replicas):
+            values = {
+                "jobset-name": name,
+                "jobset-uid": job_set["metadata"]["uid"],
+                "replicatedjob-name": job["name"],
+                "replicatedjob-replicas": str(replicas),
+                "job-index": str(index),
+                "restart-attempt": "0",
+            }
+            marks = {f"jobset.sigs.k8s.io/{key}": value for key, value in values.items()}
+            template = _marked(job["template"], marks)
+            pods = _marked(template["spec"]["template"], marks)
+            pods["spec"] = {"restartPolicy": "OnFailure", "subdomain": network.get("subdomain") or name, **pods["spec"]}
+            spec = {"completionMode": "Indexed", **template["spec"], "suspend": False, "template": pods}
+            owner = [controlled(job_set)]
+            metadata = {**template["metadata"], "name": f"{name}-{job['name']}-{index}", "ownerReferences": owner}
+            client.create(INDEXED_JOBS, {"metadata": metadata, "spec": spec}, namespace)
+
+
+def _marked(template: JSON, marks: dict[str, str]) -> JSON:
+    """A template whose metadata has these labels and annotations too."""
+    metadata = template.get("metadata") or {}
+    more = {key: {**(metadata.get(key) or {}), **marks} for key in ("labels", "annotations")}
+    return {**template, "metadata": {**metadata, **more}}
 
 
 def tell(client: Client, job_set: JSON, *, counts: JSON, condition: JSON | None = None) -> None:

@@ -14,6 +14,7 @@ from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Pod
 from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.runtime.plan import Plan, PodSetPlan
 
 End = Literal["Complete", "Failed"]
@@ -25,12 +26,14 @@ OVER = frozenset({"Complete", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The TrainJob's Job, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them."""
+    """The TrainJob's Job, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet, and its gang."""
 
     job: Job | None = None
     pods: Sequence[Pod] = ()
     initializers: Mapping[str, IndexedJob] = field(default_factory=dict)
     job_set: JobSet | None = None
+    group: PodGroup | None = None
+    """The gang of the JobSet's pods; that of a Job is the Job's matter."""
 
     @property
     def notes(self) -> Mapping[str, str]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from controller.job.rules.status import UNSCHEDULABLE
+from controller.job.rules.status import UNSCHEDULABLE, unschedulable
+from controller.job.rules.status import obstacle as obstacle_of
 from controller.trainjob.rules.children import Children, has, initializer_name
 from controller.trainjob.rules.outcome import Outcome
 from muster.api import names
@@ -21,6 +22,7 @@ from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Condition
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import FINISHED
+from muster.api.volcano.scheduling import TOO_FEW_PODS, PodGroup
 from muster.runtime.plan import Plan, PodSetPlan
 
 SUSPENDED = "Suspended"
@@ -61,10 +63,19 @@ def conditions(
 
 
 def why_waiting(children: Children) -> str:
-    """The reason why the gang of its Job finds no place, in the Job's words; "" if it does not wait for that."""
+    """The reason why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for that."""
+    if children.job_set:
+        return why_the_gang_waits(children.group)
     state = children.job.status.state if children.job else None
     waits = state is not None and (state.phase, state.reason) == ("Pending", UNSCHEDULABLE)
     return state.message if state is not None and waits else ""
+
+
+def why_the_gang_waits(group: PodGroup | None) -> str:
+    """The reason why a gang that does not run finds no place; "" also while its pods are still being made."""
+    if group is None or group.status.phase not in {"", "Pending", "Inqueue"} or obstacle_of(group) == TOO_FEW_PODS:
+        return ""
+    return unschedulable(group) or ""
 
 
 def _set(

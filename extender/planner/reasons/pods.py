@@ -4,10 +4,11 @@ from collections.abc import Collection, Sequence
 
 from extender.planner.reasons.grammar import listed, verb
 from muster.api import names
+from muster.api.volcano import scheduling
 
 NOT_CREATED = "PodsNotCreated"
 GATED = "SchedulingGated"
-TOO_FEW = "NotEnoughPods"
+TOO_FEW = scheduling.TOO_FEW_PODS
 NOT_COMPARED = "NotComparedYet"
 SLOT_LIMIT = "InFlightLimit"
 """Reasons of conditions."""

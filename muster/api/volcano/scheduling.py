@@ -63,6 +63,8 @@ class PodGroupSpec(Wire):
 
 EVICTED = "Evicted"
 """Reason of the condition Unschedulable of a gang whose pods went to make room for another one."""
+TOO_FEW_PODS = "NotEnoughPods"
+"""Reason of that condition of a gang whose pods do not all exist yet, as at each of its starts for a moment."""
 
 
 class PodGroupCondition(Wire):

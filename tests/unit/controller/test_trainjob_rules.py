@@ -27,10 +27,12 @@ from controller.trainjob.rules.steps import (
     decide,
 )
 from muster.api import names
+from muster.api.kubeflow.jobset import JobSet
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Condition, ObjectMeta
 from muster.api.volcano.batch import JOBS, Job, JobState, Phase
+from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.runtime.plan import Compiled
 from muster.runtime.train_job import compile_train_job
 
@@ -337,6 +339,24 @@ def test_a_job_waits_while_it_is_pending_and_unschedulable(phase: Phase, reason:
     job.status.state = JobState(phase=phase, reason=reason, message="no room")
     assert why_waiting(Children(job)) == told
     assert why_waiting(Children()) == ""
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "told"),
+    [
+        ("Inqueue", "NoRoom", "no room"),
+        ("Pending", "QueueFull", "no room"),
+        ("Inqueue", "NotEnoughPods", ""),
+        ("Running", "NoRoom", ""),
+    ],
+)
+def test_a_job_set_waits_as_its_gang_does(phase: PodGroupPhase, reason: str, told: str) -> None:
+    """But not while its pods are still being made, as at each start."""
+    group = PodGroup()
+    condition = PodGroupCondition(type="Unschedulable", status="True", reason=reason, message="no room")
+    group.status = PodGroupStatus(phase=phase, conditions=[condition])
+    assert why_waiting(Children(job_set=JobSet(), group=group)) == told
+    assert why_waiting(Children(job_set=JobSet())) == ""
 
 
 def test_the_deadline() -> None:
