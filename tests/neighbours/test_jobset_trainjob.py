@@ -3,9 +3,11 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterator
+from http.client import BAD_REQUEST
 from pathlib import Path
 from typing import Any
 
+import audits
 import pytest
 from beside import jobset
 from beside.jobset import ATTEMPT_LABEL, JOB_SETS, ended
@@ -203,6 +205,21 @@ def test_parts_that_start_in_order(scene: Scene, train: TrainStory) -> None:
     train.create(train_job("t", "own", kind="TrainingRuntime", nodes=3, run_s=4, trainer=WHOLE))
     scene.running(3, "t-node")
     scene.running(1, "t-driver")
+
+
+def test_what_jobset_refuses(scene: Scene, train: TrainStory, plane: Plane) -> None:
+    """The TrainJob is blocked in the words of JobSet's webhook, and tried again at its pace."""
+    own_runtime(scene, failurePolicy={"restartStrategy": "InPlaceRestart"})
+    train.create(train_job("t", "own", kind="TrainingRuntime", nodes=2, trainer=WHOLE))
+    scene.wait_for(lambda: [each[0] for each in train.held("t")] == ["Blocked"], 30)
+    assert "InPlaceRestart restart strategy cannot be set" in train.conditions("t")[0].message
+
+    def tries() -> int:
+        asked = (one for one in audits.asked(plane) if one.namespace == scene.namespace and one.code >= BAD_REQUEST)
+        return sum((one.use.resource, one.use.verb) == ("jobsets", "create") for one in asked)
+
+    scene.wait_for(lambda: tries() >= 3, 60, "three tries")
+    assert len(train.events("TrainJobResourcesCreationFailed")) == 1
 
 
 def test_an_exclusive_topology(scene: Scene, train: TrainStory) -> None:
