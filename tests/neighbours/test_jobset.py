@@ -216,3 +216,28 @@ def test_evicted_and_back(scene: Scene) -> None:
         assert not first & {pod.metadata.uid for pod in waiting}
     scene.running(6, "train")
     assert (ended(scene.find(JOB_SETS, "train")), scene.find(JOB_SETS, "train")["status"]["restarts"]) == ("", 0)
+
+
+def test_processes_that_are_killed(scene: Scene, plane: Plane, neighbours: Neighbours) -> None:
+    """All controllers, while it waits and while it restarts: it is whole each time, and has failed at last."""
+
+    def kill() -> None:
+        for part in ("extender", "controller"):
+            plane.part(part).kill()
+        neighbours.restart("jobset")
+        plane.start()
+
+    with scene.cordoned(1):
+        scene.create(JOB_SETS, job_set("train", replicated("node", 3, jobs=2), failurePolicy={"maxRestarts": 1}))
+        scene.waiting(6)
+        kill()
+    first = scene.running(6, timeout_s=150)
+    scene.ends(first[3])
+    kill()
+    uids = {pod.metadata.uid for pod in first}
+    scene.wait_for(lambda: not uids & {pod.metadata.uid for pod in scene.pods()}, 90, "the first attempt goes")
+    again = scene.running(6, timeout_s=150)
+    assert [scene.env(pod)["PET_NODE_RANK"] for pod in again] == [str(rank) for rank in range(6)]
+    scene.ends(again[0])
+    scene.wait_for(lambda: ended(scene.find(JOB_SETS, "train")) == "Failed: ReachedMaxRestarts", 90)
+    scene.wait_for(lambda: scene.groups()["podgroup-jobset-train.node"].status.phase == "Completed", 60)

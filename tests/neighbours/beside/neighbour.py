@@ -22,6 +22,12 @@ class Neighbours:
         part.start()
         return part
 
+    def restart(self, name: str) -> None:
+        """Kills the program of this name at whatever instruction it is, and starts it again."""
+        [part] = [each for each in self._parts if each.name == name]
+        part.kill()
+        part.start()
+
     def sections(self) -> Iterable[tuple[str, str]]:
         """The tail of each one's log, for the reports of failing tests."""
         return [(f"{part.name} ({part.word})", part.log_tail(_LOG_LINES)) for part in self._parts]

@@ -1,5 +1,6 @@
 """One namespace of a plane with a neighbour, and what must hold in it whatever happens."""
 
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -179,12 +180,22 @@ class Scene(Watching):
 
     def check(self) -> None:
         """No gang is half placed, nothing was written in a loop, and Muster refused only what the test wanted."""
-        late = {gang: took_s for gang, took_s in self.half_placed_s().items() if took_s > HALF_PLACED_S}
+        half_s = self.half_placed_s()
+        late = {gang: took_s for gang, took_s in half_s.items() if took_s > HALF_PLACED_S}
+        counts = {each: count for each, count in writes.most_in_a_minute(self.plane).items() if self._mine(each)}
+        slowest_s, most = max(half_s.values(), default=0.0), max(counts.values(), default=0)
+        sys.stderr.write(
+            f"{self.namespace}: {sum(self.starts().values())} starts of gangs, the slowest {slowest_s:.1f} s from its "
+            f"first node to its minimum; {most} writes to one object in a minute at most\n"
+        )
         assert not late, f"gangs that were half placed, and for how many seconds: {late}"
         assert not (found := writes.loops(self.plane, self.namespace, self.starts())), found
         now = writes.refused(self.plane)
         refused = {route: count - self._refused.get(route, 0) for route, count in now.items()}
         assert sum(refused.values()) == self.expected_refusals, f"Muster's refusals by route: {refused}"
+
+    def _mine(self, each: writes.Written) -> bool:
+        return each.namespace == self.namespace
 
     def half_placed_s(self) -> dict[str, float]:
         """The longest time that each gang took from its first node to its minimum; for ever, if it stopped there."""
