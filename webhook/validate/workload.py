@@ -84,10 +84,11 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
             mapping(workload["metadata"].get("annotations")),
             [(each.annotations, f"{each.path}.metadata.annotations", each.parallelism) for each in templates],
         )
+        if kind.mistakes:
+            together = {each.place: each.together for each in templates if each.together}
+            findings.errors += kind.mistakes(workload, together)
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
-    if kind.mistakes:
-        findings.errors += kind.mistakes(workload, {each.place: each.together for each in templates if each.together})
     errors = {str(error): error for error in findings.errors}
     return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
 

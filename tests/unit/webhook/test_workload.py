@@ -245,6 +245,18 @@ def test_shapes_that_form_no_group(shape: str) -> None:
     assert words in found[path]
 
 
+@pytest.mark.parametrize("metadata", [7, {"annotations": 7}, {"annotations": []}])
+def test_a_malformed_part_of_a_job_set(metadata: Any) -> None:
+    """It is told as what the client has sent, and not as a failure of the webhook."""
+    one = jobset(template())
+    one["spec"]["replicatedJobs"][0]["template"]["metadata"] = metadata
+    if metadata == {"annotations": []}:
+        assert errors(one) == {}
+    else:
+        with pytest.raises(MalformedError):
+            errors(one)
+
+
 @pytest.mark.parametrize("own", [{"worker-index": "0"}, {"group-index": "1"}], ids=["leaders", "workers"])
 def test_stateful_sets_of_a_leader_worker_set(own: dict[str, str]) -> None:
     """They are no worlds of their own; the rest of a pod's place is written by the set's own webhook on the pod."""
