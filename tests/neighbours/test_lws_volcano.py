@@ -9,9 +9,12 @@ from beside.neighbour import Neighbours
 from beside.scene import Scene
 
 from muster.api import names
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.neighbour
+VERBS = "create,get,list,watch"
+"""On PodGroups, as the project's chart grants them where this is configured; its other manifests do not."""
 VOLCANO = {"schedulerName": names.VOLCANO_SCHEDULER}
 
 
@@ -19,6 +22,10 @@ VOLCANO = {"schedulerName": names.VOLCANO_SCHEDULER}
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """Six nodes, and LeaderWorkerSet as it is configured for Volcano."""
     one = module_plane(nodes=6)
+    what = f"--resource={POD_GROUPS.plural}.{POD_GROUPS.group}"
+    one.kubectl("create", "clusterrole", "lws-podgroups", f"--verb={VERBS}", what)
+    account = "--serviceaccount=lws-system:lws-controller-manager"
+    one.kubectl("create", "clusterrolebinding", "lws-podgroups", "--clusterrole=lws-podgroups", account)
     lws.start(neighbours, one, gangSchedulingManagement={"schedulerProvider": "volcano"})
     return one
 
