@@ -45,7 +45,7 @@ def team(scene: Scene) -> Scene:
 
 
 def job(name: str, pods: int, labels: dict[str, str], *, run_s: float | None = None, **annotations: str) -> JSON:
-    """An Indexed Job whose pods take a node each and end after `run_s`, or never."""
+    """An Indexed Job whose pods take a node each and end after `run_s`, or never; where Muster places it, one gang."""
     if run_s is not None:
         annotations["kwok.muster.dev/run-seconds"] = str(run_s)
     resources = {"requests": {"cpu": "1"}, "limits": {GPU: 8}}
@@ -54,7 +54,8 @@ def job(name: str, pods: int, labels: dict[str, str], *, run_s: float | None = N
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "resources": resources}]},
     }
     spec = {"completionMode": "Indexed", "completions": pods, "parallelism": pods, "template": template}
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    whole = {names.MIN_MEMBER: str(pods)} if names.QUEUE in labels else {}
+    return {"metadata": {"name": name, "labels": labels, "annotations": whole}, "spec": spec}
 
 
 def suspended(scene: Scene, name: str) -> bool:

@@ -28,8 +28,9 @@ TOPOLOGIES = cluster_kind("topologies", "Topology")
 
 
 def make_quota(client: Client, name: str, quota: JSON, *, topology: str = "", **spec: Any) -> None:
-    """A flavor and a ClusterQueue of this name, with so much of each resource, for all namespaces."""
-    flavor = {"topologyName": topology, "nodeLabels": {"kubernetes.io/os": "linux"}} if topology else {}
+    """A flavor of Linux nodes and a ClusterQueue of this name, with so much of each resource, for all namespaces."""
+    flavor: JSON = {"nodeLabels": {"kubernetes.io/os": "linux"}}
+    flavor |= {"topologyName": topology} if topology else {}
     client.create(FLAVORS, {"metadata": {"name": name}, "spec": flavor})
     resources = [{"name": each, "nominalQuota": amount} for each, amount in quota.items()]
     group = {"coveredResources": list(quota), "flavors": [{"name": name, "resources": resources}]}

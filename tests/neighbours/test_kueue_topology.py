@@ -1,0 +1,119 @@
+"""Kueue's topology-aware scheduling and its gates on pods, real, together with Muster's pins and gates."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from beside import kueue, kueue_objects
+from beside.kueue_objects import JSON, TOPOLOGIES, make_local_queue, make_quota
+from beside.neighbour import Neighbours
+from beside.scene import Scene
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.volcano.scheduling import POD_GROUPS
+from musterctl.plane.install import RACK
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.neighbour
+WaitFor = Callable[..., Any]
+JOBS: Resource[JSON] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
+GPU = "nvidia.com/gpu"
+REQUIRED = {names.KUEUE_REQUIRED: RACK}
+KUEUE_GATE = "kueue.x-k8s.io/admission"
+GROUP_NAME, GROUP_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+
+
+@pytest.fixture(scope="module")
+def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor) -> Plane:
+    """Six nodes of eight GPUs in two racks, which Kueue knows as a topology; its quota is all of them."""
+    one = module_plane(nodes=6)
+    kueue.start(one, neighbours, wait_for)
+    client = one.client()
+    levels = [{"nodeLabel": RACK}, {"nodeLabel": names.HOSTNAME}]
+    client.create(TOPOLOGIES, {"metadata": {"name": "network"}, "spec": {"levels": levels}})
+    make_quota(client, "near", {"cpu": "100", GPU: "48"}, topology="network")
+    make_quota(client, "plain", {"cpu": "100", GPU: "24"})
+    return one
+
+
+@pytest.fixture
+def team(scene: Scene) -> Scene:
+    """A namespace with LocalQueues to both quotas."""
+    for name in ("near", "plain"):
+        make_local_queue(scene.client, scene.namespace, name, name)
+    return scene
+
+
+def template(**annotations: str) -> JSON:
+    """A pod that takes a node."""
+    resources = {"requests": {"cpu": "1"}, "limits": {GPU: 8}}
+    containers = [{"name": "main", "image": "none", "resources": resources}]
+    return {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": containers}}
+
+
+def job(name: str, pods: int, labels: dict[str, str], **annotations: str) -> JSON:
+    """An Indexed Job that is one gang of Muster's."""
+    spec = {
+        "completionMode": "Indexed",
+        "completions": pods,
+        "parallelism": pods,
+        "template": template(**annotations),
+    }
+    whole = {names.MIN_MEMBER: str(pods)}
+    labels = {names.QUEUE: "default", **labels}
+    return {"metadata": {"name": name, "labels": labels, "annotations": whole}, "spec": spec}
+
+
+def racks(team: Scene, prefix: str, count: int) -> Counter[str]:
+    """The racks of the pods of a Job once all run, which are on the nodes that Kueue has chosen for them."""
+    pods = team.running(count, prefix)
+    for pod in pods:
+        assert pod.spec.node_selector[names.HOSTNAME] == pod.spec.node_name
+    return Counter(str(team.client.get(NODES, pod.spec.node_name).metadata.labels[RACK]) for pod in pods)
+
+
+def test_kueue_chooses_nodes_and_muster_starts_them_together(team: Scene) -> None:
+    """Two Jobs that each need a rack get one each from Kueue; Muster pins every rank to the node chosen for it."""
+    near = {kueue_objects.QUEUE: "near"}
+    team.create(JOBS, job("first", 3, near, **REQUIRED))
+    team.create(JOBS, job("second", 3, near, **REQUIRED))
+    first, second = racks(team, "first-", 3), racks(team, "second-", 3)
+    assert set(first.values()) == {3}
+    assert set(second.values()) == {3}
+    assert first.keys() != second.keys()
+
+
+def test_kueue_counts_what_muster_has_bound(team: Scene) -> None:
+    """A gang of Muster's alone takes a node of each rack; a rack of three is then nowhere, two nodes of one are."""
+    for rack in range(2):
+        alone = job(f"alone-{rack}", 1, {})
+        alone["spec"]["template"]["spec"]["nodeSelector"] = {RACK: f"rack-{rack}"}
+        team.create(JOBS, alone)
+    team.running(2, "alone-")
+    team.create(JOBS, job("large", 3, {kueue_objects.QUEUE: "near"}, **REQUIRED))
+    team.create(JOBS, job("small", 2, {kueue_objects.QUEUE: "near"}, **REQUIRED))
+    assert set(racks(team, "small-", 2).values()) == {2}
+    assert team.client.get(JOBS, "large", team.namespace)["spec"]["suspend"]
+
+
+def test_pods_wait_for_both(team: Scene) -> None:
+    """A group of plain pods waits for Kueue's quota at Kueue's gate and at Muster's, and then starts whole."""
+    team.create(JOBS, job("before", 2, {kueue_objects.QUEUE: "plain"}))
+    team.running(2, "before-")
+    team.create(POD_GROUPS, {"metadata": {"name": "group"}, "spec": {"minMember": 3, "queue": "default"}})
+    for index in range(3):
+        one = template(**{names.GROUP_NAME: "group", GROUP_COUNT: "3"})
+        one["metadata"]["name"] = f"group-{index}"
+        one["metadata"]["labels"] = {
+            kueue_objects.QUEUE: "plain",
+            names.QUEUE: "default",
+            GROUP_NAME: "group",
+        }
+        team.create(PODS, one)
+    waiting = team.waiting(3, "group-")
+    assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in waiting)
+    team.client.delete(JOBS, "before", team.namespace)
+    team.running(3, "group-")
