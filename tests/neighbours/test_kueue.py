@@ -118,8 +118,8 @@ def test_an_eviction_gives_the_gang_back(team: Scene) -> None:
     team.wait_for(lambda: over(team.client, team.namespace, "high"), 60, "the urgent Job to complete")
     again = team.running(4, "low-")
     assert not before & {pod.metadata.uid for pod in again}
-    team.client.delete(JOBS, "low", team.namespace)
-    team.wait_for(lambda: not team.client.list(POD_GROUPS, team.namespace) or not team.pods(), 30, "its pods to go")
+    team.client.delete(JOBS, "low", team.namespace, propagation="Background")
+    team.wait_for(lambda: not team.pods(), 30, "its pods to go")
 
 
 def test_each_in_its_namespace(team: Scene, kubectl: Any) -> None:

@@ -115,5 +115,5 @@ def test_pods_wait_for_both(team: Scene) -> None:
         team.create(PODS, one)
     waiting = team.waiting(3, "group-")
     assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in waiting)
-    team.client.delete(JOBS, "before", team.namespace)
+    team.client.delete(JOBS, "before", team.namespace, propagation="Background")
     team.running(3, "group-")

@@ -26,7 +26,6 @@ RESOURCES = {"resourcesPerNode": {"requests": {"cpu": "1"}, "limits": {GPU: 8}}}
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor) -> Plane:
     """Four nodes of eight GPUs, for all of which Kueue admits work; it knows that Volcano Jobs have owners."""
     one = module_plane(nodes=4)
-    multikueue.install_jobset_kind(one)
     known = {"frameworks": [*multikueue.FRAMEWORKS, "pod"], "externalFrameworks": ["Job.v1alpha1.batch.volcano.sh"]}
     kueue.start(one, neighbours, wait_for, settings={"integrations": known})
     client = one.client()

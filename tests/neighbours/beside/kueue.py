@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from beside import programs
+from beside import manifests, programs
 from beside.neighbour import Neighbours
 from muster.api.base import Resource
 from muster.kube.client import Client
@@ -34,6 +34,7 @@ _CERTIFICATE: Final = "kueue-webhook-server-cert"
 _SERVICE: Final = "kueue-webhook-service"
 _NOT_HERE: Final = frozenset({"Deployment", "Service", "APIService"})
 """Kinds that need pods: the manager, what leads to it, and its API of waiting workloads behind the aggregator."""
+_JOBSET_KINDS: Final = "config/components/crd/bases"
 _TIMEOUT_S: Final = 120.0
 SECRETS: Resource[JSON] = Resource("", "v1", "secrets", "Secret", JSON)
 
@@ -59,12 +60,17 @@ def start(
     name: str = "kueue",
     settings: Mapping[str, Any] | None = None,
 ) -> Kueue:
-    """Installs Kueue on a plane that runs and starts it; `settings` are more of its configuration, and win."""
+    """Installs Kueue on a plane that runs and starts it; `settings` are more of its configuration, and win.
+
+    The kind JobSet comes first, without its controller: where TrainJobs are known and JobSets are not, Kueue ends
+    itself after two minutes.
+    """
     program = programs.built("kueue", f"{MODULE}/cmd/kueue", minutes=10)
     webhook, health, metrics = free_ports(3)
     folder = plane.root / name
     objects = _rendered(plane)
     config = _config(objects, folder, webhook, health, metrics) | dict(settings or {})
+    _apply(plane, list(manifests.read(programs.published("kueue", "sigs.k8s.io/jobset") / _JOBSET_KINDS)))
     _apply(plane, [_fitted(each, webhook) for each in objects if each["kind"] not in _NOT_HERE])
     _apply(plane, [_service()])
     folder.mkdir(exist_ok=True)
@@ -91,7 +97,7 @@ def _config(objects: list[JSON], folder: Path, webhook: int, health: int, metric
     config["health"]["healthProbeBindAddress"] = f"{LOOPBACK}:{health}"
     config["metrics"]["bindAddress"] = f"{LOOPBACK}:{metrics}"
     config["webhook"] = {"host": LOOPBACK, "port": webhook, "certDir": str(folder / "certs")}
-    config["leaderElection"]["resourceNamespace"] = NAMESPACE
+    config["leaderElection"] = {"leaderElect": False}  # there is one, and a slow machine must not depose it
     config["featureGates"] = {"VisibilityOnDemand": False}  # it writes below the root of the file system
     return config
 

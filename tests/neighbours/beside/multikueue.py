@@ -11,7 +11,6 @@ import msgspec
 import yaml
 from watching import Watching
 
-from beside import programs
 from beside.kueue import NAMESPACE, SECRETS
 from beside.kueue_objects import CLUSTER_QUEUES, FLAVORS, cluster_kind, make_local_queue
 from muster.api.kubernetes.core import PODS, Pod
@@ -40,12 +39,6 @@ _RULES: Final[list[JSON]] = [
     {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs"], "verbs": _ALL},
 ]
 """What the manager does on a worker."""
-
-
-def install_jobset_kind(plane: Plane) -> None:
-    """The kind JobSet, without its controller: Kueue's integration of TrainJobs does not start where it is missing."""
-    crds = programs.published("kueue", "sigs.k8s.io/jobset") / "config" / "components" / "crd" / "bases"
-    _kubectl(plane, "apply", "--server-side", f"--filename={crds}")
 
 
 def settings(**multikueue: Any) -> JSON:
