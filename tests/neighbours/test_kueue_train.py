@@ -1,6 +1,7 @@
 """Kueue, real, in front of TrainJobs that Muster runs: admission, eviction, and what its quota counts."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from muster.api.volcano.batch import JOBS as VOLCANO_JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.neighbour
+OWNERS = Path(__file__).parents[2] / "examples" / "kueue-owners.yaml"
 WaitFor = Callable[..., Any]
 PRIORITIES = kueue_objects.cluster_kind("workloadpriorityclasses", "WorkloadPriorityClass")
 GPU = "nvidia.com/gpu"
@@ -27,6 +29,8 @@ def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: 
     """Four nodes of eight GPUs, for all of which Kueue admits work; it knows that Volcano Jobs have owners."""
     one = module_plane(nodes=4)
     known = {"frameworks": [*multikueue.FRAMEWORKS, "pod"], "externalFrameworks": ["Job.v1alpha1.batch.volcano.sh"]}
+    applied = one.kubectl("apply", f"--filename={OWNERS}")
+    assert not applied.returncode, applied.stderr
     kueue.start(one, neighbours, wait_for, settings={"integrations": known})
     client = one.client()
     quota = {"cpu": "100", GPU: "32"}
@@ -80,7 +84,7 @@ def test_an_evicted_train_job_comes_back_whole(team: Scene) -> None:
     again = team.running(4, "low-")
     assert not before & {pod.metadata.uid for pod in again}
     team.client.delete(TRAIN_JOBS, "low", team.namespace)
-    team.wait_for(lambda: not team.client.list(VOLCANO_JOBS, team.namespace), 30, "its Job to go")
+    team.wait_for(lambda: not team.pods(), 60, "its pods to go")
 
 
 def test_without_quota_nothing_is_made(team: Scene) -> None:

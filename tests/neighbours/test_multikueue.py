@@ -1,16 +1,19 @@
 """MultiKueue, real: a manager that hands TrainJobs to two workers with Muster, one of which dies."""
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from beside import kueue, multikueue, writes
+from beside import kueue, multikueue
 from beside.kueue import Kueue
 from beside.kueue_objects import QUEUE, holds, make_local_queue, make_quota
 from beside.multikueue import CLUSTERS, CONTROLLER, Runs
 from beside.neighbour import Neighbours
+from beside.scene import Scene
 from train_jobs import train_job
 
 from muster.api.base import Resource
@@ -27,7 +30,9 @@ NAMESPACE = "research"
 MANAGER = (state.ETCD, state.API_SERVER, state.CONTROLLER_MANAGER)
 WORKER = tuple(each for each in state.COMPONENTS if each != state.SCHEDULER)
 NODES = 2
-"""Of each TrainJob, with eight GPUs each; a worker has eight."""
+"""Of each TrainJob."""
+LOST_S = 20
+"""A worker that has not answered for so long is given up by the manager."""
 RAW: Resource[JSON] = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", dict[str, Any])
 
 
@@ -39,6 +44,7 @@ class Clusters:
     workers: tuple[Kueue, Kueue]
     client: Client
     runs: tuple[Runs, Runs]
+    scenes: tuple[Scene, Scene]
 
     def complete(self) -> set[str]:
         """The TrainJobs that the manager shows as complete."""
@@ -51,7 +57,7 @@ def clusters(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for
     workers = tuple(_worker(fresh_plane, neighbours, wait_for, number) for number in range(2))
     manager = fresh_plane(MANAGER, nodes=0)
     manager.client().create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    settings = multikueue.settings(gcInterval="10s", workerLostTimeout="20s")
+    settings = multikueue.settings(gcInterval="10s", workerLostTimeout=f"{LOST_S}s")
     first = kueue.start(manager, neighbours, wait_for, name="kueue-manager", settings=settings)
     client = manager.client()
     multikueue.prepare_manager(manager, [each.plane for each in workers], NAMESPACE)
@@ -63,7 +69,8 @@ def clusters(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for
     wait_for(connected, 60, "the workers to be connected")
     with ExitStack() as stack:
         runs = tuple(stack.enter_context(Runs(each.plane.client(), NAMESPACE)) for each in workers)
-        yield Clusters(first, workers, client, runs)  # type: ignore[arg-type]  # two of each
+        scenes = tuple(stack.enter_context(Scene(each.plane, NAMESPACE, wait_for)) for each in workers)
+        yield Clusters(first, workers, client, runs, scenes)  # type: ignore[arg-type]  # two of each
 
 
 def _worker(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor, number: int) -> Kueue:
@@ -76,10 +83,10 @@ def _worker(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for:
     return one
 
 
-def submitted(client: Client, count: int, run_s: float) -> set[str]:
-    """Creates so many TrainJobs on the manager, and returns their names."""
+def submitted(client: Client, count: int, *, gpus: int, run_s: float) -> set[str]:
+    """Creates so many TrainJobs on the manager, with so many GPUs for each node, and returns their names."""
     names = [f"train-{number:03}" for number in range(count)]
-    resources = {"resourcesPerNode": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": 8}}}
+    resources = {"resourcesPerNode": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": gpus}}}
     for name in names:
         manifest = train_job(name, nodes=NODES, run_s=run_s, trainer=resources, managedBy=CONTROLLER)
         manifest["metadata"]["labels"] = {QUEUE: "team"}
@@ -89,8 +96,8 @@ def submitted(client: Client, count: int, run_s: float) -> set[str]:
 
 def test_train_jobs_of_a_manager_run_on_its_workers(clusters: Clusters, wait_for: WaitFor) -> None:
     """Ten TrainJobs over two workers: each runs once, as a whole, on one of them, and the manager shows its end."""
-    names = submitted(clusters.client, 10, run_s=2)
-    wait_for(lambda: clusters.complete() == names, 180, "all TrainJobs to complete")
+    names = submitted(clusters.client, 10, gpus=8, run_s=2)
+    wait_for(lambda: clusters.complete() == names, 240, "all TrainJobs to complete")
     here, there = (each.names() for each in clusters.runs)
     assert here | there == names
     assert not here & there
@@ -98,6 +105,28 @@ def test_train_jobs_of_a_manager_run_on_its_workers(clusters: Clusters, wait_for
     assert there
     for one in clusters.runs:
         assert all(len(one.of(name)) == NODES for name in one.names())
-    for each in clusters.workers:
-        assert not writes.loops(each.plane, NAMESPACE)
-        assert not any(writes.refused(each.plane).values())
+    for scene in clusters.scenes:
+        scene.check()
+
+
+def test_a_worker_dies_midway(clusters: Clusters, wait_for: WaitFor) -> None:
+    """A hundred TrainJobs, and a worker that is gone after a third of them: none runs twice, and all complete."""
+    names = submitted(clusters.client, 100, gpus=1, run_s=5)
+    wait_for(lambda: len(clusters.complete()) >= 33, 400, "a third of the TrainJobs to complete")
+    lost = clusters.workers[0]
+    ran_on_lost, ran = clusters.runs
+    clusters.scenes[0].check()
+    multikueue.kill(lost.plane, [lost.part])
+    killed_s = time.monotonic()
+    over = clusters.complete()
+    begun = {name for name in ran_on_lost.names() if name not in over}
+    assert begun, "the worker that dies has nothing in work, so this shows nothing"
+    wait_for(lambda: clusters.complete() == names, 600, "all TrainJobs to complete")
+    figures = f"{len(over)} complete at the kill, {len(begun)} begun on the lost worker"
+    sys.stderr.write(f"{figures}; the rest took {time.monotonic() - killed_s:.0f} s\n")
+    twice = ran.names() & ran_on_lost.names()
+    assert twice <= begun, "what the manager knew to be complete was run again"
+    assert all(each.began_s > killed_s + LOST_S for name in twice for each in ran.of(name))
+    assert all(len(ran.of(name)) == NODES for name in ran.names())
+    assert ran.names() | over == names
+    clusters.scenes[1].check()

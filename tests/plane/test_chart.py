@@ -1,6 +1,7 @@
 """The chart: what it renders is accepted by a real API server, and says what the code says."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,22 @@ def test_notes_say_where_the_scheduler_part_goes() -> None:
         assert needed in notes, result.stderr
     _, _, configuration = notes.partition("The configuration:\n")
     assert yaml.safe_load(configuration.partition("\n\nRun a gang")[0])["kind"] == "KubeSchedulerConfiguration"
+
+
+@pytest.mark.parametrize(("served", "words"), [((), ""), (("kueue",), "WARNING"), (("kueue", "jobset"), "")])
+def test_notes_warn_of_a_kueue_that_would_end_itself(served: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    """Kueue's integration of TrainJobs, which come with Muster, does not live without the kind JobSet.
+
+    Only of a cluster does helm show notes, so their words are rendered as a manifest.
+    """
+    versions = {"kueue": "kueue.x-k8s.io/v1beta2", "jobset": "jobset.x-k8s.io/v1alpha2"}
+    assert 'include "muster.kueueWarning"' in (CHART / "templates/NOTES.txt").read_text(encoding="utf-8")
+    chart = shutil.copytree(CHART, tmp_path / "muster")
+    template = 'words: {{ include "muster.kueueWarning" . | quote }}\n'
+    (chart / "templates" / "words.yaml").write_text(template, encoding="utf-8")
+    more = [f"--api-versions={versions[each]}" for each in served]
+    result = helm("template", "muster", str(chart), "--show-only=templates/words.yaml", *more)
+    assert yaml.safe_load(result.stdout)["words"].partition(":")[0] == words
 
 
 def test_replicas_spread_also_over_nodes_without_a_zone() -> None:

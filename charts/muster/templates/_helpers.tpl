@@ -210,3 +210,14 @@ spec:
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* What to do where Kueue is installed and JobSet is not: Kueue's integration of TrainJobs watches JobSets. */}}
+{{- define "muster.kueueWarning" -}}
+{{- $versions := .Capabilities.APIVersions }}
+{{- $kueue := or ($versions.Has "kueue.x-k8s.io/v1beta2") ($versions.Has "kueue.x-k8s.io/v1beta1") }}
+{{- if and $kueue (not ($versions.Has "jobset.x-k8s.io/v1alpha2")) -}}
+WARNING: Kueue is here, and the kind JobSet is not. As there are TrainJobs now, Kueue's integration
+trainer.kubeflow.org/trainjob begins, waits for JobSets and ends Kueue every two minutes; its webhooks fail closed, so no
+pod is created meanwhile. Install the CRD of JobSet, or take that integration out of Kueue's configuration (docs/kueue.md).
+{{- end }}
+{{- end }}

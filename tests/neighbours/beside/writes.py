@@ -7,6 +7,7 @@ import re
 import urllib.request
 from collections import defaultdict
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import NamedTuple
 
 import audits
@@ -32,11 +33,14 @@ class Written(NamedTuple):
 
 
 def most_in_a_minute(plane: Plane) -> dict[Written, int]:
-    """The most writes to each object in any minute so far, also those that the API server has refused."""
+    """The most writes to each object in any minute so far, also those that the API server has refused.
+
+    What was meant for an object that is gone has written to none.
+    """
     moments = defaultdict[Written, list[float]](list)
     for one in audits.asked(plane):
         resource = one.use.resource.partition("/")[0]
-        if one.use.verb not in _WRITES or resource in _CLOCKS or not one.name:
+        if one.use.verb not in _WRITES or resource in _CLOCKS or not one.name or one.code == HTTPStatus.NOT_FOUND:
             continue
         name = one.name.rpartition(".")[0] or one.name if resource == "events" else one.name
         moments[Written(one.use.process, resource, one.namespace, name)].append(one.moment_s)
