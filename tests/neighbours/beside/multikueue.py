@@ -62,7 +62,7 @@ def prepare_manager(manager: Plane, workers: Sequence[Plane], namespace: str) ->
     check = {"controllerName": CONTROLLER, "parameters": parameters}
     client.create(_CHECKS, {"metadata": {"name": "workers"}, "spec": check})
     client.create(FLAVORS, {"metadata": {"name": "all"}, "spec": {}})
-    resources = [{"name": key, "nominalQuota": "1000000"} for key in QUOTA]
+    resources = [{"name": key, "nominalQuota": "1000Gi"} for key in QUOTA]  # no limit but that of the workers
     spec = {
         "namespaceSelector": {},
         "resourceGroups": [
