@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from beside import kueue, kueue_objects
+from beside import jobset, kueue, kueue_objects
 from beside.kueue_objects import JSON, holds, make_local_queue, make_quota, workload_of
 from beside.neighbour import Neighbours
 from beside.scene import Scene
@@ -30,6 +30,7 @@ GPU = "nvidia.com/gpu"
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor) -> Plane:
     """Six nodes of eight GPUs in two racks, of which Kueue admits work for four."""
     one = module_plane(nodes=6)
+    jobset.start(neighbours, one)
     kueue.start(one, neighbours, wait_for)
     client = one.client()
     make_quota(client, "shared", {"cpu": "100", GPU: "32"}, preemption={"withinClusterQueue": "LowerPriority"})
@@ -96,6 +97,21 @@ def test_kueue_admits_and_muster_places(team: Scene) -> None:
     )
 
 
+def test_a_jobset_is_admitted_and_placed_as_one(team: Scene) -> None:
+    """All Jobs of a JobSet are one Workload of Kueue's and one gang of Muster's: suspended, then all running."""
+    team.create(JOBS, job("before", 2, BOTH, run_s=15))
+    team.running(2, "before-")
+    parts = jobset.replicated("node", 2, jobs=2)
+    team.create(jobset.JOB_SETS, jobset.job_set("set", parts, labels=jobset.TORCH | KUEUE_ONLY))
+    team.wait_for(lambda: workload_of(team.client, team.namespace, "set"), 30, "Kueue to see the JobSet")
+    assert team.client.get(jobset.JOB_SETS, "set", team.namespace)["spec"]["suspend"]
+    team.running(4, "set-")
+    assert admitted(team, "set")
+    assert [group.spec.min_member for group in team.groups().values() if "set" in group.metadata.name] == [4]
+    team.client.delete(jobset.JOB_SETS, "set", team.namespace)
+    team.wait_for(lambda: not team.pods(), 60, "its pods to go")
+
+
 def test_admitted_but_without_room(team: Scene) -> None:
     """What Kueue has admitted and no nodes can take waits as a whole, and Muster says why; then it starts whole."""
     with team.cordoned(4):
@@ -104,6 +120,8 @@ def test_admitted_but_without_room(team: Scene) -> None:
         assert admitted(team, "train")
         assert not any(pod.spec.node_name for pod in waiting)
     team.running(3)
+    team.client.delete(JOBS, "train", team.namespace, propagation="Background")
+    team.wait_for(lambda: not team.pods(), 60, "its pods to go")
 
 
 def test_an_eviction_gives_the_gang_back(team: Scene) -> None:

@@ -73,14 +73,17 @@ def test_a_train_job_is_admitted_once(team: Scene) -> None:
 
 
 def test_an_evicted_train_job_comes_back_whole(team: Scene) -> None:
-    """An urgent TrainJob evicts another one: no pod of that stays, and after the end of the first it runs again."""
+    """An urgent TrainJob evicts another one: no pod of that stays, and after the end of the first it runs again.
+
+    It runs for a minute: what is written in both lives of the other one is not one loop of writes.
+    """
     train(team, "low", 4)
     before = {pod.metadata.uid for pod in team.running(4, "low-")}
-    train(team, "high", 4, run_s=5, **{"kueue.x-k8s.io/priority-class": "urgent"})
+    train(team, "high", 4, run_s=60, **{"kueue.x-k8s.io/priority-class": "urgent"})
     team.running(4, "high-")
     assert not [pod for pod in team.pods() if pod.metadata.uid in before]
     assert team.client.get(TRAIN_JOBS, "low", team.namespace).spec.suspend
-    team.wait_for(lambda: ended(team, "high"), 60, "the urgent TrainJob to complete")
+    team.wait_for(lambda: ended(team, "high"), 120, "the urgent TrainJob to complete")
     again = team.running(4, "low-")
     assert not before & {pod.metadata.uid for pod in again}
     team.client.delete(TRAIN_JOBS, "low", team.namespace)
