@@ -30,8 +30,8 @@ GPU = "nvidia.com/gpu"
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor) -> Plane:
     """Six nodes of eight GPUs in two racks, of which Kueue admits work for four."""
     one = module_plane(nodes=6)
-    jobset.start(neighbours, one)
     kueue.start(one, neighbours, wait_for)
+    jobset.start(neighbours, one)
     client = one.client()
     make_quota(client, "shared", {"cpu": "100", GPU: "32"}, preemption={"withinClusterQueue": "LowerPriority"})
     client.create(PRIORITIES, {"metadata": {"name": "urgent"}, "value": 1000})

@@ -1,18 +1,21 @@
 """Kueue's topology-aware scheduling and its gates on pods, real, together with Muster's pins and gates."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import gangs
 import pytest
 from beside import kueue, kueue_objects
 from beside.kueue_objects import JSON, TOPOLOGIES, make_local_queue, make_quota
 from beside.neighbour import Neighbours
 from beside.scene import Scene
+from planes import Kubectl
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.volcano.batch import JOBS as VOLCANO_JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.install import RACK
 from musterctl.plane.plane import Plane
@@ -40,11 +43,13 @@ def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: 
 
 
 @pytest.fixture
-def team(scene: Scene) -> Scene:
-    """A namespace with LocalQueues to both quotas."""
+def team(scene: Scene, kubectl: Kubectl) -> Iterator[Scene]:
+    """A namespace with LocalQueues to both quotas, which are free again afterwards."""
     for name in ("near", "plain"):
         make_local_queue(scene.client, scene.namespace, name, name)
-    return scene
+    yield scene
+    kubectl("delete", "jobs.batch,vcjob,pods", "--all", f"--namespace={scene.namespace}", "--wait=false")
+    scene.wait_for(lambda: not scene.pods(), 60, "the pods to go")
 
 
 def template(**annotations: str) -> JSON:
@@ -117,3 +122,29 @@ def test_pods_wait_for_both(team: Scene) -> None:
     assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in waiting)
     team.client.delete(JOBS, "before", team.namespace, propagation="Background")
     team.running(3, "group-")
+
+
+def volcano_job(team: Scene, pods: int) -> JSON:
+    """A Volcano Job whose pods are Kueue's, too: each by itself, as Kueue knows no Volcano Jobs."""
+    manifest = gangs.job("train", team.namespace, replicas=pods)
+    manifest["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {kueue_objects.QUEUE: "plain"}
+    return manifest
+
+
+def test_a_volcano_job_waits_for_all_its_pods(team: Scene) -> None:
+    """Kueue has quota for three of four pods and lets these go: none starts, and nothing is written in a loop."""
+    team.create(VOLCANO_JOBS, volcano_job(team, 4))
+    team.wait_for(lambda: len(team.pods()) == 4, 60, "its pods")
+
+    def let_go() -> int:
+        return sum(KUEUE_GATE not in {each.name for each in pod.spec.scheduling_gates} for pod in team.pods())
+
+    team.wait_for(lambda: let_go() == 3, 60, "Kueue to let three of its pods go")
+    team.wait_for(lambda: any(KUEUE_GATE in each for each in team.reasons().values()), 60, "the reason")
+    assert not any(pod.spec.node_name for pod in team.pods())
+
+
+def test_a_volcano_job_starts_when_all_its_pods_may(team: Scene) -> None:
+    """Kueue has quota for all pods, and lets them go one by one: the gang starts whole."""
+    team.create(VOLCANO_JOBS, volcano_job(team, 3))
+    team.running(3)

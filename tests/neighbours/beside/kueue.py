@@ -121,7 +121,9 @@ def _service() -> JSON:
 
 def _apply(plane: Plane, objects: list[JSON]) -> None:
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}).decode()
-    result = plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+    result = plane.kubectl(
+        "apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-", stdin=text
+    )
     assert not result.returncode, result.stderr
 
 

@@ -83,7 +83,7 @@ def _access(worker: Plane) -> str:
     binding = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]}
     objects = [account, *({**each, "metadata": {"name": _ACCOUNT}} for each in ({**role, "rules": _RULES}, binding))]
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}).decode()
-    _kubectl(worker, "apply", "--filename=-", stdin=text)
+    _kubectl(worker, "apply", "--server-side", "--validate=false", "--filename=-", stdin=text)
     token = _kubectl(worker, "create", "token", _ACCOUNT, f"--namespace={NAMESPACE}", "--duration=24h").strip()
     content = yaml.safe_load(_kubectl(worker, "config", "view", "--flatten", "--minify"))
     content["users"] = [{"name": each["name"], "user": {"token": token}} for each in content["users"]]
