@@ -104,13 +104,21 @@ def test_kueue_counts_what_muster_has_bound(team: Scene) -> None:
     assert team.client.get(JOBS, "large", team.namespace)["spec"]["suspend"]
 
 
+def ended(team: Scene, workload: str) -> bool:
+    """Whether a Workload of this name has finished."""
+    return kueue_objects.holds(team.find(kueue_objects.WORKLOADS, workload), "Finished")
+
+
 def test_pods_wait_for_both(team: Scene) -> None:
-    """A group of plain pods waits for Kueue's quota at Kueue's gate and at Muster's, and then starts whole."""
+    """A group of plain pods waits for Kueue's quota at Kueue's gate and at Muster's, and then starts whole.
+
+    Its pods end: a group whose pods are only deleted keeps its quota, as Kueue waits for others in their place.
+    """
     team.create(JOBS, job("before", 2, {kueue_objects.QUEUE: "plain"}))
     team.running(2, "before-")
     team.create(POD_GROUPS, {"metadata": {"name": "group"}, "spec": {"minMember": 3, "queue": "default"}})
     for index in range(3):
-        one = template(**{names.GROUP_NAME: "group", GROUP_COUNT: "3"})
+        one = template(**{names.GROUP_NAME: "group", GROUP_COUNT: "3", "kwok.muster.dev/run-seconds": "10"})
         one["metadata"]["name"] = f"group-{index}"
         one["metadata"]["labels"] = {
             kueue_objects.QUEUE: "plain",
@@ -122,6 +130,7 @@ def test_pods_wait_for_both(team: Scene) -> None:
     assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in waiting)
     team.client.delete(JOBS, "before", team.namespace, propagation="Background")
     team.running(3, "group-")
+    team.wait_for(lambda: ended(team, "group"), 90, "the group to finish")
 
 
 def volcano_job(team: Scene, pods: int) -> JSON:
@@ -139,12 +148,15 @@ def test_a_volcano_job_waits_for_all_its_pods(team: Scene) -> None:
     def let_go() -> int:
         return sum(KUEUE_GATE not in {each.name for each in pod.spec.scheduling_gates} for pod in team.pods())
 
-    team.wait_for(lambda: let_go() == 3, 60, "Kueue to let three of its pods go")
+    team.wait_for(lambda: let_go() == 3, 90, "Kueue to let three of its pods go")
     team.wait_for(lambda: any(KUEUE_GATE in each for each in team.reasons().values()), 60, "the reason")
     assert not any(pod.spec.node_name for pod in team.pods())
 
 
 def test_a_volcano_job_starts_when_all_its_pods_may(team: Scene) -> None:
-    """Kueue has quota for all pods, and lets them go one by one: the gang starts whole."""
+    """Kueue has quota for all pods, and lets them go one by one: the gang starts whole.
+
+    The first pods were pinned before Kueue's gate was known, and are made again with Muster's gate.
+    """
     team.create(VOLCANO_JOBS, volcano_job(team, 3))
     team.running(3)
