@@ -13,12 +13,10 @@ from extender.planner import reasons
 from extender.planner.dynamic.cel import UnsupportedError, value_of
 from extender.planner.dynamic.claims import Kind, kind_of_class
 from extender.planner.dynamic.rows import Pattern, Rows, rows_of
-from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, ResourceSlice
+from extender.planner.dynamic.taints import PoolId, TaintRules
+from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, DeviceTaintRule, ResourceSlice
 from muster.api.limits import DEVICE_KINDS
 from muster.resources.vector import unit
-
-PoolId = tuple[str, str]
-"""Driver and name."""
 
 
 @dataclass(slots=True)
@@ -43,8 +41,8 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
     return resource_slice.spec.driver, resource_slice.spec.pool.name
 
 
-def entries_of(slices: Iterable[ResourceSlice]) -> dict[str, Entry]:
-    """Return the devices of a pool by name; none if it is incomplete or wrong."""
+def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
+    """Return the devices of a pool by name, with the taints of rules; none if it is incomplete or wrong."""
     specs = [each.spec for each in slices]
     newest = max((spec.pool.generation for spec in specs), default=0)
     current = [spec for spec in specs if spec.pool.generation == newest]
@@ -56,7 +54,7 @@ def entries_of(slices: Iterable[ResourceSlice]) -> dict[str, Entry]:
             if device.name in entries:
                 return {}
             node = device.node_name if spec.per_device_node_selection else spec.node_name
-            entries[device.name] = Entry(spec.driver, device, node)
+            entries[device.name] = Entry(spec.driver, rules.tainted((spec.driver, spec.pool.name), device), node)
     return entries
 
 
@@ -72,6 +70,7 @@ class Inventory:
         self.extended: dict[str, str] = {}
         """Extended resource → name of its device class."""
         self.rows: Rows = rows_of({}, {}, (), ())
+        self._rules = TaintRules()
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._entries: dict[PoolId, dict[str, Entry]] = {}
         self._of_node: dict[str, Counter[Pattern]] = {}
@@ -99,6 +98,11 @@ class Inventory:
             if not slices:
                 del self._slices[pool]
         return changed
+
+    def put_rule(self, name: str, new: DeviceTaintRule | None) -> set[str]:
+        """Put, update or (None) remove a rule of taints."""
+        touched = self._rules.put(name, new)
+        return set().union(*map(self._read_pool, filter(touched, list(self._slices))))
 
     def put_class(self, name: str, new: DeviceClass | None) -> set[str]:
         """Put, update or (None) remove a device class."""
@@ -224,7 +228,7 @@ class Inventory:
     def _read_pool(self, pool: PoolId) -> set[str]:
         before = self._entries.pop(pool, {})
         self._count(before.values(), -1)
-        entries = entries_of(self._slices[pool].values())
+        entries = entries_of(self._slices[pool].values(), self._rules)
         again: list[Kind] = []
         for kind, bit in self._bits.items():
             try:

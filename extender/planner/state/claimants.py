@@ -14,7 +14,13 @@ from extender.planner.state.devicetable import DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.templates import Templates
-from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from muster.resources.pods import node_allocatable
 
 
@@ -38,6 +44,10 @@ class Claimants:
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Take a slice of devices."""
         return self._changed(self.devices.on_slice(old, new))
+
+    def on_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> bool:
+        """Take a rule that taints devices."""
+        return self._changed(self.devices.on_rule(old, new))
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
         """Take a class of devices."""

@@ -23,6 +23,7 @@ from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
     MOST_PODS,
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimTemplate,
@@ -99,7 +100,9 @@ class DeviceTable:
     def __init__(self) -> None:
         self.inventory = Inventory()
         self.claims: dict[str, Claim] = {}
-        self.objects: dict[str, dict[str, Any]] = {"slices": {}, "classes": {}, "templates": {}, "claims": {}}
+        self.objects: dict[str, dict[str, Any]] = {
+            kind: {} for kind in ("slices", "rules", "classes", "templates", "claims")
+        }
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
@@ -117,6 +120,12 @@ class DeviceTable:
         if known is not None and new is not None and known.spec == new.spec:
             return set()
         return self.inventory.put_slice(meta.name, known, new)
+
+    def on_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> set[str]:
+        """Take a rule of taints; return the nodes whose devices changed."""
+        name = (new or old or DeviceTaintRule()).metadata.name
+        self._keep("rules", name, new)
+        return self.inventory.put_rule(name, new)
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> set[str]:
         """Take a device class; return the nodes whose devices changed."""

@@ -10,7 +10,13 @@ from typing import Any
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
-from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from muster.api.kubernetes.devices import (
+    CLAIM_TEMPLATES,
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from muster.api.kubernetes.quota import BUDGETS, RESOURCE_QUOTAS
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.api.muster.placement import PLACEMENTS
@@ -38,6 +44,7 @@ FEED = (
     Fed(VOLUMES, State.on_volume),
     Fed(CLAIMS, State.on_claim),
     Fed(DEVICE_CLASSES, lambda state, *change: state.claimants.on_class(*change), newer=True),
+    Fed(DEVICE_TAINT_RULES, lambda state, *change: state.claimants.on_rule(*change), newer=True),
     Fed(RESOURCE_SLICES, lambda state, *change: state.claimants.on_slice(*change), newer=True),
     Fed(CLAIM_TEMPLATES, lambda state, *change: state.claimants.on_template(*change), newer=True),
     Fed(RESOURCE_CLAIMS, lambda state, *change: state.claimants.on_claim(*change), newer=True),

@@ -82,6 +82,27 @@ class ResourceSlice(Object):
     spec: ResourceSliceSpec = field(default_factory=ResourceSliceSpec)
 
 
+class DeviceTaintSelector(Wire):
+    """The devices that a rule taints: those that all fields which are set name; every device if none is."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Wire):
+    """One taint, and the devices that have it; without a selector these are none."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = field(default_factory=DeviceTaint)
+
+
+class DeviceTaintRule(Object):
+    """A taint that an administrator gives devices, whatever their driver publishes (v1 since Kubernetes 1.37)."""
+
+    spec: DeviceTaintRuleSpec = field(default_factory=DeviceTaintRuleSpec)
+
+
 class CelSelector(Wire):
     """An expression over one device that must be true."""
 
@@ -211,6 +232,7 @@ class ResourceClaimTemplate(Object):
 
 _GROUP = "resource.k8s.io"
 RESOURCE_SLICES = Resource(_GROUP, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False)
+DEVICE_TAINT_RULES = Resource(_GROUP, "v1", "devicetaintrules", "DeviceTaintRule", DeviceTaintRule, namespaced=False)
 DEVICE_CLASSES = Resource(_GROUP, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False)
 RESOURCE_CLAIMS = Resource(_GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim)
 CLAIM_TEMPLATES = Resource(_GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate)

@@ -8,7 +8,13 @@ from extender_world import World
 
 from extender.planner.plugins.dynamicresources import DynamicResources
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import pinned_affinity
 
@@ -70,6 +76,11 @@ class Devices(World):
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": list(devices), **more}
         self.tell(ResourceSlice, self.state.claimants.on_slice, f"{node}-slice", spec, namespace="")
+
+    def taint_rule(self, name: str, effect: str = "NoSchedule", **selector: str) -> None:
+        """A rule that gives the devices which the selector names the taint `sick`."""
+        spec = {"deviceSelector": selector, "taint": {"key": "sick", "effect": effect}}
+        self.tell(DeviceTaintRule, self.state.claimants.on_rule, name, spec, namespace="")
 
     def gpus(self, nodes: int, each: int, **more: Any) -> None:
         """node-0 … with so many devices each."""

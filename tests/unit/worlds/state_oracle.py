@@ -130,7 +130,8 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
     for kind, tell in (
-        ("classes", fresh.claimants.on_class), ("slices", fresh.claimants.on_slice),
+        ("classes", fresh.claimants.on_class), ("rules", fresh.claimants.on_rule),
+        ("slices", fresh.claimants.on_slice),
         ("templates", fresh.claimants.on_template), ("claims", fresh.claimants.on_claim),
     ):  # fmt: skip
         for item in objects.devices[kind]:

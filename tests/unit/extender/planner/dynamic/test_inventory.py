@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from extender.planner.dynamic import inventory
 from extender.planner.dynamic.claims import Kind, Wanted
 from extender.planner.dynamic.inventory import Inventory
-from muster.api.kubernetes.devices import DeviceClass, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.meta import ObjectMeta
 
 CLASSES = ("gpu", "large", "none")
@@ -28,6 +28,31 @@ def class_named(name: str) -> DeviceClass:
     made = msgspec.convert({"spec": spec}, DeviceClass)
     made.metadata = ObjectMeta(name=name)
     return made
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "all": {"deviceSelector": {}},
+    "none": {},
+    "n0": {"deviceSelector": {"driver": DRIVER, "pool": "n0"}},
+    "d0": {"deviceSelector": {"device": "d0"}},
+    "n1/d1": {"deviceSelector": {"pool": "n1", "device": "d1"}},
+    "other driver": {"deviceSelector": {"driver": "other.example.com"}},
+}
+
+
+def rule_named(name: str) -> DeviceTaintRule:
+    """One of the rules, with the taint that nobody here tolerates."""
+    return msgspec.convert({"spec": {**RULES[name], "taint": {"key": "sick", "effect": "NoExecute"}}}, DeviceTaintRule)
+
+
+def put_named(into: Inventory, what: str, name: str, *, there: bool) -> None:
+    """Put a class or rule of this name, or want a kind of a class's devices; or take it away."""
+    if what == "class":
+        into.put_class(name, class_named(name) if there else None)
+    elif what == "rule":
+        into.put_rule(name, rule_named(name) if there else None)
+    else:
+        (into.want if there else into.forget)(Kind((Wanted(name, ("true",)),)))
 
 
 def slice_of(node: str, *memories: str, **more: Any) -> ResourceSlice:
@@ -47,6 +72,7 @@ STEPS = st.lists(
             st.sampled_from(["n0", "n1"]),
             st.none() | st.lists(st.sampled_from(["40Gi", "80Gi"]), max_size=3),
         ),
+        st.tuples(st.just("rule"), st.sampled_from(sorted(RULES)), st.booleans()),
         st.tuples(st.just("kind"), st.sampled_from(CLASSES), st.booleans()),
     ),
     max_size=20,
@@ -58,29 +84,23 @@ STEPS = st.lists(
 def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, str, Any]]) -> None:
     """Offers and rows of an inventory that saw every step are those of one that saw the last state only."""
     kept = Inventory()
-    classes: set[str] = set()
     slices: dict[str, ResourceSlice] = {}
-    kinds: set[str] = set()
+    there: dict[str, set[str]] = {"rule": set(), "class": set(), "kind": set()}
     for what, name, value in steps:
-        if what == "class":
-            (classes.add if value else classes.discard)(name)
-            kept.put_class(name, class_named(name) if value else None)
-        elif what == "slice":
+        if what == "slice":
             new = None if value is None else slice_of(name, *value)
             kept.put_slice(name, slices.pop(name, None), new)
-            if new is not None:
-                slices[name] = new
-        elif value != (name in kinds):
-            (kinds.add if value else kinds.discard)(name)
-            (kept.want if value else kept.forget)(Kind((Wanted(name, ("true",)),)))
+            slices |= {name: new} if new is not None else {}
+        elif what != "kind" or value != (name in there[what]):
+            put_named(kept, what, name, there=value)
+            (there[what].add if value else there[what].discard)(name)
         kept.refresh()
     fresh = Inventory()
-    for name in kinds:
-        fresh.want(Kind((Wanted(name, ("true",)),)))
     for name, one in slices.items():
         fresh.put_slice(name, None, one)
-    for name in classes:
-        fresh.put_class(name, class_named(name))
+    for what, names in there.items():
+        for name in names:
+            put_named(fresh, what, name, there=True)
     fresh.refresh()
     for node in ("n0", "n1"):
         assert kept.offers(node, {}) == fresh.offers(node, {})
@@ -110,6 +130,21 @@ def test_pools_that_can_be_used(slices: list[dict[str, Any]], count: int) -> Non
         kept.put_slice(str(number), None, slice_of("n", "40Gi", "40Gi", **more))
     kept.refresh()
     assert sum(kept.offers("n", {}).values()) == count
+
+
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [("all", [0, 0]), ("none", [2, 2]), ("n0", [0, 2]), ("d0", [1, 1]), ("n1/d1", [2, 1]), ("other driver", [2, 2])],
+)
+def test_rules_select_by_driver_pool_and_device(rule: str, left: list[int]) -> None:
+    """What a rule leaves of two nodes with two devices each; a rule without a selector is about no device."""
+    kept = Inventory()
+    kept.put_class("gpu", class_named("gpu"))
+    for node in ("n0", "n1"):
+        kept.put_slice(node, None, slice_of(node, "40Gi", "40Gi"))
+    kept.put_rule(rule, rule_named(rule))
+    kept.refresh()
+    assert [sum(kept.offers(node, {}).values()) for node in ("n0", "n1")] == left
 
 
 def test_more_kinds_than_the_limit_are_told_and_counted_once_there_is_room(

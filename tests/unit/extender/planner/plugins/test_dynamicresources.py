@@ -15,7 +15,7 @@ from extender.planner.plugins.proportion import Proportion
 from extender.planner.state.state import State
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.core import PriorityClass
-from muster.api.kubernetes.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.devices import DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.extender import ExtenderArgs
 
 MODEL = f'device.attributes["{DRIVER}"].model'
@@ -317,6 +317,27 @@ def test_taints_keep_devices_from_requests_that_do_not_tolerate_them() -> None:
     gang(world, "a", 2, template_use("healthy"))
     gang(world, "b", 2, template_use("any"))
     assert where(world) == {"b": ["node-0", "node-0"]}
+
+
+def test_rules_taint_devices_as_slices_do() -> None:
+    """From when a rule comes, whatever it selects by, until it goes; who tolerates its taint is planned there."""
+    world = Devices()
+    world.gpus(2, 2)
+    world.device_class()
+    world.taint_rule("node", pool="node-0")
+    world.taint_rule("device", driver=DRIVER, pool="node-1", device="d1")
+    world.template("healthy", asks(exactly()))
+    world.template("any", asks(exactly(tolerations=[{"key": "sick", "operator": "Exists"}])))
+    gang(world, "a", 2, template_use("healthy"))
+    assert "1 fits now" in waits(world)["a"]
+    world.gone(DeviceTaintRule, world.state.claimants.on_rule, "device")
+    assert where(world) == {"a": ["node-1", "node-1"]}
+    gang(world, "b", 1, template_use("healthy"))
+    gang(world, "c", 1, template_use("any"))
+    assert where(world) == {"c": ["node-0"]}
+    world.taint_rule("node", effect="None", pool="node-0")
+    assert where(world) == {"b": ["node-0"]}
+    assert world.state.differences() == []
 
 
 def test_an_incomplete_pool_has_nothing_to_give() -> None:
