@@ -7,7 +7,10 @@ READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean
+OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterctl/plane/kubernetes_1_*)))
+VERSIONS ?= $(OLDER)
+
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean test-versions oldest
 
 setup: $(READY)
 
@@ -34,6 +37,14 @@ test: bytecode ## decisions, and each feature on a real control plane: 12 minute
 
 test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
 	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not neighbour" -n 2 --dist loadfile
+
+test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
+	set -e; for version in $(VERSIONS); do \
+	  MUSTER_KUBERNETES=$$version $(BIN)/pytest $(addprefix tests/plane/test_,gangs.py job_lifecycle.py admission.py policies.py crds.py); \
+	done
+
+oldest: ## names the oldest version of Kubernetes that is supported
+	@echo $(firstword $(OLDER))
 
 consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py

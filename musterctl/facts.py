@@ -32,7 +32,7 @@ from muster.workloads.table import KINDS
 from musterctl import settings
 from musterctl.chart.files import RUNTIMES
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
-from musterctl.plane.binaries import CONTROL_PLANE
+from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
 
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
@@ -176,6 +176,9 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "job-plugins": lambda: _code(BUILT_IN),
     "job-plugins-required": _required,
     "kinds-without-ranks": lambda: _code(kind.resource.kind for kind in KINDS if kind.no_ranks),
+    "kubernetes-newest": lambda: release_of(CONTROL_PLANE.module),
+    "kubernetes-oldest": lambda: release_of(OLDER[min(OLDER)].module),
+    "kubernetes-older": lambda: _code(release_of(each.module) for each in OLDER.values()),
     "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
     "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
     "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),

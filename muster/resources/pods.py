@@ -53,8 +53,9 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 def requests_on_node(pod: Pod) -> Vector:
     """The amounts that a pod takes of its node: a resize that is not carried out yet counts with the larger amounts.
 
-    As kube-scheduler 1.36 counts: the maximum of requested, allocated and actual resources, without the requested ones
-    if kubelet reports that the resize is infeasible.
+    As kube-scheduler counts up to 1.36: the maximum of requested, allocated and actual resources of each container,
+    without the requested ones if kubelet reports that the resize is infeasible. Since 1.37 it takes the maximum of the
+    three sums, which is less where containers are resized up and down at once; the larger one is right for both.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:

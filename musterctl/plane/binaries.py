@@ -72,12 +72,17 @@ def _older(module: Path) -> Recipe:
     return Recipe(CONTROL_PLANE.name, module, programs, CONTROL_PLANE.minutes)
 
 
-def _minor_of(module: Path) -> str:
-    """The version of Kubernetes that a recipe builds, e.g. 1.34."""
+def release_of(module: Path) -> str:
+    """The patch release of Kubernetes that a recipe builds, e.g. 1.34.4."""
     found = _KUBERNETES.search((module / "go.mod").read_text(encoding="utf-8"))
     if found is None:
         raise LocalError(f"{module / 'go.mod'} does not require k8s.io/kubernetes")
-    return f"1.{found[2]}"
+    return found[1].removeprefix("v")
+
+
+def _minor_of(module: Path) -> str:
+    """The version of Kubernetes that a recipe builds, e.g. 1.34."""
+    return release_of(module).rpartition(".")[0]
 
 
 NEWEST: Final = _minor_of(CONTROL_PLANE.module)

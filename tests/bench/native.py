@@ -1,4 +1,4 @@
-"""kube-scheduler's own gangs (alpha in 1.36) on a plane like that of the throughput measurement, for comparison.
+"""kube-scheduler's own gangs (beta in 1.37) on a plane like that of the throughput measurement, for comparison.
 
 30 gangs of 100 pods, created by this client with all its pods, so that no controller takes part.
 """
@@ -17,13 +17,13 @@ from musterctl.plane.plane import Plane
 from tests.bench.throughput import NODE_COUNT, WARM_UP, Bindings, Run, costs, make_nodes, remove_pods
 
 GANGS, MEMBERS = 30, 100
-GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+GATES = "--feature-gates=GenericWorkload=true"
 ARGUMENTS = {
-    "kube-apiserver": (GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"),
+    "kube-apiserver": (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true"),
     "kube-scheduler": (GATES,),
 }
 NATIVE_GROUPS: Resource[dict[str, Any]] = Resource(
-    "scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", dict[str, Any]
+    "scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", dict[str, Any]
 )
 
 

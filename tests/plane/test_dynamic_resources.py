@@ -13,6 +13,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.devices import (
     CLAIM_TEMPLATES,
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Device,
@@ -52,6 +53,15 @@ class Drivers:
         spec = {"driver": self.driver, "pool": pool, "nodeName": node, "devices": list(devices)}
         body = {"metadata": {"name": f"{self.namespace}-{node}"}, "spec": spec}
         self.client.create(RESOURCE_SLICES, self._typed("ResourceSlice", body))
+
+    def taint(self, pool: str) -> str:
+        """A rule that keeps everyone from the devices of a pool; its name."""
+        name = f"{self.namespace}-{pool}"
+        selector = {"driver": self.driver, "pool": pool}
+        spec = {"deviceSelector": selector, "taint": {"key": "sick", "effect": "NoSchedule"}}
+        body = {"metadata": {"name": name}, "spec": spec}
+        self.client.create(DEVICE_TAINT_RULES, self._typed("DeviceTaintRule", body))
+        return name
 
     def template(self, name: str, count: int = 1, *cel: str) -> None:
         """A claim template for so many devices that match."""
@@ -111,6 +121,9 @@ class Drivers:
 
     def clear(self) -> None:
         """What is not in the namespace goes."""
+        for rule in self.client.list(DEVICE_TAINT_RULES):
+            if rule.metadata.name.startswith(f"{self.namespace}-"):
+                self.client.delete(DEVICE_TAINT_RULES, rule.metadata.name)
         for item in self.client.list(RESOURCE_SLICES):
             if item.spec.driver == self.driver:
                 self.client.delete(RESOURCE_SLICES, item.metadata.name)
@@ -183,6 +196,23 @@ def test_a_selector_by_attribute_and_capacity_decides(drivers: Drivers, wait_for
     drivers.gang("a", 2, template="large")
     wait_for(lambda: drivers.runs("a"), AT_ONCE_S, "the gang to run")
     assert drivers.nodes("a") == {"node-0004": 2}
+    assert drivers.epochs() == {1}
+
+
+def test_a_gang_waits_for_devices_that_a_rule_taints(drivers: Drivers, wait_for: WaitFor) -> None:
+    """Nobody publishes the taint but the rule: it is planned elsewhere, and waits until the rule goes."""
+    two_nodes_of_two(drivers)
+    drivers.template("one")
+    rule = drivers.taint("node-0001")
+    drivers.gang("a", 2, template="one")
+    wait_for(lambda: drivers.runs("a"), AT_ONCE_S, "the first gang to run")
+    assert drivers.nodes("a") == {"node-0002": 2}
+    drivers.gang("b", 2, template="one")
+    wait_for(lambda: drivers.why("b"), AT_ONCE_S, "the second gang to say why it waits")
+    assert f"too few devices of class {drivers.device_class}" in drivers.why("b")
+    drivers.client.delete(DEVICE_TAINT_RULES, rule)
+    wait_for(lambda: drivers.runs("b"), AT_ONCE_S, "the second gang to run")
+    assert drivers.nodes("b") == {"node-0001": 2}
     assert drivers.epochs() == {1}
 
 

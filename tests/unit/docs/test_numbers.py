@@ -166,7 +166,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"listens on port {DEFAULT_EXTENDER_PORT} unless",
     ),
     "upgrade.md": (
-        f"`muster up --kubernetes {min(OLDER)}` (or `{max(OLDER)}`",
+        f"`muster up --kubernetes {min(OLDER)}` (or `{max(OLDER)}`, or one between)",
         f"within one lease ({n(CONTROLLER.lease_duration_s)} s)",
     ),
     "troubleshooting.md": (f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",),

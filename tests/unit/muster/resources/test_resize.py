@@ -1,4 +1,4 @@
-"""What a pod on a node takes while it is resized is what kube-scheduler 1.36 counts."""
+"""What a pod on a node takes while it is resized is what kube-scheduler counts up to 1.36; later ones count no more."""
 
 from typing import Any
 

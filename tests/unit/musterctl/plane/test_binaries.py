@@ -46,7 +46,7 @@ def test_builds_once(fake_go: Path) -> None:
     assert set(found) == PROGRAMS
     assert all(path.read_text() == "built\n" for path in found.values())
     (call,) = fake_go.read_text().splitlines()
-    assert "gitVersion=v1.36.3" in call
+    assert "gitVersion=v1.37.2" in call
     assert binaries.find() == found
     assert fake_go.read_text().splitlines() == [call]
     leftovers = [path.name for path in binaries.cache().iterdir() if path.suffix == ".partial"]
