@@ -145,7 +145,7 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
         f"--root-ca-file={commandlines.pki.ca_file}",
         "--leader-elect=false",
         "--use-service-account-credentials=true",
-        "--controllers=*,-nodeipam,-attachdetach,-service-lb-controller,-cloud-node-lifecycle-controller",
+        "--controllers=*,-nodeipam,-attachdetach",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
         *([f"--node-monitor-grace-period={_PLAYED_NODES_LAST}"] if commandlines.played else []),
