@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
         f"{CORE}.Port": port,
         f"{CORE}.Unused": {"type": "object"},
     }
-    return {"info": {"version": "1.36"}, "components": {"schemas": schemas}}
+    return {"info": {"version": "1.37"}, "components": {"schemas": schemas}}
 
 
 def template() -> Schema:
@@ -60,7 +60,7 @@ def test_only_what_the_roots_need_is_kept() -> None:
     """core.json holds the definitions that templates and claims are made of, sorted."""
     core = reduced(document())
     assert list(core["schemas"]) == sorted([*ROOTS.values(), f"{CORE}.Port"])
-    assert core["kubernetes"] == "1.36"
+    assert core["kubernetes"] == "1.37"
 
 
 def test_text_and_zero_defaults_are_dropped_and_real_defaults_kept() -> None:
