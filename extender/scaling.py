@@ -15,6 +15,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.kubernetes.core import PODS
+from muster.api.muster import eviction
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
@@ -85,9 +86,8 @@ class Scaling:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def tell_eviction(self, tell: TellEviction) -> None:
-        """Write cluster-autoscaler's annotation of a pod on a node, and the one that says Muster wrote it."""
-        annotations = dict.fromkeys((names.PODS_SAFE_TO_EVICT, names.SAFE_TO_EVICT), tell.value or None)
-        body = {"metadata": {"uid": tell.pod.uid, "annotations": annotations}}
+        """Write autoscalers' annotations of a pod on a node, and the one that says Muster wrote them."""
+        body = {"metadata": {"uid": tell.pod.uid, "annotations": eviction.annotations_for(tell.value)}}
         try:
             new = self._client.merge_patch(PODS, tell.pod.name, body, tell.pod.namespace)
         except (Conflict, NotFound) as error:

@@ -20,9 +20,10 @@ from extender.planner.state.pods import PodRecord
 from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
+from muster.api.muster import eviction
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
-from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -165,10 +166,10 @@ class Bind:
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""
         group = self._cluster.state.groups.get(key)
-        evictable = safe_to_evict(self._cluster.state.queues, group)
+        evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
-        told = {PODS_SAFE_TO_EVICT: evictable, SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
-        return told | consumption(request)
+        told = eviction.annotations_for(evictable) if evictable and not record.evictable else {}
+        return {key: value for key, value in told.items() if value is not None} | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
         """Return the reason against binding this pod to this node now, if one is known."""

@@ -159,6 +159,7 @@ REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a JobSet's 
 
 # Autoscalers' names.
 PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 CONSUMED_REQUEST = "autoscaling.x-k8s.io/consume-provisioning-request"
 CONSUMED_CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
 

@@ -139,7 +139,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class TellEviction:
-    """Set a bound pod's annotation about its eviction for cluster-autoscaler; empty removes what Muster wrote."""
+    """Set a bound pod's annotations about its eviction for autoscalers; empty removes what Muster wrote."""
 
     gang: GangView
     pod: PodRecord

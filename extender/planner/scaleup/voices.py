@@ -3,7 +3,7 @@
 Each condition is a write of a pod. So only gangs that have waited for a moment write, only changes, each gang's
 sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod.
 
-Pods get cluster-autoscaler's annotation about evictions as they are bound; `Evictions` follows later changes of the
+Pods get autoscalers' annotations about evictions as they are bound; `Evictions` follows later changes of the
 queue. An annotation that is not Muster's own stays as it is.
 """
 
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from extender.planner import reasons
 from extender.planner.framework.decisions import Say, TellEviction
 from extender.planner.framework.session import Session
-from extender.planner.scaleup.wishes import annotated, evictable_of
+from extender.planner.scaleup.wishes import EVICTION_KEYS, annotated, evictable_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from muster.api.names import SAFE_TO_EVICT
 
 SETTLE_S = 2.0
 """Least waiting time of a gang that writes: mostly it starts before."""
@@ -152,28 +151,29 @@ class Evictions:
     """Decides the annotations of evictions; remembers the gangs whose pods are up to date."""
 
     def __init__(self) -> None:
-        self._settled: dict[str, tuple[GangView, str]] = {}
+        self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
+        """UID of a gang → how it was, and what its queue said, when all its pods were up to date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:
         """Decide TellEviction for pods of gangs that have started, at a limited rate."""
         self._bucket.fill(session.now)
-        values: dict[str, str] = {}
+        said: dict[str, Mapping[str, str]] = {}
         settled, self._settled = self._settled, {}
         for gang in session.snapshot.gangs:
             if not gang.started:
                 continue
-            if gang.queue not in values:
-                said = annotated(session.snapshot.queues, gang.queue, (SAFE_TO_EVICT,))
-                values[gang.queue] = evictable_of(said)
-            value, known = values[gang.queue], settled.get(gang.uid)
-            if known is not None and known[0] is gang and known[1] == value:
+            if gang.queue not in said:
+                said[gang.queue] = annotated(session.snapshot.queues, gang.queue, EVICTION_KEYS)
+            of_queue, known = said[gang.queue], settled.get(gang.uid)
+            if known is not None and known[0] is gang and known[1] == of_queue:
                 self._settled[gang.uid] = known
             elif self._bucket.left >= 1:
+                value = evictable_of(of_queue, gang.group, gang.pods[0].labels if gang.pods else {})
                 alive = (pod for pod in gang.pods if pod.alive and pod.evictable != value)
                 wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
                 for pod in wrong:
                     if self._bucket.take():
                         session.decide(TellEviction(gang, pod, value))
                 if not wrong:
-                    self._settled[gang.uid] = (gang, value)
+                    self._settled[gang.uid] = (gang, of_queue)

@@ -11,6 +11,8 @@ from extender.planner import reasons
 from extender.planner.framework.ordering import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster import eviction
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.runtime import parse_duration_s
 
@@ -19,7 +21,8 @@ MODES = ("none", "condition", "provisioning-request")
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 """cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
 DEFAULT_TIMEOUT_S = 900.0
-EVICTABLE = ("true", "false", "on-completion")
+EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
+"""Annotations of queues that say if their pods may be moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Wishes:
         of_queue = self._said.get(gang.queue)
         if of_queue is None:
             of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
-        return _read(of_queue | _of_workload(gang))
+        return _read(of_queue | _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
 
 
 _NOTHING = Wish()
@@ -65,29 +68,34 @@ def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> 
     return found
 
 
-def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None) -> str:
-    """Return cluster-autoscaler's annotation about the eviction of this gang's pods; empty if none."""
+def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: Mapping[str, str]) -> str:
+    """Return what pods with these labels tell autoscalers about their eviction; empty if nothing."""
     if group is None:
         return ""
-    said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, (names.SAFE_TO_EVICT,))
-    return evictable_of(said)
+    said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)
+    return evictable_of(said, group, labels)
 
 
-def evictable_of(said: Mapping[str, str]) -> str:
-    """Return the value among these annotations; empty if there is none, or one unknown to cluster-autoscaler."""
-    value = said.get(names.SAFE_TO_EVICT, "")
-    return value if value in EVICTABLE else ""
+def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
+    """Return what the queue says, if autoscalers know it; else `false` for a gang that asks them for nodes.
+
+    An autoscaler that moves one pod ends its whole gang, which it knows nothing of.
+    """
+    if names.SAFE_TO_EVICT in of_queue:
+        value = of_queue[names.SAFE_TO_EVICT]
+        return value if value in eviction.VALUES else ""
+    mode = {**of_queue, **_of_workload(group.metadata, labels)}.get(names.SCALE_UP, "none")
+    return "false" if mode in MODES and mode != "none" else ""
 
 
-def _of_workload(gang: GangView) -> dict[str, str]:
-    meta = gang.group.metadata
+def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
     given = frozenset() if _KEYS.isdisjoint(meta.annotations) else _KEYS & meta.annotations.keys()
     found = {key: meta.annotations[key] for key in given}
     if names.SCALE_UP not in found:
         if names.SCALE_UP in meta.labels:
             found[names.SCALE_UP] = meta.labels[names.SCALE_UP]
-        elif gang.pods and names.SCALE_UP in gang.pods[0].labels:
-            found[names.SCALE_UP] = gang.pods[0].labels[names.SCALE_UP]
+        elif names.SCALE_UP in labels:
+            found[names.SCALE_UP] = labels[names.SCALE_UP]
     return found
 
 

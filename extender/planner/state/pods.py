@@ -13,6 +13,7 @@ from extender.planner.state.podshape import ours, pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.muster import eviction
 from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
@@ -67,9 +68,9 @@ class PodRecord(Struct, eq=False, gc=False):
     says: str
     """The message that Muster wrote in that condition, without its first word; empty if none."""
     evictable: str
-    """Its annotation for cluster-autoscaler about eviction; empty if none."""
+    """What it tells autoscalers about its eviction; empty if nothing."""
     evictable_by_us: bool
-    """Muster wrote that annotation, as the pod's queue demands."""
+    """Muster wrote that, as the pod's queue demands."""
     queue: str
     """The queue that it names; that of its gang counts first."""
     preemptable: bool
@@ -147,7 +148,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         refused=unschedulable and not in_our_words,
         asks=unschedulable and in_our_words,
         says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
-        evictable=annotations.get(names.PODS_SAFE_TO_EVICT, ""),
+        evictable=eviction.said_by(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
         queue=labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, ""),
         preemptable=preemptable(meta),

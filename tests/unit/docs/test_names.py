@@ -27,6 +27,7 @@ OF_OTHERS = {
     "DataCacheInitializer": "a class of Kubeflow's SDK",
     "StrictModes": "an option of sshd",
     "allowedTopologies": "a field of a StorageClass that the planner does not read",
+    "expireAfter": "a field of Karpenter's NodePool",
     "get_job_events": "a method of Kubeflow's SDK",
     "gangSchedulingManagement": "a field of LeaderWorkerSet's configuration",
     "init_process_group": "a function of torch",
@@ -42,6 +43,7 @@ OF_OTHERS = {
     "--flag": "stands for any flag of a job plugin",
     "--skip-nodes-with-custom-controller-pods": "a flag of cluster-autoscaler",
     "--ssh-key-type": "a flag of a job plugin, which the code has without the dashes",
+    "terminationGracePeriod": "a field of Karpenter's NodePool",
     "scheduler.extraVolumes": "a field of kubeadm's configuration",
     "muster.workload": "an attribute of traces",
 }

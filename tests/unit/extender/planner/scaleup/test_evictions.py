@@ -8,12 +8,14 @@ from extender.planner.framework.decisions import TellEviction
 from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.voices import ANNOTATIONS_AT_ONCE
-from muster.api.names import PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
+from muster.api.names import DO_NOT_DISRUPT, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT, SCALE_UP
 from muster.api.volcano.scheduling import Queue
 
 CPU = {"cpu": 1}
 THEIRS = {PODS_SAFE_TO_EVICT: "true"}
 OURS = {PODS_SAFE_TO_EVICT: "true", SAFE_TO_EVICT: "true"}
+HELD = {PODS_SAFE_TO_EVICT: "false", SAFE_TO_EVICT: "false", DO_NOT_DISRUPT: "true"}
+OF_KARPENTER = {DO_NOT_DISRUPT: "5m"}
 
 
 def told(queue: dict[str, str], pod: dict[str, str], *, pods: int = 1) -> list[str]:
@@ -41,6 +43,13 @@ def told(queue: dict[str, str], pod: dict[str, str], *, pods: int = 1) -> list[s
         ({}, OURS, [""]),
         ({SAFE_TO_EVICT: "false"}, THEIRS, []),
         ({}, THEIRS, []),
+        ({SAFE_TO_EVICT: "false"}, HELD, []),
+        ({SAFE_TO_EVICT: "false"}, HELD | {DO_NOT_DISRUPT: "false"}, ["false"]),
+        ({SAFE_TO_EVICT: "true"}, HELD, ["true"]),
+        ({SAFE_TO_EVICT: "false"}, OF_KARPENTER, []),
+        ({SCALE_UP: "condition"}, {}, ["false"]),
+        ({SCALE_UP: "condition", SAFE_TO_EVICT: "true"}, {}, ["true"]),
+        ({SCALE_UP: "none"}, {}, []),
     ],
 )
 def test_pods_follow_their_queue_unless_they_say_so_themselves(

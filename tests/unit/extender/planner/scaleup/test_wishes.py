@@ -88,4 +88,25 @@ def test_what_cannot_be_read_is_said_and_asks_for_nothing(notes: dict[str, str],
 def test_eviction_is_as_the_queue_says(value: str, told: str) -> None:
     """A value that cluster-autoscaler does not know is not passed on."""
     group = PodGroup(spec=PodGroupSpec(queue="a"))
-    assert safe_to_evict(queues(a=("b", {}), b=("", {SAFE_TO_EVICT: value})), group) == told
+    assert safe_to_evict(queues(a=("b", {}), b=("", {SAFE_TO_EVICT: value})), group, {}) == told
+
+
+@pytest.mark.parametrize(
+    ("queue", "group", "labels", "told"),
+    [
+        ({SCALE_UP: "condition"}, {}, {}, "false"),
+        ({}, {SCALE_UP: "provisioning-request"}, {}, "false"),
+        ({}, {}, {SCALE_UP: "condition"}, "false"),
+        ({SCALE_UP: "condition"}, {SCALE_UP: "none"}, {}, ""),
+        ({SCALE_UP: "sometimes"}, {}, {}, ""),
+        ({SCALE_UP: "condition", SAFE_TO_EVICT: "on-completion"}, {}, {}, "on-completion"),
+        ({SCALE_UP: "condition", SAFE_TO_EVICT: "never"}, {}, {}, ""),
+        ({}, {}, {}, ""),
+    ],
+)
+def test_who_asks_for_nodes_keeps_them(
+    queue: dict[str, str], group: dict[str, str], labels: dict[str, str], told: str
+) -> None:
+    """Where an autoscaler works, it must not end gangs of which it knows nothing; the queue can say otherwise."""
+    one = PodGroup(metadata=ObjectMeta(annotations=group), spec=PodGroupSpec(queue="a"))
+    assert safe_to_evict(queues(a=("", queue)), one, labels) == told

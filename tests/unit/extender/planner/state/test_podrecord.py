@@ -72,8 +72,8 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
     "a queue": ({"metadata": {"labels": {names.QUEUE_NAME: "q"}}}, {"queue": "q"}),
     "no victim": ({"metadata": {"annotations": {names.PREEMPTABLE: "false"}}}, {"preemptable": False}),
     "told to autoscalers": (
-        {"metadata": {"annotations": {names.PODS_SAFE_TO_EVICT: "false", names.SAFE_TO_EVICT: "false"}}},
-        {"evictable": "false", "evictable_by_us": True},
+        {"metadata": {"annotations": dict.fromkeys((names.PODS_SAFE_TO_EVICT, names.SAFE_TO_EVICT), "true")}},
+        {"evictable": "true", "evictable_by_us": True},
     ),
     "of the system": (
         {"spec": {"priorityClassName": "system-node-critical"}},
