@@ -9,25 +9,29 @@ from beside.karpenter import Bought, Size
 from beside.neighbour import Neighbours
 from gangs import History, job, runs
 
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import EVENTS, PODS
+from muster.api.names import SAFE_TO_EVICT, SCALE_UP
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl.plane import install
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.neighbour
 Wait = Callable[..., Any]
-SCALE_UP = "muster.dev/scale-up"
-SIZES = (Size("gpu.8", price=8.0, cpu=33, gpus=8), Size("gpu.4", price=4.5, cpu=17, gpus=4), Size("cpu.9", 1.0, cpu=9))
+GPU = "nvidia.com/gpu"
+LARGE, SMALL = Size("gpu.8", price=8.0, cpu=33, gpus=8), Size("gpu.6", price=5.0, cpu=25, gpus=6)
+CPUS = Size("cpu.9", price=1.0, cpu=9)
 PATIENCE_S = 180.0
 """Two windows in which Karpenter gathers pods, the nodes' start, and a machine that does other things, too."""
+HALF_S = 5.0
+"""Members are bound one after the other, which takes a moment on a busy machine."""
 
 
 @pytest.fixture(scope="module")
 def scaled(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """A plane without nodes, and Karpenter, which buys none yet as it has no pool."""
     plane = module_plane(nodes=0)
-    karpenter.start(plane, neighbours, SIZES)
+    karpenter.start(plane, neighbours, (LARGE, SMALL, CPUS))
     return plane
 
 
@@ -57,21 +61,125 @@ def bought(client: Client) -> Iterator[Bought]:
         yield record
 
 
-def submit(client: Client, namespace: str, name: str, replicas: int, **options: Any) -> None:
+@pytest.fixture
+def history(client: Client, namespace: str) -> Iterator[History]:
+    """What became of the test's pods."""
+    with History(client, namespace) as record:
+        yield record
+
+
+def submit(client: Client, namespace: str, name: str, replicas: int, queue: str = "default", **options: Any) -> None:
     """A gang that asks autoscalers for its nodes."""
     one = job(name, namespace, replicas=replicas, **options)
     one["metadata"]["annotations"] = {SCALE_UP: "condition"}
+    one["spec"]["queue"] = queue
     client.create(JOBS, one, namespace)
 
 
+def words_of(client: Client, namespace: str, name: str) -> str:
+    """Why a gang waits, as its PodGroup says it."""
+    groups = [group for group in client.list(POD_GROUPS, namespace) if group.metadata.name.startswith(f"{name}-")]
+    return next((each.message for group in groups for each in group.status.conditions if each.status == "True"), "")
+
+
+def told(client: Client, reason: str, word: str = "") -> set[str]:
+    """Names of objects of which Events tell this reason and word."""
+    found = client.list(EVENTS)
+    return {event.involved_object["name"] for event in found if event.reason == reason and word in event.message}
+
+
+def pods_of(client: Client, namespace: str, name: str) -> dict[str, str]:
+    """UID → node of a gang's pods that are not on their way out."""
+    pods = (pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith(f"{name}-"))
+    return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
+
+
 def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(
-    client: Client, namespace: str, wait_for: Wait, bought: Bought
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
     """The cluster was empty; Karpenter buys one node for each pod, no more, and all pods are bound together."""
-    install.apply(client, karpenter.pool())
-    with History(client, namespace) as history:
-        submit(client, namespace, "big", 16)
-        wait_for(lambda: runs(client, namespace, "big", 16), PATIENCE_S, "the gang to run")
-        assert len({life.node for life in history.of("big")}) == 16
-        assert history.half_placed_s("big", 16) < 5
+    karpenter.pool(client, LARGE)
+    submit(client, namespace, "big", 16)
+    wait_for(lambda: runs(client, namespace, "big", 16), PATIENCE_S, "the gang to run")
+    assert len({life.node for life in history.of("big")}) == 16
+    assert history.half_placed_s("big", 16) < HALF_S
     assert len(karpenter.nodes(client)) == len(bought.names) == 16
+
+
+def test_two_gangs_of_one_queue_get_their_nodes_one_after_the_other(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """The second asks when the first has started; nobody pays for more than both need."""
+    karpenter.pool(client, LARGE)
+    submit(client, namespace, "one", 4)
+    submit(client, namespace, "two", 3)
+    wait_for(lambda: runs(client, namespace, "one", 4) and runs(client, namespace, "two", 3), PATIENCE_S, "both")
+    assert history.half_placed_s("one", 4) < HALF_S
+    assert history.half_placed_s("two", 3) < HALF_S
+    assert len(bought.names) == 7
+
+
+def test_a_gang_of_cpus_is_packed_onto_the_nodes_that_karpenter_chose(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """Two pods of 4 CPUs on each node of 9: Karpenter counts with whole nodes, and Muster uses them as it meant."""
+    karpenter.pool(client, CPUS)
+    submit(client, namespace, "cpus", 8, gpus=0, cpu="4")
+    wait_for(lambda: runs(client, namespace, "cpus", 8), PATIENCE_S, "the gang to run")
+    assert history.half_placed_s("cpus", 8) < HALF_S
+    assert len(bought.names) == 4
+
+
+def test_a_gang_that_no_node_could_hold_is_told_so_and_costs_nothing(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought
+) -> None:
+    """Karpenter has no such size, and says so; a gang behind it that fits gets its nodes."""
+    karpenter.pool(client, LARGE)
+    submit(client, namespace, "never", 2, gpus=16)
+    wait_for(lambda: "never-worker-0" in told(client, "FailedScheduling"), PATIENCE_S, "Karpenter to have looked")
+    assert "nodes" in words_of(client, namespace, "never")
+    assert not bought.names
+
+
+def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
+    client: Client, namespace: str, wait_for: Wait, history: History
+) -> None:
+    """Karpenter takes away what is empty for a second, and consolidates the rest: it may not touch a running gang."""
+    karpenter.pool(client, LARGE, consolidate_after="1s")
+    submit(client, namespace, "stays", 3, gpus=5)
+    submit(client, namespace, "ends", 4, run_s=15)
+    wait_for(lambda: runs(client, namespace, "stays", 3), PATIENCE_S, "the gang to run")
+    before = pods_of(client, namespace, "stays")
+    wait_for(lambda: len(karpenter.nodes(client)) == 7, PATIENCE_S, "the other's nodes to come")
+    wait_for(lambda: len(karpenter.nodes(client)) == 3, PATIENCE_S, "and to go")
+    assert pods_of(client, namespace, "stays") == before
+    assert {node.metadata.name for node in karpenter.nodes(client)} == set(before.values())
+    assert history.half_placed_s("ends", 4) < HALF_S
+
+
+def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(client: Client, namespace: str, wait_for: Wait) -> None:
+    """A smaller node would do for each pod: Karpenter says that the pods forbid it, until their queue allows it."""
+    queue = f"{namespace}-moves"
+    client.create(QUEUES, {"metadata": {"name": queue}, "spec": {}})
+    karpenter.pool(client, LARGE, consolidate_after="1s")
+    submit(client, namespace, "trains", 3, queue, gpus=5)
+    wait_for(lambda: runs(client, namespace, "trains", 3), PATIENCE_S, "the gang to run")
+    before = pods_of(client, namespace, "trains")
+    karpenter.pool(client, LARGE, SMALL, consolidate_after="1s")
+    nodes = set(before.values())
+    wait_for(lambda: nodes <= told(client, "DisruptionBlocked", "do-not-disrupt"), PATIENCE_S, "Karpenter to refrain")
+    assert pods_of(client, namespace, "trains") == before
+    client.merge_patch(QUEUES, queue, {"metadata": {"annotations": {SAFE_TO_EVICT: "true"}}})
+    wait_for(lambda: before.keys() - pods_of(client, namespace, "trains").keys(), PATIENCE_S, "a pod to be moved")
+    wait_for(lambda: runs(client, namespace, "trains", 3), PATIENCE_S, "the gang to run again")
+
+
+def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while_only(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """The pool ends at two nodes, the gang wants four: it starts nothing, and what was bought is taken away again."""
+    karpenter.pool(client, LARGE, consolidate_after="1s", **{GPU: 16})
+    submit(client, namespace, "wide", 4)
+    wait_for(lambda: len(bought.names) == 2, PATIENCE_S, "what the pool may buy")
+    wait_for(lambda: not karpenter.nodes(client), PATIENCE_S, "the nodes to go again")
+    assert history.half_placed_s("wide", 4) == 0

@@ -30,8 +30,11 @@ NODE_POOLS: Resource[dict[str, Any]] = Resource(
     "karpenter.sh", "v1", "nodepools", "NodePool", dict[str, Any], namespaced=False
 )
 NODE_CLAIMS: Resource[Object] = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", Object, namespaced=False)
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+_NODE_CLASSES: Resource[Object] = Resource(
+    "karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", Object, namespaced=False
+)
 POOL = "karpenter.sh/nodepool"
+TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = ("zone-a", "zone-b", "zone-c")
 _MODULE = "sigs.k8s.io/karpenter"
@@ -54,6 +57,7 @@ def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> Part:
     published = programs.published("karpenter", _MODULE)
     client = plane.client()
     install.apply(client, manifests.read(published / "pkg" / "apis" / "crds", published / "kwok" / "apis" / "crds"))
+    plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
     _, kubeconfig = tenants.user(plane, _NAMESPACE, plane.root, _NAMESPACE)
     install.apply(client, _rights(published / "kwok" / "charts"))
     types = plane.root / "instance-types.json"
@@ -75,22 +79,21 @@ def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> Part:
     )
 
 
-def pool(name: str = "default", *, consolidate_after: str = "Never", **template: Any) -> list[dict[str, Any]]:
-    """A NodePool, and the class of its nodes; `template` is merged into the specification of nodes."""
+def pool(client: Client, *sizes: Size, consolidate_after: str = "Never", **limits: int) -> None:
+    """The NodePool from now on: nodes of these sizes up to its limits; idle for so long, they are taken away."""
     spec = {
-        "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}],
+        "requirements": [{"key": TYPE, "operator": "In", "values": [size.name for size in sizes]}],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "expireAfter": "Never",
     }
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": consolidate_after}
-    node_class = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}
     node_pool = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": name},
-        "spec": {"template": {"spec": spec | template}, "disruption": {**disruption, "budgets": [{"nodes": "100%"}]}},
+        "template": {"spec": spec},
+        "disruption": {**disruption, "budgets": [{"nodes": "100%"}]},
+        "limits": limits,
     }
-    return [node_class, node_pool]
+    client.apply(_NODE_CLASSES, {"metadata": {"name": "default"}})
+    client.apply(NODE_POOLS, {"metadata": {"name": "default"}, "spec": node_pool})
 
 
 def nodes(client: Client) -> list[Node]:
