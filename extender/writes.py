@@ -15,13 +15,18 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from extender.planner.framework.session import Decision
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
 
 log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that wait for their answer or their turn")
 RETRY_S = 1.0
 """Delay of a write after it has failed."""
+REFUSED_MOST_S = 60.0
+"""Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
+_REFUSALS = (BadRequest, Forbidden, Invalid)
+"""Answers that the same write gets again, until somebody changes something."""
+_DOUBLINGS = 10
 STOP_S = 5.0
 """Time for writes that are under way at the end of the process."""
 
@@ -56,6 +61,8 @@ class Writes:
         self._again: set[str] = set()
         """Writes under way that have been decided once more."""
         self._not_before: dict[str, float] = {}
+        self._refused: dict[str, tuple[int, float]] = {}
+        """Name of a write → number of its refusals, one after the other, and the time of the last."""
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
@@ -65,6 +72,8 @@ class Writes:
         with self._lock:
             self._answered.clear()
             self._not_before = {key: until for key, until in self._not_before.items() if until > now}
+            oldest = now - 2 * REFUSED_MOST_S  # nobody has decided on these since
+            self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
     def all(self, what: str, write: Callable[[D], None], items: Iterable[D]) -> None:
         """Write all in parallel and wait for the answers; one that fails does not keep the others."""
@@ -128,8 +137,18 @@ class Writes:
             write()
         except APIError as error:
             WRITES.labels(what, "failed").inc()
-            with self._lock:
-                self._not_before[f"{what}/{key}"] = self._wall_s() + RETRY_S
+            self._rest(f"{what}/{key}", refused=isinstance(error, _REFUSALS))
             log.warning("write failed; it is decided again", what=what, of=key, error=str(error))
         else:
+            self._refused.pop(f"{what}/{key}", None)
             WRITES.labels(what, "ok").inc()
+
+    def _rest(self, name: str, *, refused: bool) -> None:
+        """Let a write that has failed wait."""
+        with self._lock:
+            now, pause_s = self._wall_s(), RETRY_S
+            if refused:
+                before, _ = self._refused.get(name, (0, now))
+                self._refused[name] = (before + 1, now)
+                pause_s = min(RETRY_S * 2.0 ** min(before, _DOUBLINGS), REFUSED_MOST_S)
+            self._not_before[name] = now + pause_s

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from extender.writes import RETRY_S, Lane, Writes
-from muster.kube.errors import Conflict
+from extender.writes import REFUSED_MOST_S, RETRY_S, Lane, Writes
+from muster.kube.errors import APIError, Conflict, Invalid
 
 WAIT_S = 10.0
 
@@ -95,6 +95,36 @@ def test_what_failed_rests_for_a_while(desk: Desk) -> None:
         desk.writes.snapshot_taken()
         desk.start("gang", fails)
         assert desk.settled() == ["tried"] * times
+
+
+def tries(desk: Desk, seconds: int, answer: APIError | None) -> int:
+    """How often a write is tried in so many seconds, while every second decides on it, and it is answered so."""
+    before = len(desk.written)
+
+    def write() -> None:
+        desk.written.append("tried")
+        if answer is not None:
+            raise answer
+
+    for _ in range(seconds):
+        desk.now += 1.0
+        desk.writes.snapshot_taken()
+        desk.start("gang", write)
+        desk.settled()
+    return len(desk.written) - before
+
+
+def test_what_is_refused_again_and_again_is_tried_ever_less(desk: Desk) -> None:
+    """The same write gets the same answer: fewer than ten in the first minute, then one a minute."""
+    assert tries(desk, 60, Invalid("no such class")) < 10
+    assert tries(desk, 600, Invalid("no such class")) <= 600 / REFUSED_MOST_S + 1
+    assert tries(desk, int(REFUSED_MOST_S) + 1, None) > 0
+    assert tries(desk, 3, Invalid("no such class")) == 2, "an answer that was good ends the series"
+
+
+def test_what_has_changed_meanwhile_is_tried_each_second(desk: Desk) -> None:
+    """The next snapshot knows better."""
+    assert tries(desk, 60, Conflict("it has changed")) == 60
 
 
 def test_an_error_of_ours_is_not_the_end_of_it(desk: Desk) -> None:
