@@ -72,7 +72,12 @@ def is_key(text: str) -> bool:
     """Return True if a label may have this key: a name, perhaps behind a domain and a slash."""
     domain, slash, name = text.rpartition("/")
     named = len(name) <= MAX_LABEL and _NAME.fullmatch(name)
-    return bool(named and (not slash or (len(domain) <= _MAX_DOMAIN and _DOMAIN.fullmatch(domain))))
+    return bool(named and (not slash or is_domain(domain)))
+
+
+def is_domain(text: str) -> bool:
+    """Return True for a DNS subdomain, as which the API server takes names of many kinds."""
+    return len(text) <= _MAX_DOMAIN and _DOMAIN.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:

@@ -15,6 +15,8 @@ KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscalin
 too_many_pod_sets = not_asked(why="it has {pod_sets} pod sets, a ProvisioningRequest takes {most}").format
 bad_mode = "{key} is {mode!r}, and can be {known}".format
 bad_timeout = "{key}: {error}".format
+bad_class = "{key} is {name!r}, which cannot be the name of a class".format
+long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format

@@ -14,6 +14,7 @@ from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster import eviction
 from muster.api.volcano.scheduling import PodGroup, Queue
+from muster.resources.labels import is_domain
 from muster.resources.runtime import parse_duration_s
 
 Mode = Literal["none", "condition", "provisioning-request"]
@@ -21,6 +22,8 @@ MODES = ("none", "condition", "provisioning-request")
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 """cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
 DEFAULT_TIMEOUT_S = 900.0
+MAX_VALUE_CHARS = 255
+"""Limit of the API for the value of a parameter."""
 EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
 """Annotations of queues that say if their pods may be moved."""
 
@@ -106,18 +109,36 @@ def _read(said: Mapping[str, str]) -> Wish:
     if mode == "none":
         return _NOTHING
     try:
-        timeout_s = parse_duration_s(said[names.SCALE_UP_TIMEOUT]) if names.SCALE_UP_TIMEOUT in said else None
+        parameters = _parameters(said.get(names.SCALE_UP_PARAMETERS, ""))
+        timeout_s = _timeout_s(said.get(names.SCALE_UP_TIMEOUT))
+        of_class = _class(said.get(names.SCALE_UP_CLASS))
     except ValueError as error:
-        return Wish(complaint=reasons.scaleup.bad_timeout(key=names.SCALE_UP_TIMEOUT, error=error))
-    parameters = []
-    for part in filter(None, (each.strip() for each in said.get(names.SCALE_UP_PARAMETERS, "").split(","))):
+        return Wish(complaint=str(error))
+    return Wish(cast("Mode", mode), of_class, parameters, timeout_s)
+
+
+def _parameters(text: str) -> tuple[tuple[str, str], ...]:
+    """Return parameters of a class in their order; ValueError says what the API would not take, as the next two do."""
+    found = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
         key, separator, value = part.partition("=")
         if not separator or not key:
-            return Wish(complaint=reasons.scaleup.bad_parameter(key=names.SCALE_UP_PARAMETERS, part=part))
-        parameters.append((key, value))
-    return Wish(
-        cast("Mode", mode),
-        said.get(names.SCALE_UP_CLASS) or DEFAULT_CLASS,
-        tuple(sorted(parameters)),
-        DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
-    )
+            raise ValueError(reasons.scaleup.bad_parameter(key=names.SCALE_UP_PARAMETERS, part=part))
+        if len(value) > MAX_VALUE_CHARS:
+            long = {"name": key, "chars": len(value), "most": MAX_VALUE_CHARS}
+            raise ValueError(reasons.scaleup.long_parameter(key=names.SCALE_UP_PARAMETERS, **long))
+        found.append((key, value))
+    return tuple(sorted(found))
+
+
+def _timeout_s(text: str | None) -> float:
+    try:
+        return DEFAULT_TIMEOUT_S if text is None else parse_duration_s(text)
+    except ValueError as error:
+        raise ValueError(reasons.scaleup.bad_timeout(key=names.SCALE_UP_TIMEOUT, error=error)) from error
+
+
+def _class(name: str | None) -> str:
+    if name and not is_domain(name):
+        raise ValueError(reasons.scaleup.bad_class(key=names.SCALE_UP_CLASS, name=name))
+    return name or DEFAULT_CLASS

@@ -76,6 +76,12 @@ def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: Wish) ->
         ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', and can be none, condition, provisioning-request"),
         (REQUEST | {SCALE_UP_TIMEOUT: "soon"}, "muster.dev/scale-up-timeout: 'soon' is not a duration"),
         (REQUEST | {SCALE_UP_PARAMETERS: "noRetry"}, "muster.dev/scale-up-parameters has 'noRetry'"),
+        (
+            REQUEST | {SCALE_UP_PARAMETERS: f"a={'x' * 256}"},
+            "muster.dev/scale-up-parameters has a value of 256 characters",
+        ),
+        (REQUEST | {SCALE_UP_CLASS: "Best Effort"}, "muster.dev/scale-up-class is 'Best Effort'"),
+        (REQUEST | {SCALE_UP_CLASS: "a" * 254}, "muster.dev/scale-up-class is 'a"),
     ],
 )
 def test_what_cannot_be_read_is_said_and_asks_for_nothing(notes: dict[str, str], words: str) -> None:
