@@ -7,6 +7,7 @@ from muster.api.kubernetes.meta import ReportedCondition
 NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
 TIMED_OUT = "ProvisioningTimedOut"
+IN_VAIN = "ScaleUpInVain"
 """Reasons of conditions."""
 
 NODES_EXIST = "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for"
@@ -18,6 +19,8 @@ bad_timeout = "{key}: {error}".format
 bad_class = "{key} is {name!r}, which cannot be the name of a class".format
 long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
+
+in_vain = "it asked for nodes and could not start; it rests for {pause_s:g} s before it asks again".format
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
 

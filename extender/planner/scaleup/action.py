@@ -14,7 +14,16 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.limits import Capabilities, ExistingNodes
-from extender.planner.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
+from extender.planner.scaleup.requests import (
+    MAX_POD_SETS,
+    answer_to,
+    attempt_of,
+    name_of,
+    new_request,
+    pause_s,
+    provisioned,
+)
+from extender.planner.scaleup.tries import Tries
 from extender.planner.scaleup.voices import Evictions, Speech, Voices
 from extender.planner.scaleup.wishes import Wish, Wishes
 from extender.planner.state.gangs import GangView
@@ -22,6 +31,7 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 
 MAX_LOOKED_AT = 8
 """Gangs of a queue that are checked for one that can ask."""
+_NODES_EXIST = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
 """Least time that the pods of a gang ask, even if another gang comes first: each change is many writes."""
 
@@ -42,13 +52,12 @@ class _Turn:
 
 
 class AskForNodes:
-    """Remembers only since when gangs ask, and the last writes to pods."""
+    """Remembers only since when gangs ask and how often in vain, and the last writes to pods."""
 
     name = "scale-up"
 
     def __init__(self) -> None:
-        self._asking: dict[str, float] = {}
-        """UID of a gang whose pods ask → since when, in seconds since the epoch."""
+        self._tries = Tries()
         self._voices = Voices()
         self._evictions = Evictions()
 
@@ -56,10 +65,10 @@ class AskForNodes:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits = _waiting(session)
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
-        self._asking = {uid: since for uid, since in self._asking.items() if uid in waits}
+        self._tries.forget_all_but(waits)
         for kinds in _candidates(waits, turn.wishes).values():
             self._go_through(session, kinds, turn)
-        self._asking = {uid: self._asking.get(uid, session.now) for uid in turn.asks}
+        self._tries.ask(turn.asks, session.now)
         _annotate(session, turn.notes)
         _withdraw(session, waits, turn)
         speeches = [
@@ -71,29 +80,47 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
-        """Have the first gang of a queue ask that can; others go on for `KEPT_S`."""
-        given = False
+        """Have the first gang of a queue ask that can; others go on for `KEPT_S`.
+
+        One that asks goes on, too, beside a gang that has asked in vain more often, and may do so for ever.
+        """
+        given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
         for gang in queue[:MAX_LOOKED_AT]:
-            keeps = session.now - self._asking.get(gang.uid, -KEPT_S) < KEPT_S
-            if not given or keeps:
-                given = bool(session.attempt(gang, lambda session, gang: _ask(session, gang, turn))) or given
+            since, tries = self._tries.asked_since(gang.uid), self._tries.in_vain(gang.uid)
+            keeps = since is not None and (session.now - since < KEPT_S or tries < in_vain)
+            if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, turn)):
+                given, in_vain = True, max(in_vain, tries)
 
+    def _ask(self, session: Session, gang: GangView, turn: _Turn) -> bool:
+        """Have one gang ask in the way that it wishes; False if it does not."""
+        wish, wanted = turn.wishes.of(gang), nodes_wanted(gang)
+        if note := _hindrance(session, gang, wanted, wish, turn):
+            if note == _NODES_EXIST:  # those that came for this gang do not hold it together
+                self._tries.give_up(gang.uid, session.now)
+            turn.notes[gang.uid] = note
+            return False
+        if wish.mode == "condition" and self._rests(session, gang, wish, turn):
+            return False
+        if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
+            session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
+            session.decide(Enqueue(gang))
+        if wish.mode == "condition":
+            if gang.started or gang.has_pods:
+                turn.asks[gang.uid] = wanted
+            return True
+        return _request(session, gang, wanted, wish, turn)
 
-def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
-    """Have one gang ask in the way that it wishes; False if it does not."""
-    wish, wanted = turn.wishes.of(gang), nodes_wanted(gang)
-    if note := _hindrance(session, gang, wanted, wish, turn):
-        turn.notes[gang.uid] = note
-        return False
-    if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
-        session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
-        session.decide(Enqueue(gang))
-    if wish.mode == "condition":
-        if gang.started or gang.has_pods:
-            turn.asks[gang.uid] = wanted
+    def _rests(self, session: Session, gang: GangView, wish: Wish, turn: _Turn) -> bool:
+        """Return True if the gang has asked in vain and must wait before it asks again."""
+        since = self._tries.asked_since(gang.uid)
+        if since is not None and session.now - since >= wish.timeout_s:
+            self._tries.give_up(gang.uid, session.now)
+        if not self._tries.rests(gang.uid, session.now):
+            return False
+        again_s = pause_s(self._tries.in_vain(gang.uid))
+        turn.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
         return True
-    return _request(session, gang, wanted, wish, turn)
 
 
 def _hindrance(
@@ -103,7 +130,7 @@ def _hindrance(
     if why := wish.complaint or turn.capabilities.refusal(gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
-        return "", reasons.scaleup.NODES_EXIST
+        return _NODES_EXIST
     if wish.mode != "provisioning-request":
         return None
     session.provisioning_wanted = True

@@ -107,9 +107,13 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int)
     return f"{gang.group.metadata.name[:_GROUP_CHARS]}-{digest}-{attempt}"
 
 
+def pause_s(failed: int) -> float:
+    """Return the time in seconds for which a gang rests that has asked in vain so often, at least once."""
+    return min(BACK_OFF_S * 2.0 ** (min(failed, _DOUBLINGS) - 1), MAX_BACK_OFF_S)
+
+
 def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
-    wait_s = min(BACK_OFF_S * 2.0 ** (min(attempt_of(request), _DOUBLINGS) - 1), MAX_BACK_OFF_S)
-    return Answer("over", reason, words, ended + wait_s)
+    return Answer("over", reason, words, ended + pause_s(attempt_of(request)))
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:

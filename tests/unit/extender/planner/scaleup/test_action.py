@@ -14,12 +14,14 @@ from extender.planner.framework.decisions import Enqueue as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
-from extender.planner.reasons.scaleup import KIND_MISSING, NODES_EXIST
+from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import AskForNodes
+from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
+from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
-from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT
+from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT, SCALE_UP_TIMEOUT
 from muster.api.volcano.scheduling import Queue, QueueSpec
 
 GPU = {"nvidia.com/gpu": 8}
@@ -37,6 +39,7 @@ class Cluster:
         self.allocate = Allocate()
         self.requests: dict[str, ProvisioningRequest] = {}
         self.served: bool | None = True
+        self.avoided: dict[str, set[str]] = {}
         self.queue(notes, **spec)
 
     def queue(self, notes: Mapping[str, str], **spec: Any) -> None:
@@ -51,6 +54,10 @@ class Cluster:
             self.world.pod(key, "w", rank, GPU, gated=True)
         return key
 
+    def node_is_gone(self, name: str) -> None:
+        """An autoscaler has taken it away."""
+        self.world.state.on_node(Node(metadata=self.world.meta(name, namespace="")), None)
+
     def cycle(self, after_s: float = SETTLE_S) -> Session:
         """What is decided when so much time has passed."""
         self._cycle()
@@ -64,6 +71,7 @@ class Cluster:
             causes=self.world.causes,
             provisioning=self.requests,
             provisioning_served=self.served,
+            avoided=self.avoided,
         )
         return run_cycle(inputs, [self.world.progress, Enqueue(), self.allocate, self.action], self.world.plugins)
 
@@ -105,6 +113,49 @@ def test_the_first_gang_of_the_queue_asks_and_the_next_one_does_not() -> None:
     cluster.gang("first", 2)
     cluster.gang("second", 2)
     assert asking(cluster.cycle()) == ["first-w-0", "first-w-1"]
+
+
+def test_a_gang_that_asks_in_vain_rests_ever_longer_while_the_next_one_has_its_turn() -> None:
+    """It asks for the time of its queue; nobody loses his turn to it for ever."""
+    cluster = Cluster({**CONDITION, SCALE_UP_TIMEOUT: "5m"})
+    first = cluster.gang("first", 2)
+    assert asking(cluster.cycle()) == ["first-w-0", "first-w-1"]
+    cluster.gang("second", 2)
+    session = cluster.cycle(300)
+    assert asking(session) == ["second-w-0", "second-w-1"]
+    assert sentence(session, first).reason == IN_VAIN
+    assert "it rests for 60 s before it asks again" in sentence(session, first).message
+    both = ["first-w-0", "first-w-1", "second-w-0", "second-w-1"]
+    assert sorted(asking(cluster.cycle(BACK_OFF_S))) == both, "who asks goes on beside one that may never get its nodes"
+    session = cluster.cycle(300)
+    assert "it rests for 120 s before it asks again" in sentence(session, first).message
+    assert asking(cluster.cycle(BACK_OFF_S)) == ["second-w-0", "second-w-1"]
+
+
+def test_nodes_that_come_and_do_not_hold_the_gang_end_its_try() -> None:
+    """Else they would come and go again and again, at the pace of the autoscaler, and never be of use."""
+    cluster = Cluster(CONDITION)
+    key = cluster.gang("g", 2)
+    assert asking(cluster.cycle()) == ["g-w-0", "g-w-1"]
+    cluster.world.node("node-1")
+    cluster.avoided = {key: {"node-1"}}
+    assert sentence(cluster.cycle(), key).message.endswith(NODES_EXIST)
+    cluster.node_is_gone("node-1")
+    session = cluster.cycle()
+    assert asking(session) == []
+    assert sentence(session, key).reason == IN_VAIN
+    assert asking(cluster.cycle(BACK_OFF_S)) == ["g-w-0", "g-w-1"]
+
+
+def test_a_gang_that_has_started_has_not_asked_in_vain() -> None:
+    """When it waits again for other reasons, it asks at once."""
+    cluster = Cluster({**CONDITION, SCALE_UP_TIMEOUT: "5m"})
+    cluster.gang("g", 2)
+    cluster.cycle(300)
+    cluster.world.node("node-1")
+    assert asking(cluster.cycle()) == []
+    cluster.node_is_gone("node-1")
+    assert asking(cluster.cycle()) == ["g-w-0", "g-w-1"]
 
 
 @pytest.mark.parametrize("notes", [{}, {SCALE_UP: "none"}])
