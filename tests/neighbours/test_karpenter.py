@@ -10,7 +10,7 @@ from beside.neighbour import Neighbours
 from gangs import History, job, runs
 
 from muster.api.kubernetes.core import EVENTS, PODS
-from muster.api.names import SAFE_TO_EVICT, SCALE_UP
+from muster.api.names import SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT, TOPOLOGY_REQUIRED
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -55,6 +55,14 @@ def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
 
 
 @pytest.fixture
+def queue(client: Client, namespace: str, wait_for: Wait) -> str:
+    """A queue of the test's own."""
+    client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {}})
+    wait_for(lambda: client.get(QUEUES, namespace).status.state == "Open", 30, "the queue to be open")
+    return namespace
+
+
+@pytest.fixture
 def bought(client: Client) -> Iterator[Bought]:
     """All nodes that the test has bought."""
     with Bought(client) as record:
@@ -68,12 +76,16 @@ def history(client: Client, namespace: str) -> Iterator[History]:
         yield record
 
 
-def submit(client: Client, namespace: str, name: str, replicas: int, queue: str = "default", **options: Any) -> None:
-    """A gang that asks autoscalers for its nodes."""
+def asking(name: str, namespace: str, replicas: int, *, timeout: str = "15m", **options: Any) -> dict[str, Any]:
+    """A gang that asks autoscalers for its nodes, for so long."""
     one = job(name, namespace, replicas=replicas, **options)
-    one["metadata"]["annotations"] = {SCALE_UP: "condition"}
-    one["spec"]["queue"] = queue
-    client.create(JOBS, one, namespace)
+    one["metadata"]["annotations"] = {SCALE_UP: "condition", SCALE_UP_TIMEOUT: timeout}
+    return one
+
+
+def submit(client: Client, namespace: str, name: str, replicas: int, **options: Any) -> None:
+    """Creates it."""
+    client.create(JOBS, asking(name, namespace, replicas, **options), namespace)
 
 
 def words_of(client: Client, namespace: str, name: str) -> str:
@@ -157,12 +169,14 @@ def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
     assert history.half_placed_s("ends", 4) < HALF_S
 
 
-def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(client: Client, namespace: str, wait_for: Wait) -> None:
+def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(
+    client: Client, namespace: str, wait_for: Wait, queue: str
+) -> None:
     """A smaller node would do for each pod: Karpenter says that the pods forbid it, until their queue allows it."""
-    queue = f"{namespace}-moves"
-    client.create(QUEUES, {"metadata": {"name": queue}, "spec": {}})
     karpenter.pool(client, LARGE, consolidate_after="1s")
-    submit(client, namespace, "trains", 3, queue, gpus=5)
+    one = asking("trains", namespace, 3, gpus=5)
+    one["spec"]["queue"] = queue
+    client.create(JOBS, one, namespace)
     wait_for(lambda: runs(client, namespace, "trains", 3), PATIENCE_S, "the gang to run")
     before = pods_of(client, namespace, "trains")
     karpenter.pool(client, LARGE, SMALL, consolidate_after="1s")
@@ -179,7 +193,41 @@ def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while
 ) -> None:
     """The pool ends at two nodes, the gang wants four: it starts nothing, and what was bought is taken away again."""
     karpenter.pool(client, LARGE, consolidate_after="1s", **{GPU: 16})
-    submit(client, namespace, "wide", 4)
+    submit(client, namespace, "wide", 4, timeout="20s")
     wait_for(lambda: len(bought.names) == 2, PATIENCE_S, "what the pool may buy")
+    wait_for(lambda: "rests for" in words_of(client, namespace, "wide"), PATIENCE_S, "the gang to give up")
     wait_for(lambda: not karpenter.nodes(client), PATIENCE_S, "the nodes to go again")
     assert history.half_placed_s("wide", 4) == 0
+
+
+def test_a_gang_of_one_zone_gets_its_nodes_there_if_its_pods_say_so(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """Karpenter does not know Muster's topology, and does know a pod affinity: it buys all nodes in one zone."""
+    karpenter.pool(client, LARGE)
+    one = asking("near", namespace, 4)
+    one["metadata"]["annotations"][TOPOLOGY_REQUIRED] = karpenter.ZONE
+    template = one["spec"]["tasks"][0]["template"]
+    template["metadata"]["labels"] = {"gang": "near"}
+    together = {"labelSelector": {"matchLabels": {"gang": "near"}}, "topologyKey": karpenter.ZONE}
+    template["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [together]}}
+    client.create(JOBS, one, namespace)
+    wait_for(lambda: runs(client, namespace, "near", 4), PATIENCE_S, "the gang to run")
+    assert len({node.metadata.labels[karpenter.ZONE] for node in karpenter.nodes(client)}) == 1
+    assert history.half_placed_s("near", 4) < HALF_S
+    assert len(bought.names) == 4
+
+
+def test_nodes_in_the_wrong_zones_do_not_come_and_go_for_ever(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """Without an affinity it is chance which nodes are near each other: after one round the gang rests."""
+    karpenter.pool(client, LARGE, consolidate_after="1s")
+    one = asking("apart", namespace, 9)
+    one["metadata"]["annotations"][TOPOLOGY_REQUIRED] = karpenter.ZONE
+    client.create(JOBS, one, namespace)
+    wait_for(lambda: len(karpenter.nodes(client)) == 9, PATIENCE_S, "the nodes")
+    wait_for(lambda: not karpenter.nodes(client), PATIENCE_S, "the nodes to go again")
+    wait_for(lambda: "rests for" in words_of(client, namespace, "apart"), PATIENCE_S, "the gang to rest")
+    assert len(bought.names) == 9
+    assert history.half_placed_s("apart", 9) == 0

@@ -34,9 +34,10 @@ _NODE_CLASSES: Resource[Object] = Resource(
     "karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", Object, namespaced=False
 )
 POOL = "karpenter.sh/nodepool"
-TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = ("zone-a", "zone-b", "zone-c")
+_TYPE = "node.kubernetes.io/instance-type"
+_CAPACITY = "karpenter.sh/capacity-type"
 _MODULE = "sigs.k8s.io/karpenter"
 _NAMESPACE = "karpenter"
 _RIGHTS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -82,7 +83,8 @@ def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> Part:
 def pool(client: Client, *sizes: Size, consolidate_after: str = "Never", **limits: int) -> None:
     """The NodePool from now on: nodes of these sizes up to its limits; idle for so long, they are taken away."""
     spec = {
-        "requirements": [{"key": TYPE, "operator": "In", "values": [size.name for size in sizes]}],
+        # Without the second one Karpenter asks for spot capacity when it consolidates, which there is none of.
+        "requirements": [_among(_TYPE, *(size.name for size in sizes)), _among(_CAPACITY, "on-demand")],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "expireAfter": "Never",
     }
@@ -135,9 +137,9 @@ def _instance_type(size: Size) -> dict[str, Any]:
 
 
 def _offering(size: Size, zone: str) -> dict[str, Any]:
-    requirements = {"karpenter.sh/capacity-type": "on-demand", ZONE: zone}
-    return {
-        "Price": size.price,
-        "Available": True,
-        "Requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in requirements.items()],
-    }
+    requirements = [_among(_CAPACITY, "on-demand"), _among(ZONE, zone)]
+    return {"Price": size.price, "Available": True, "Requirements": requirements}
+
+
+def _among(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
