@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from beside import karpenter
+from beside import karpenter, writes
 from beside.karpenter import Bought, Size
 from beside.neighbour import Neighbours
 from gangs import History, job, runs
@@ -43,7 +43,7 @@ def plane(scaled: Plane) -> Plane:
 
 @pytest.fixture
 def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
-    """A client; after the test all Jobs, pools and nodes are gone."""
+    """A client; after the test all Jobs, pools and nodes are gone, and Muster has refused nothing."""
     client = plane.client()
     yield client
     for each in client.list(JOBS, namespace):
@@ -52,6 +52,7 @@ def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
     for each in client.list(karpenter.NODE_POOLS):
         client.delete(karpenter.NODE_POOLS, each["metadata"]["name"])
     wait_for(lambda: not karpenter.nodes(client), 60, "the nodes to be gone")
+    assert not any(writes.refused(plane).values())
 
 
 @pytest.fixture
@@ -143,14 +144,19 @@ def test_a_gang_of_cpus_is_packed_onto_the_nodes_that_karpenter_chose(
 
 
 def test_a_gang_that_no_node_could_hold_is_told_so_and_costs_nothing(
-    client: Client, namespace: str, wait_for: Wait, bought: Bought
+    plane: Plane, client: Client, namespace: str, wait_for: Wait, bought: Bought
 ) -> None:
-    """Karpenter has no such size, and says so; a gang behind it that fits gets its nodes."""
+    """Karpenter has no such size, and says so; a gang behind it gets its nodes when the first has asked in vain."""
     karpenter.pool(client, LARGE)
-    submit(client, namespace, "never", 2, gpus=16)
+    submit(client, namespace, "never", 2, gpus=16, timeout="20s")
     wait_for(lambda: "never-worker-0" in told(client, "FailedScheduling"), PATIENCE_S, "Karpenter to have looked")
     assert "nodes" in words_of(client, namespace, "never")
+    submit(client, namespace, "behind", 2)
     assert not bought.names
+    wait_for(lambda: "rests for" in words_of(client, namespace, "never"), PATIENCE_S, "the first to give up")
+    wait_for(lambda: runs(client, namespace, "behind", 2), PATIENCE_S, "the gang behind it to run")
+    assert len(bought.names) == 2
+    assert writes.loops(plane, namespace) == []
 
 
 def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
@@ -189,7 +195,7 @@ def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(
 
 
 def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while_only(
-    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+    plane: Plane, client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
     """The pool ends at two nodes, the gang wants four: it starts nothing, and what was bought is taken away again."""
     karpenter.pool(client, LARGE, consolidate_after="1s", **{GPU: 16})
@@ -198,6 +204,7 @@ def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while
     wait_for(lambda: "rests for" in words_of(client, namespace, "wide"), PATIENCE_S, "the gang to give up")
     wait_for(lambda: not karpenter.nodes(client), PATIENCE_S, "the nodes to go again")
     assert history.half_placed_s("wide", 4) == 0
+    assert writes.loops(plane, namespace) == []
 
 
 def test_a_gang_of_one_zone_gets_its_nodes_there_if_its_pods_say_so(
@@ -219,7 +226,7 @@ def test_a_gang_of_one_zone_gets_its_nodes_there_if_its_pods_say_so(
 
 
 def test_nodes_in_the_wrong_zones_do_not_come_and_go_for_ever(
-    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+    plane: Plane, client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
     """Without an affinity it is chance which nodes are near each other: after one round the gang rests."""
     karpenter.pool(client, LARGE, consolidate_after="1s")
@@ -231,3 +238,4 @@ def test_nodes_in_the_wrong_zones_do_not_come_and_go_for_ever(
     wait_for(lambda: "rests for" in words_of(client, namespace, "apart"), PATIENCE_S, "the gang to rest")
     assert len(bought.names) == 9
     assert history.half_placed_s("apart", 9) == 0
+    assert writes.loops(plane, namespace) == []
