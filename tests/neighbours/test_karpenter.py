@@ -9,8 +9,8 @@ from beside.karpenter import Bought, Size
 from beside.neighbour import Neighbours
 from gangs import History, job, runs
 
-from muster.api.kubernetes.core import EVENTS, PODS
-from muster.api.names import SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT, TOPOLOGY_REQUIRED
+from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, PODS
+from muster.api.names import QUEUE, SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT, TOPOLOGY_REQUIRED
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -48,6 +48,8 @@ def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
     yield client
     for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)
+    for one in client.list(INDEXED_JOBS, namespace):
+        client.delete(INDEXED_JOBS, one.metadata.name, namespace, propagation="Background")
     wait_for(lambda: not client.list(PODS, namespace), 60, "the pods to be gone")
     for each in client.list(karpenter.NODE_POOLS):
         client.delete(karpenter.NODE_POOLS, each["metadata"]["name"])
@@ -192,6 +194,26 @@ def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(
     client.merge_patch(QUEUES, queue, {"metadata": {"annotations": {SAFE_TO_EVICT: "true"}}})
     wait_for(lambda: before.keys() - pods_of(client, namespace, "trains").keys(), PATIENCE_S, "a pod to be moved")
     wait_for(lambda: runs(client, namespace, "trains", 3), PATIENCE_S, "the gang to run again")
+
+
+def test_nodes_of_an_indexed_job_are_not_replaced_before_it_ends(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """Kubernetes' own Job asks by its labels; when the pool changes, its nodes have drifted and stay all the same."""
+    karpenter.pool(client, LARGE)
+    template = job("plain", namespace, replicas=3)["spec"]["tasks"][0]["template"]
+    template["metadata"]["labels"] = {QUEUE: "default", SCALE_UP: "condition"}
+    spec = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "template": template}
+    metadata = {"name": "plain", "labels": {QUEUE: "default"}}
+    client.create(INDEXED_JOBS, {"metadata": metadata, "spec": spec}, namespace)
+    wait_for(lambda: sum(map(bool, pods_of(client, namespace, "plain").values())) == 3, PATIENCE_S, "the gang to run")
+    before = pods_of(client, namespace, "plain")
+    assert len(bought.names) == 3
+    karpenter.pool(client, LARGE, labels={"generation": "2"})
+    nodes = set(before.values())
+    wait_for(lambda: nodes <= told(client, "DisruptionBlocked", "do-not-disrupt"), PATIENCE_S, "Karpenter to refrain")
+    assert pods_of(client, namespace, "plain") == before
+    assert history.half_placed_s("", 3) < HALF_S
 
 
 def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while_only(

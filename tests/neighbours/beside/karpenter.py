@@ -6,7 +6,7 @@ of a plane's own. `Bought` is the record of all nodes that it ever asked its pro
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,17 @@ def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> Part:
     )
 
 
-def pool(client: Client, *sizes: Size, consolidate_after: str = "Never", **limits: int) -> None:
-    """The NodePool from now on: nodes of these sizes up to its limits; idle for so long, they are taken away."""
+def pool(
+    client: Client,
+    *sizes: Size,
+    consolidate_after: str = "Never",
+    labels: Mapping[str, str] | None = None,
+    **limits: int,
+) -> None:
+    """The NodePool from now on: nodes of these sizes up to its limits; idle for so long, they are taken away.
+
+    Nodes that were bought with other labels have drifted, which to Karpenter means that they are to be replaced.
+    """
     spec = {
         # Without the second one Karpenter asks for spot capacity when it consolidates, which there is none of.
         "requirements": [_among(_TYPE, *(size.name for size in sizes)), _among(_CAPACITY, "on-demand")],
@@ -90,7 +99,7 @@ def pool(client: Client, *sizes: Size, consolidate_after: str = "Never", **limit
     }
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": consolidate_after}
     node_pool = {
-        "template": {"spec": spec},
+        "template": {"metadata": {"labels": dict(labels or {})}, "spec": spec},
         "disruption": {**disruption, "budgets": [{"nodes": "100%"}]},
         "limits": limits,
     }
