@@ -109,6 +109,16 @@ def pods_of(client: Client, namespace: str, name: str) -> dict[str, str]:
     return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
 
 
+def bound(history: History, name: str) -> int:
+    """How many pods of a gang have had a node."""
+    return sum(life.bound is not None for life in history.of(name))
+
+
+def ended(history: History, name: str) -> int:
+    """How many pods of a gang have succeeded."""
+    return sum(life.done for life in history.of(name))
+
+
 def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(
     client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
@@ -132,6 +142,22 @@ def test_two_gangs_of_one_queue_get_their_nodes_one_after_the_other(
     assert history.half_placed_s("one", 4) < HALF_S
     assert history.half_placed_s("two", 3) < HALF_S
     assert len(bought.names) == 7
+
+
+def test_two_queues_ask_at_once_beside_a_gang_that_does_not(
+    client: Client, namespace: str, wait_for: Wait, queue: str, bought: Bought, history: History
+) -> None:
+    """Karpenter buys for both; what the silent one takes of it is bought once more, and nothing else is."""
+    karpenter.pool(client, LARGE)
+    client.create(JOBS, job("silent", namespace, replicas=3), namespace)
+    one = asking("one", namespace, 4, run_s=20)
+    one["spec"]["queue"] = queue
+    client.create(JOBS, one, namespace)
+    submit(client, namespace, "two", 3)
+    for name, pods in (("one", 4), ("two", 3), ("silent", 3)):
+        wait_for(lambda pods=pods, name=name: bound(history, name) == pods, PATIENCE_S, f"the gang {name}")
+        assert history.half_placed_s(name, pods) < HALF_S
+    assert 7 <= len(bought.names) <= 10
 
 
 def test_a_gang_of_cpus_is_packed_onto_the_nodes_that_karpenter_chose(
@@ -175,6 +201,38 @@ def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
     assert pods_of(client, namespace, "stays") == before
     assert {node.metadata.name for node in karpenter.nodes(client)} == set(before.values())
     assert history.half_placed_s("ends", 4) < HALF_S
+
+
+def test_a_gang_that_meets_nodes_on_their_way_out_starts_whole_and_stays(
+    client: Client, namespace: str, wait_for: Wait, history: History
+) -> None:
+    """Karpenter marks idle nodes, waits, and takes them away: one gang comes before the end of that, one after."""
+    karpenter.pool(client, LARGE, consolidate_after="1s")
+    submit(client, namespace, "first", 4, run_s=1)
+    wait_for(lambda: len(karpenter.consolidatable(client)) == 4, PATIENCE_S, "Karpenter to mark the idle nodes")
+    submit(client, namespace, "second", 4, run_s=1)
+    wait_for(lambda: ended(history, "second") == 4, PATIENCE_S, "the second gang")
+    wait_for(lambda: karpenter.going(client), PATIENCE_S, "Karpenter to begin to take nodes away")
+    submit(client, namespace, "third", 4, run_s=1)
+    wait_for(lambda: ended(history, "third") == 4, PATIENCE_S, "the third gang")
+    for name in ("second", "third"):
+        assert len(history.of(name)) == 4, "a pod was evicted and made anew"
+        assert history.half_placed_s(name, 4) < HALF_S
+
+
+def test_a_node_that_dies_is_bought_again_and_the_gang_is_whole(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought
+) -> None:
+    """The members that were lost ask for one node, and no more."""
+    karpenter.pool(client, LARGE)
+    submit(client, namespace, "loses", 3)
+    wait_for(lambda: runs(client, namespace, "loses", 3), PATIENCE_S, "the gang to run")
+    before = pods_of(client, namespace, "loses")
+    karpenter.kill(client, next(iter(before.values())))
+    wait_for(lambda: pods_of(client, namespace, "loses").keys() != before.keys(), PATIENCE_S, "a pod to be lost")
+    wait_for(lambda: runs(client, namespace, "loses", 3), PATIENCE_S, "the gang to run again")
+    wait_for(lambda: len(set(pods_of(client, namespace, "loses").values())) == 3, PATIENCE_S, "all to have nodes")
+    assert len(bought.names) == 4
 
 
 def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(

@@ -30,6 +30,10 @@ NODE_POOLS: Resource[dict[str, Any]] = Resource(
     "karpenter.sh", "v1", "nodepools", "NodePool", dict[str, Any], namespaced=False
 )
 NODE_CLAIMS: Resource[Object] = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", Object, namespaced=False)
+_WHOLE_CLAIMS: Resource[dict[str, Any]] = Resource(
+    "karpenter.sh", "v1", "nodeclaims", "NodeClaim", dict[str, Any], namespaced=False
+)
+_GOING = "karpenter.sh/disrupted"
 _NODE_CLASSES: Resource[Object] = Resource(
     "karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", Object, namespaced=False
 )
@@ -112,6 +116,25 @@ def nodes(client: Client) -> list[Node]:
     return [node for node in client.list(NODES) if POOL in node.metadata.labels]
 
 
+def consolidatable(client: Client) -> list[str]:
+    """Nodes that Karpenter would like to take away: it asks itself once more, 15 s later."""
+    claims = client.list(_WHOLE_CLAIMS)
+    statuses = [claim.get("status", {}) for claim in claims]
+    conditions = {status.get("nodeName", ""): status.get("conditions", ()) for status in statuses}
+    return [node for node, found in conditions.items() if ("Consolidatable", "True") in map(_said, found)]
+
+
+def going(client: Client) -> list[str]:
+    """Nodes that Karpenter has begun to take away."""
+    return [node.metadata.name for node in nodes(client) if any(taint.key == _GOING for taint in node.spec.taints)]
+
+
+def kill(client: Client, node: str) -> None:
+    """The machine of a node is gone, without Karpenter's doing."""
+    client.merge_patch(NODES, node, {"metadata": {"finalizers": None}})
+    client.delete(NODES, node)
+
+
 class Bought(Watching):
     """Names of all NodeClaims there ever were since it began: nodes that were bought, even for a moment."""
 
@@ -148,6 +171,10 @@ def _instance_type(size: Size) -> dict[str, Any]:
 def _offering(size: Size, zone: str) -> dict[str, Any]:
     requirements = [_among(_CAPACITY, "on-demand"), _among(ZONE, zone)]
     return {"Price": size.price, "Available": True, "Requirements": requirements}
+
+
+def _said(condition: Mapping[str, str]) -> tuple[str, str]:
+    return condition["type"], condition["status"]
 
 
 def _among(key: str, *values: str) -> dict[str, Any]:
