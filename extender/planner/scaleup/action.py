@@ -66,7 +66,8 @@ class AskForNodes:
         waits = _waiting(session)
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
         self._tries.forget_all_but(waits)
-        for kinds in _candidates(waits, turn.wishes).values():
+        asks = {uid: each for uid, each in waits.items() if not self._rests(session, each[0], turn)}
+        for kinds in _candidates(asks, turn.wishes).values():
             self._go_through(session, kinds, turn)
         self._tries.ask(turn.asks, session.now)
         _annotate(session, turn.notes)
@@ -100,8 +101,6 @@ class AskForNodes:
                 self._tries.give_up(gang.uid, session.now)
             turn.notes[gang.uid] = note
             return False
-        if wish.mode == "condition" and self._rests(session, gang, wish, turn):
-            return False
         if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
             session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
             session.decide(Enqueue(gang))
@@ -111,12 +110,12 @@ class AskForNodes:
             return True
         return _request(session, gang, wanted, wish, turn)
 
-    def _rests(self, session: Session, gang: GangView, wish: Wish, turn: _Turn) -> bool:
+    def _rests(self, session: Session, gang: GangView, turn: _Turn) -> bool:
         """Return True if the gang has asked in vain and must wait before it asks again."""
         since = self._tries.asked_since(gang.uid)
-        if since is not None and session.now - since >= wish.timeout_s:
+        if since is not None and session.now - since >= turn.wishes.of(gang).timeout_s:
             self._tries.give_up(gang.uid, session.now)
-        if not self._tries.rests(gang.uid, session.now):
+        if not self._tries.rests(gang.uid, session.now) or turn.wishes.of(gang).mode != "condition":
             return False
         again_s = pause_s(self._tries.in_vain(gang.uid))
         turn.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)

@@ -15,7 +15,7 @@ from extender.planner.framework.decisions import RequestNodes, Say, Unschedulabl
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
-from extender.planner.scaleup.action import AskForNodes
+from extender.planner.scaleup.action import MAX_LOOKED_AT, AskForNodes
 from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
@@ -139,12 +139,22 @@ def test_nodes_that_come_and_do_not_hold_the_gang_end_its_try() -> None:
     assert asking(cluster.cycle()) == ["g-w-0", "g-w-1"]
     cluster.world.node("node-1")
     cluster.avoided = {key: {"node-1"}}
-    assert sentence(cluster.cycle(), key).message.endswith(NODES_EXIST)
+    assert sentence(cluster.cycle(0), key).reason == IN_VAIN
     cluster.node_is_gone("node-1")
     session = cluster.cycle()
     assert asking(session) == []
     assert sentence(session, key).reason == IN_VAIN
     assert asking(cluster.cycle(BACK_OFF_S)) == ["g-w-0", "g-w-1"]
+
+
+def test_many_gangs_that_rest_do_not_hide_the_next_one() -> None:
+    """Only some gangs of a queue are looked at in each cycle, and those that rest are not among them."""
+    cluster = Cluster({**CONDITION, SCALE_UP_TIMEOUT: "3s"})
+    for number in range(MAX_LOOKED_AT):
+        cluster.gang(f"never-{number}", 2)
+        cluster.cycle(3)
+    cluster.gang("next", 2)
+    assert asking(cluster.cycle()) == ["next-w-0", "next-w-1"]
 
 
 def test_a_gang_that_has_started_has_not_asked_in_vain() -> None:
