@@ -27,6 +27,8 @@ BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The base if none is named; the Python of the lock files."""
 REPOSITORY: Final = "localhost/muster"
 """The image's name on this machine: with a host, so that no engine looks for it in a registry."""
+_LOCAL: Final = "localhost/"
+"""What engines call images that were made on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
 _EARLIEST_S: Final = 315_532_800
 """1980, before which a wheel cannot be stamped, in seconds since 1970."""
@@ -124,11 +126,15 @@ def command(engine: str, *, base: str, lock: str, epoch: int, id_file: Path) -> 
 
 
 def digest_of(engine: Engine, base: str) -> str:
-    """The base by its digest, pulled if it was named by a tag."""
+    """The base by its digest: pulled if it was named by a tag, unless this machine made it (localhost/…)."""
     if "@sha256:" in base:
         return base
-    engine("pull", base)
-    return engine("image", "inspect", "--format={{index .RepoDigests 0}}", base).strip()
+    if not base.startswith(_LOCAL):
+        engine("pull", base)
+    elif not engine("images", "--quiet", base).strip():
+        raise LocalError(f"there is no image {base} on this machine, and no registry has what is named {_LOCAL}…")
+    digests = engine("image", "inspect", '--format={{join .RepoDigests "\\n"}}', base).split()
+    return digests[0] if digests else base  # docker's older store gives digests to what came from a registry only
 
 
 def source_date_epoch() -> int:
