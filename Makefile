@@ -10,7 +10,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterctl/plane/kubernetes_1_*)))
 VERSIONS ?= $(OLDER)
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean test-versions oldest
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean test-versions oldest e2e-install
 
 setup: $(READY)
 
@@ -33,10 +33,10 @@ binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
 test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
-	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not neighbour" -n 2 --dist loadfile
 
 test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
-	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not install and not neighbour" -n 2 --dist loadfile
 
 test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
 	set -e; for version in $(VERSIONS); do \
@@ -53,6 +53,10 @@ consumers: setup ## what real torchrun and mpirun (four implementations) make of
 e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; builds what they need first
 	$(BIN)/python tests/real/install.py
 	$(BIN)/pytest tests/real -m real
+
+e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothing, as root; builds what it needs first
+	$(BIN)/python tests/install/install.py
+	$(BIN)/pytest tests/install -m install
 
 e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
 	$(BIN)/pytest tests/neighbours -m neighbour --timeout 1800

@@ -16,7 +16,7 @@ from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import Part
 from realnode import dns, guard, images, namespaces, programs
-from realnode.node import Node
+from realnode.node import Joined, Node
 
 COUNT = 2
 GRACE_S = 20
@@ -54,9 +54,19 @@ class Cluster:
         )
         self._storage = Path(tempfile.mkdtemp(prefix="nodes-", dir=_DISK))
         run = f"muster-{self._storage.name}"
-        self.nodes = [Node(number, self.plane, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
-        self._dns = dns.part(self.plane)
+        server = self.plane.commandlines.url(state.API_SERVER, scheme="https")
+        joined = Joined(self.plane.root, pki, server, images.MPI.name)
+        self.nodes = [Node(number, joined, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
+        self._dns = dns.part(self.plane.root, lambda: self.plane.commandlines.kubeconfig("coredns"))
         self._guard: subprocess.Popen[bytes] | None = None
+        self.settings_before = namespaces.kernel_settings()
+        """What the kernel was told before there were nodes."""
+
+    @property
+    def settings_now(self) -> dict[str, str]:
+        """What the kernel is told now: as the guard sees it, which stays outside of the nodes' namespaces."""
+        assert self._guard
+        return namespaces.kernel_settings(Path(f"/proc/{self._guard.pid}/root"))
 
     @property
     def parts(self) -> list[Part]:
@@ -80,7 +90,7 @@ class Cluster:
     def load(self, image: images.Image) -> None:
         """Puts an image on every node."""
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: node.load(image), self.nodes))
+            list(pool.map(lambda node: node.load(image.archive()), self.nodes))
 
     def node(self, name: str) -> Node:
         """The node of that name."""

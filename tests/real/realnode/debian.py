@@ -17,12 +17,13 @@ class MirrorError(Exception):
     """There is no mirror of Debian among this machine's sources."""
 
 
-def root_file_system(suite: str, packages: Sequence[str], target: Path) -> None:
-    """Installs the packages, and what they depend on, into a tar archive."""
+def root_file_system(suite: str, packages: Sequence[str], target: Path, *, hooks: Sequence[str] = ()) -> None:
+    """Installs the packages, and what they depend on, into a tar archive; hooks of mmdebstrap's have the last word."""
     settings = _PASSED_ON.findall(_output("apt-config", "dump"))
     excluded = [f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT]
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *excluded]
     command += [f"--aptopt={setting}" for setting in settings]
+    command += [f"--customize-hook={hook}" for hook in hooks]
     # mmdebstrap filters the archive with a `python3`, which must be the system's.
     environment = os.environ | {"PATH": f"{_FIRST}:{os.environ['PATH']}"}
     subprocess.run([*command, suite, target, mirror()], check=True, env=environment)

@@ -1,6 +1,8 @@
-"""The cluster's DNS: a CoreDNS outside of pods, which knows the names that headless Services give to pods."""
+"""The cluster's DNS: a CoreDNS outside of pods, which knows the names of Services and of the pods behind them."""
 
-from musterctl.plane.plane import Plane
+from collections.abc import Callable
+from pathlib import Path
+
 from musterctl.plane.process import Part
 from realnode import namespaces, programs
 
@@ -17,14 +19,12 @@ _COREFILE = """\
 """
 
 
-def part(plane: Plane) -> Part:
-    """CoreDNS as one more part of the plane."""
+def part(root: Path, kubeconfig: Callable[[], Path]) -> Part:
+    """CoreDNS as one more part of the control plane in that folder."""
 
     def command() -> list[str]:
-        kubeconfig = plane.commandlines.kubeconfig("coredns")
-        corefile = plane.commandlines.write(
-            "Corefile", _COREFILE.format(address=namespaces.address(1), kubeconfig=kubeconfig)
-        )
+        corefile = root / "Corefile"
+        corefile.write_text(_COREFILE.format(address=namespaces.address(1), kubeconfig=kubeconfig()), encoding="utf-8")
         return [str(programs.coredns()), f"-conf={corefile}"]
 
-    return Part("coredns", plane.root, command)
+    return Part("coredns", root, command)

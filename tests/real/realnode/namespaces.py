@@ -1,7 +1,8 @@
 """The network and mount namespaces of the nodes: those of this process, and of all that it starts.
 
 The network has no way out: a loopback interface, and a bridge to which pods are connected. The kernel takes both away
-with the last process in them. Where the programs keep things at fixed paths, what they write goes to memory.
+with the last process in them. Where the programs keep things at fixed paths, what they write goes to memory; so do the
+settings of the kernel that kubelet would change for the whole machine.
 """
 
 import ctypes
@@ -18,6 +19,15 @@ _HIDDEN = ("/run", "/var/log")
 _COVERED = Path("/var/lib")
 """Where kubelet and CNI make folders; what else there is can be read, as somebody's home may be there."""
 _COVER = Path("/run/cover")
+_KERNEL = (
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+)
+"""Settings of the whole machine that kubelet writes (setupKernelTunables of its container manager)."""
 
 
 def address(node: int) -> str:
@@ -44,12 +54,31 @@ def enter(nodes: int) -> None:
     _run(
         "mount", "-t", "overlay", "-o", f"lowerdir={_COVERED},upperdir={upper},workdir={work}", "overlay", str(_COVERED)
     )
+    _shield()
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", BRIDGE, "type", "bridge")
     _run("ip", "link", "set", BRIDGE, "up")
     width = NETWORK.partition("/")[2]
     for node in range(1, nodes + 1):
         _run("ip", "addr", "add", f"{address(node)}/{width}", "dev", BRIDGE)
+
+
+def kernel_settings(root: Path = Path("/")) -> dict[str, str]:
+    """What kubelet would change of the whole machine, as seen from a root directory."""
+    settings = {name: root / "proc/sys" / name for name in _KERNEL}
+    return {name: file.read_text().strip() for name, file in settings.items() if file.exists()}
+
+
+def _shield() -> None:
+    """Lays files over the kernel's settings that kubelet writes: it finds there what it wrote, the kernel never does.
+
+    So nothing is to be put back, however the nodes end. Settings of the network are the namespace's own, and stay.
+    """
+    for name, value in kernel_settings().items():
+        copy = Path("/run/kernel") / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(value)
+        _run("mount", "--bind", str(copy), f"/proc/sys/{name}")
 
 
 def _run(*command: str) -> None:

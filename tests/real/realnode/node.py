@@ -4,32 +4,46 @@ import os
 import shutil
 import signal
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-from musterctl.plane.plane import Plane
+from musterctl.plane.pki import Pki
 from musterctl.plane.process import Part
-from realnode import cgroups, containerd, images, kubelet, programs
+from realnode import cgroups, containerd, kubelet, programs
 
 _RUN = Path("/run")
 _NAMESPACE = "k8s.io"
 """containerd's namespace of everything that kubelet makes and sees."""
 
 
+@dataclass(frozen=True)
+class Joined:
+    """The control plane that a node joins."""
+
+    root: Path
+    """Its folder, which gets pid files and logs of the nodes, too."""
+    pki: Pki
+    server: str
+    """The URL of the API server."""
+    sandbox: str
+    """The image that holds a pod's namespaces; every node must have it."""
+
+
 class Node:
-    """A node of the plane, whose pid files and logs lie with the plane's own.
+    """A node of a control plane, whose pid files and logs lie with that one's own.
 
     Images and containers are kept in `storage`; `group` is the node's control group, below which its containers run.
     """
 
-    def __init__(self, number: int, plane: Plane, storage: Path, group: str) -> None:
+    def __init__(self, number: int, joined: Joined, storage: Path, group: str) -> None:
         self.name = f"node-{number}"
         self.group = group
         self._number = number
-        self._plane = plane
+        self._joined = joined
         self._folder = storage / self.name
         self._state = _RUN / self.name
-        self.containerd = Part(f"{self.name}-containerd", plane.root, self._containerd)
-        self.kubelet = Part(f"{self.name}-kubelet", plane.root, self._kubelet)
+        self.containerd = Part(f"{self.name}-containerd", joined.root, self._containerd)
+        self.kubelet = Part(f"{self.name}-kubelet", joined.root, self._kubelet)
 
     @property
     def parts(self) -> tuple[Part, Part]:
@@ -47,11 +61,11 @@ class Node:
         """Whether containerd does."""
         return self._ctr("version").returncode == 0
 
-    def load(self, image: images.Image) -> None:
-        """Puts an image into containerd's store."""
-        result = self._ctr("images", "import", str(image.archive()))
+    def load(self, archive: Path) -> None:
+        """Puts the image of an OCI archive into containerd's store."""
+        result = self._ctr("images", "import", str(archive))
         if result.returncode:
-            raise OSError(f"{self.name} cannot take {image.name}: {result.stderr.strip()}")
+            raise OSError(f"{self.name} cannot take {archive}: {result.stderr.strip()}")
 
     def kill(self, container_id: str) -> None:
         """Ends the first process of a container by SIGKILL, as the kernel would; `container_id` as in a pod's status.
@@ -65,6 +79,17 @@ class Node:
             raise ProcessLookupError(f"{self.name} runs no container {container_id}")
         os.kill(pids[0], signal.SIGKILL)
 
+    def die(self) -> None:
+        """Ends everything at once, as when the machine loses its power: nobody is told."""
+        self.kubelet.kill()
+        self.containerd.kill()
+        cgroups.end(self.group)
+
+    def revive(self) -> None:
+        """Starts containerd again after `die`; the kubelet is to follow when that answers."""
+        cgroups.make(self.group)
+        self.containerd.start()
+
     def stop(self) -> None:
         """Ends everything: kubelet, so that nothing is started again, the containers, containerd."""
         self.kubelet.stop()
@@ -72,7 +97,7 @@ class Node:
         self.containerd.stop()
 
     def _containerd(self) -> list[str]:
-        file = containerd.configure(self._folder, self._state, self._number, images.MPI.name)
+        file = containerd.configure(self._folder, self._state, self._number, self._joined.sandbox)
         return [shutil.which("containerd") or "containerd", f"--config={file}"]
 
     def _kubelet(self) -> list[str]:
@@ -80,8 +105,8 @@ class Node:
             self._folder,
             self.name,
             self._number,
-            pki=self._plane.commandlines.pki,
-            server=self._plane.commandlines.url("kube-apiserver", scheme="https"),
+            pki=self._joined.pki,
+            server=self._joined.server,
             group=self.group,
             socket=containerd.socket(self._state),
         )

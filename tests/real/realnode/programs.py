@@ -1,4 +1,4 @@
-"""kubelet and CoreDNS, built once from Go modules into the user's cache."""
+"""kubelet, CoreDNS and kube-proxy, built once from Go modules into the user's cache."""
 
 from pathlib import Path
 
@@ -11,6 +11,13 @@ _KUBELET = binaries.Recipe(
 _COREDNS = binaries.Recipe(
     "coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4
 )
+_KUBE_PROXY = binaries.Recipe(
+    "kube-proxy",
+    Path(__file__).parents[1] / "kube-proxy",
+    {"kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy"},
+    minutes=2,
+)
+"""Of the control plane's version, too: `.ci/kube-proxy-recipe` writes it."""
 
 
 def kubelet() -> Path:
@@ -21,3 +28,8 @@ def kubelet() -> Path:
 def coredns() -> Path:
     """A CoreDNS that knows the cluster's names and no others."""
     return binaries.cached(_COREDNS) / "coredns"
+
+
+def kube_proxy() -> Path:
+    """The kube-proxy that gives Services their addresses."""
+    return binaries.cached(_KUBE_PROXY) / "kube-proxy"

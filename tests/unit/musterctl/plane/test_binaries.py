@@ -129,3 +129,11 @@ def test_recipes_replace_all_that_kubernetes_replaces(minor: str) -> None:
     assert version.startswith(f"{minor}.")
     assert set(replaced.values()) == {f"0.{version.removeprefix('1.')}"}
     assert {"k8s.io/api", "k8s.io/apiserver", "k8s.io/client-go", "k8s.io/kubectl"} <= replaced.keys()
+
+
+def test_kube_proxy_has_the_version_of_the_control_plane() -> None:
+    """`.ci/kube-proxy-recipe` writes its recipe anew: the cluster of `make e2e-install` is of one version."""
+    recipe = Path(__file__).parents[3] / "real" / "kube-proxy" / "go.mod"
+    texts = [file.read_text(encoding="utf-8") for file in (binaries.CONTROL_PLANE.module / "go.mod", recipe)]
+    (version,) = {match for text in texts for match in re.findall(r"k8s\.io/kubernetes (v\S+)", text)}
+    assert version.startswith(f"v{binaries.NEWEST}.")

@@ -1,0 +1,175 @@
+"""Muster's release in the cluster: installed, changed and removed as docs/install.md says."""
+
+import ssl
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any, Final
+
+from click.testing import CliRunner
+
+from installed import images
+from installed.cluster import Cluster
+from muster.api.names import CERTIFICATES, SYSTEM_NAMESPACE
+from musterctl.app import main
+from musterctl.kind import image as checkout
+from musterctl.plane import binaries
+
+CHART: Final = checkout.ROOT / "charts" / "muster"
+NAME: Final = "muster"
+IMAGE: Final = ("image.registry=localhost", "image.repository=muster", f"image.tag={images.MUSTER.partition(':')[2]}")
+_READY_S: Final = 120.0
+_GONE_S: Final = 60.0
+_ROTATED_S: Final = 240.0
+"""Half a minute until all API servers trust the new authority, and up to two until kubelets bring new files."""
+Pod = dict[str, Any]
+
+
+class ChartError(Exception):
+    """helm did not do what it was asked for; the message has its own words."""
+
+
+class Release:
+    """The release `muster` in namespace `muster-system`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._helm = binaries.helm()
+
+    def install(self, *settings: str, level: str = "restricted") -> float:
+        """Installs the chart into a namespace that enforces that Pod Security level; the time it took, in seconds."""
+        kubectl = self._cluster.plane.kubectl
+        kubectl("create", "namespace", SYSTEM_NAMESPACE)
+        kubectl("label", "namespace", SYSTEM_NAMESPACE, f"pod-security.kubernetes.io/enforce={level}", "--overwrite")
+        start = time.monotonic()
+        self.helm("install", NAME, str(CHART), *_sets(IMAGE), *_sets(settings))
+        self.wait_ready()
+        return time.monotonic() - start
+
+    def apply(self, manifests: str) -> None:
+        """Applies what `muster render` printed, as its help says; returns when all is ready."""
+        done = self._cluster.plane.kubectl("apply", "--server-side", "--filename=-", stdin=manifests)
+        if done.returncode:
+            raise ChartError(f"kubectl apply: {done.stderr.strip()}")
+        self.wait_ready()
+
+    def delete(self, manifests: str) -> None:
+        """Deletes the same again, and waits until none of its pods is left."""
+        done = self._cluster.plane.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
+        if done.returncode:
+            raise ChartError(f"kubectl delete: {done.stderr.strip()}")
+        self._cluster.wait("Muster's pods are gone", lambda: not self.pods(), _GONE_S)
+
+    def upgrade(self, *settings: str) -> float:
+        """Changes values of the release; the time until all pods were new and ready, in seconds."""
+        start = time.monotonic()
+        self.helm("upgrade", NAME, str(CHART), "--reuse-values", *_sets(settings))
+        self.wait_ready()
+        return time.monotonic() - start
+
+    def uninstall(self) -> None:
+        """Removes the release, and waits until none of its pods is left."""
+        self.helm("uninstall", NAME)
+        self._cluster.wait("Muster's pods are gone", lambda: not self.pods(), _GONE_S)
+
+    def test(self) -> str:
+        """What `helm test` says."""
+        return self.helm("test", NAME)
+
+    def pods(self, part: str = "") -> list[Pod]:
+        """The pods of the release, or of a part of it, by name; without those that `helm test` ran."""
+        wanted = "app.kubernetes.io/component" + (f"={part}" if part else " in (webhook,scheduler,controller,extender)")
+        found = self._cluster.objects("pods", SYSTEM_NAMESPACE, f"--selector={wanted}")
+        return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def wait_ready(self) -> None:
+        """Returns when every Deployment is rolled out: the pods are those of now, and all are ready."""
+        self._cluster.wait("all of Muster is ready", self._rolled_out, _READY_S)
+
+    def leader(self, lease: str) -> Pod:
+        """The pod that holds a Lease."""
+        found = self._cluster.objects("leases", SYSTEM_NAMESPACE)
+        holder = next(each["spec"]["holderIdentity"] for each in found if each["metadata"]["name"] == lease)
+        return next(pod for pod in self.pods() if str(holder).startswith(pod["metadata"]["name"]))
+
+    def kill(self, pod: Pod, container: str) -> float:
+        """Ends a container by SIGKILL, past kubelet; the time until the pod was ready again, in seconds."""
+        name, before = pod["metadata"]["name"], _status(pod, container)
+        start = time.monotonic()
+        self._cluster.node(pod["spec"]["nodeName"]).kill(before["containerID"])
+
+        def back() -> bool:
+            now = next((_status(each, container) for each in self.pods() if each["metadata"]["name"] == name), before)
+            return bool(now["restartCount"] > before["restartCount"] and now["ready"])
+
+        self._cluster.wait(f"{name}/{container} is ready again", back, _READY_S)
+        return time.monotonic() - start
+
+    def rotate(self) -> None:
+        """`muster certs rotate`; returns when every replica of the webhook shows a certificate of the new authority."""
+        before = self._secret()
+        done = CliRunner().invoke(main, ["certs", "rotate", f"--kubeconfig={self._cluster.plane.kubeconfig()}"])
+        if done.exit_code:
+            raise ChartError(f"muster certs rotate: {done.output}")
+
+        def shown() -> bool:
+            secret = self._secret()
+            issued = secret["issuer.crt"] != before["issuer.crt"] and secret["tls.crt"] != before["tls.crt"]
+            return issued and {_shown(pod) for pod in self.pods("webhook")} == {secret["tls.crt"].strip()}
+
+        self._cluster.wait("the webhook shows its new certificate", shown, _ROTATED_S)
+
+    def _secret(self) -> dict[str, str]:
+        """What Muster's Secret holds, decoded."""
+        (found,) = self._cluster.objects("secrets", SYSTEM_NAMESPACE, f"--field-selector=metadata.name={CERTIFICATES}")
+        return {name: b64decode(value).decode() for name, value in found["data"].items()}
+
+    def logs(self) -> dict[str, list[str]]:
+        """The lines that each container of each pod has written so far, by `pod/container`."""
+        found = {}
+        for pod in self.pods():
+            for container in pod["spec"]["containers"]:
+                name = pod["metadata"]["name"]
+                where = (f"--namespace={SYSTEM_NAMESPACE}", name, f"--container={container['name']}")
+                found[f"{name}/{container['name']}"] = self._cluster.plane.kubectl("logs", *where).stdout.splitlines()
+        return found
+
+    def helm(self, *arguments: str) -> str:
+        """Runs helm on the release's namespace; its output."""
+        kubeconfig = self._cluster.plane.kubeconfig()
+        command = [self._helm, f"--kubeconfig={kubeconfig}", f"--namespace={SYSTEM_NAMESPACE}", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ChartError(f"helm {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _rolled_out(self) -> bool:
+        found = self._cluster.objects("deployments,daemonsets", SYSTEM_NAMESPACE)
+        return bool(found) and all(_current(each) for each in found)
+
+
+def _shown(pod: Pod) -> str:
+    """The certificate that a replica of the webhook shows, as PEM."""
+    (port,) = (each["containerPort"] for each in pod["spec"]["containers"][0]["ports"] if each["name"] == "https")
+    return ssl.get_server_certificate((pod["status"]["podIP"], port), timeout=5).strip()
+
+
+def _current(each: dict[str, Any]) -> bool:
+    """Whether a Deployment or DaemonSet has all its pods in their newest form, all of them ready, and no others."""
+    status = each["status"]
+    if status.get("observedGeneration") != each["metadata"]["generation"]:
+        return False
+    if each["kind"] == "DaemonSet":
+        return 0 < status["desiredNumberScheduled"] == status["numberReady"] == status["updatedNumberScheduled"]
+    counts = {status.get(key, 0) for key in ("replicas", "updatedReplicas", "readyReplicas")}
+    return counts == {each["spec"]["replicas"]}
+
+
+def _status(pod: Pod, container: str) -> dict[str, Any]:
+    status: dict[str, Any] = next(each for each in pod["status"]["containerStatuses"] if each["name"] == container)
+    return status
+
+
+def _sets(settings: Sequence[str]) -> list[str]:
+    return [f"--set={each}" for each in settings]

@@ -1,0 +1,173 @@
+"""The control plane of a conformant cluster, as processes: nothing is switched off in it, and pods can reach it.
+
+It lives in the network of the nodes, which is its own, so its ports are the usual ones.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+from realnode import dns, namespaces, programs
+
+from certs.authority import Authority
+from musterctl.plane import binaries
+from musterctl.plane.pki import ADMIN, SERVICE_ACCOUNTS, Pki
+from musterctl.plane.process import Part
+
+ADDRESS: Final = namespaces.address(1)
+SERVER: Final = f"https://{ADDRESS}:6443"
+SERVICES: Final = "10.96.0.0/16"
+_API_SERVICE: Final = "10.96.0.1"
+"""The first address of the range is that of the API server's own Service."""
+DOMAIN: Final = "cluster.local"
+GRACE_S: Final = 20
+"""How long a node is Ready after its kubelet's last sign of life; kubelets give one every ten seconds."""
+TOLERATED_S: Final = 15
+"""How long pods stay on a node that is not Ready, unless they say otherwise; kube-apiserver's own default is 300."""
+_NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    f"kubernetes.default.svc.{DOMAIN}",
+)
+_ETCD: Final = "http://127.0.0.1:2379"
+_PEER: Final = "http://127.0.0.1:2380"
+_CLIENT: Final = "kubelet-client"
+_NO_LIMITS: Final = {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
+"""Of the table of connections: they belong to the machine, and a namespace cannot set them."""
+
+
+class ControlPlane:
+    """etcd, API server, controller manager, scheduler, kube-proxy and DNS in a folder, by name in `parts`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.pki = Pki(root)
+        commands = {
+            "etcd": self._etcd,
+            "kube-apiserver": self._api_server,
+            "kube-controller-manager": self._controller_manager,
+            "kube-scheduler": self._scheduler,
+            "kube-proxy": self._proxy,
+        }
+        made = {name: Part(name, root, command) for name, command in commands.items()}
+        self.parts: Mapping[str, Part] = made | {"coredns": dns.part(root, lambda: self.kubeconfig("coredns"))}
+        self.scheduler_config: Path | None = None
+        """What the kube-scheduler reads at its next start in place of its defaults."""
+
+    def prepare(self) -> None:
+        """Makes the certificates."""
+        self.pki.folder.mkdir(parents=True)
+        authority = Authority.create("install")
+        authority.save(self.pki.folder)
+        ips = ("127.0.0.1", ADDRESS, _API_SERVICE)
+        authority.issue("kube-apiserver", dns_names=_NAMES, ips=ips, server=True).save(
+            self.pki.folder, "kube-apiserver"
+        )
+        authority.issue(SERVICE_ACCOUNTS).save(self.pki.folder, SERVICE_ACCOUNTS)
+        kubelets = authority.issue("kube-apiserver-kubelet-client", organizations=("system:masters",), client=True)
+        kubelets.save(self.pki.folder, _CLIENT)
+
+    def kubeconfig(self, user: str = ADMIN) -> Path:
+        """The kubeconfig of a part, or the administrator's."""
+        return self.pki.kubeconfig(user, SERVER)
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs kubectl with the administrator's rights; the caller looks at the exit code."""
+        command = [str(program("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+    def _etcd(self) -> list[str]:
+        return [
+            str(program("etcd")),
+            "--name=install",
+            f"--data-dir={self.root / 'etcd'}",
+            f"--listen-client-urls={_ETCD}",
+            f"--advertise-client-urls={_ETCD}",
+            f"--listen-peer-urls={_PEER}",
+            f"--initial-advertise-peer-urls={_PEER}",
+            f"--initial-cluster=install={_PEER}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _api_server(self) -> list[str]:
+        return [
+            str(program("kube-apiserver")),
+            f"--etcd-servers={_ETCD}",
+            f"--advertise-address={ADDRESS}",
+            "--bind-address=0.0.0.0",
+            "--secure-port=6443",
+            f"--tls-cert-file={self.pki.cert_file('kube-apiserver')}",
+            f"--tls-private-key-file={self.pki.key_file('kube-apiserver')}",
+            f"--client-ca-file={self.pki.ca_file}",
+            f"--requestheader-client-ca-file={self.pki.ca_file}",  # there is no proxy, but schedulers ask for it
+            "--requestheader-allowed-names=front-proxy-client",
+            f"--service-account-issuer=https://kubernetes.default.svc.{DOMAIN}",
+            f"--service-account-key-file={self.pki.cert_file(SERVICE_ACCOUNTS)}",
+            f"--service-account-signing-key-file={self.pki.key_file(SERVICE_ACCOUNTS)}",
+            f"--service-cluster-ip-range={SERVICES}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            f"--kubelet-client-certificate={self.pki.cert_file(_CLIENT)}",
+            f"--kubelet-client-key={self.pki.key_file(_CLIENT)}",
+            "--kubelet-preferred-address-types=InternalIP",
+            f"--default-not-ready-toleration-seconds={TOLERATED_S}",
+            f"--default-unreachable-toleration-seconds={TOLERATED_S}",
+        ]
+
+    def _controller_manager(self) -> list[str]:
+        return [
+            str(program("kube-controller-manager")),
+            *self._credentials("kube-controller-manager"),
+            f"--service-account-private-key-file={self.pki.key_file(SERVICE_ACCOUNTS)}",
+            f"--root-ca-file={self.pki.ca_file}",
+            f"--cluster-signing-cert-file={self.pki.ca_file}",
+            f"--cluster-signing-key-file={self.pki.key_file('ca')}",
+            "--use-service-account-credentials=true",
+            f"--node-monitor-grace-period={GRACE_S}s",
+        ]
+
+    def _scheduler(self) -> list[str]:
+        config = [f"--config={self.scheduler_config}"] if self.scheduler_config else []
+        return [str(program("kube-scheduler")), *self._credentials("kube-scheduler"), *config]
+
+    def _credentials(self, part: str) -> list[str]:
+        kubeconfig = self.kubeconfig(part)
+        flags = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
+        return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1", "--leader-elect=false"]
+
+    def _proxy(self) -> list[str]:
+        # Pods are on one bridge. Where its packets pass iptables by, an answer would not come back as the Service's.
+        masquerade = {"masqueradeAll": not Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()}
+        config = {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": "iptables",
+            "bindAddress": ADDRESS,
+            "clientConnection": {"kubeconfig": str(self.kubeconfig("kube-proxy"))},
+            "clusterCIDR": namespaces.NETWORK,
+            "hostnameOverride": "node-1",
+            "healthzBindAddress": "127.0.0.1:10256",
+            "metricsBindAddress": "127.0.0.1:10249",
+            "conntrack": _NO_LIMITS,
+            "iptables": masquerade,
+        }
+        file = self.root / "kube-proxy.yaml"
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return [str(programs.kube_proxy()), f"--config={file}", "--v=2"]
+
+
+def program(name: str) -> Path:
+    """A program of Kubernetes or etcd, of the version that planes have."""
+    return binaries.find((name,))[name]
+
+
+def version() -> str:
+    """The version of Kubernetes, e.g. v1.36.3, as the images of its parts are tagged."""
+    said = subprocess.run([program("kube-scheduler"), "--version"], capture_output=True, text=True, check=True).stdout
+    return said.split()[-1]

@@ -1,0 +1,106 @@
+"""Submissions all the time, as many users would make them: what is refused meanwhile is counted."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Self
+
+from installed import images
+from installed.cluster import Cluster
+
+EVERY_S: Final = 1.0
+_SLOW_S: Final = 2.0
+_SAFE: Final = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+_POD: Final[Mapping[str, Any]] = {
+    "spec": {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "main",
+                "image": images.BUSYBOX,
+                "command": ["sleep", "1"],
+                "securityContext": _SAFE,
+                "resources": {"requests": {"cpu": "20m", "memory": "8Mi"}},
+            }
+        ],
+    }
+}
+
+
+class Load:
+    """A thread for each submission, as long as the `with` statement lasts; a gang of two and a labelled Job in turn.
+
+    The workloads are called `name` and a number.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, name: str = "killed") -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._end = threading.Event()
+        self._lock = threading.Lock()
+        self._submissions: list[threading.Thread] = []
+        self._runner = threading.Thread(target=self._run)
+        self.made = 0
+        """What the API server took."""
+        self.slow = 0
+        """Of these, those that it took more than two seconds for."""
+        self.refused: list[str] = []
+        """Its words about what it did not take."""
+
+    def __enter__(self) -> Self:
+        self._runner.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._runner.join()
+        for each in self._submissions:
+            each.join()
+
+    def __str__(self) -> str:
+        return f"{self.made} submissions, {len(self.refused)} refused, {self.slow} slower than {_SLOW_S:.0f} s"
+
+    def _run(self) -> None:
+        for number in count():
+            thread = threading.Thread(target=self._submit, args=(number,))
+            thread.start()
+            self._submissions.append(thread)
+            if self._end.wait(EVERY_S):
+                return
+
+    def _submit(self, number: int) -> None:
+        workload = _gang(f"{self._name}-{number}") if number % 2 else _job(f"{self._name}-{number}")
+        start = time.monotonic()
+        arguments = ("create", f"--namespace={self._namespace}", "--filename=-")
+        done = self._cluster.plane.kubectl(*arguments, stdin=json.dumps(workload))
+        took = time.monotonic() - start
+        with self._lock:
+            if done.returncode:
+                self.refused.append(f"{workload['metadata']['name']} after {took:.1f} s: {done.stderr.strip()}")
+            else:
+                self.made += 1
+                self.slow += took > _SLOW_S
+
+
+def _gang(name: str) -> dict[str, Any]:
+    task = {"name": "task", "replicas": 2, "template": _POD}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"minAvailable": 2, "tasks": [task]},
+    }
+
+
+def _job(name: str) -> dict[str, Any]:
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 0, "template": _POD}
+    metadata = {"name": name, "labels": {"muster.dev/queue": "default"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}

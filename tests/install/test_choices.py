@@ -1,0 +1,84 @@
+"""Other ways to install: the webhook alone, the cluster's own kube-scheduler, and manifests without helm."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from installed import chart, controlplane, figures
+from installed.chart import Release
+from installed.cluster import Cluster
+from installed.work import Work
+
+from muster.api.names import SYSTEM_NAMESPACE
+from musterctl.app import main
+
+pytestmark = pytest.mark.install
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+@pytest.fixture
+def work(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Work]:
+    """The workloads of one test."""
+    one = Work(cluster, str(request.node.name).replace("_", "-"))
+    yield one
+    one.remove()
+
+
+@pytest.fixture
+def removed(release: Release) -> Iterator[Release]:
+    """The release of one test, which is gone after it."""
+    yield release
+    release.uninstall()
+
+
+@pytest.fixture
+def own_scheduler(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with a control-plane node; its kube-scheduler has its defaults again after the test."""
+    kubectl, node = cluster.plane.kubectl, cluster.nodes[0].name
+    kubectl("label", "node", node, f"{_CONTROL_PLANE}=")
+    yield cluster
+    cluster.plane.scheduler_config = None
+    cluster.plane.parts["kube-scheduler"].restart()
+    kubectl("label", "node", node, f"{_CONTROL_PLANE}-")
+
+
+def test_no_scheduler_of_ours(removed: Release, work: Work) -> None:
+    """With scheduler.mode none, pods are shaped, and the cluster's own scheduler places them."""
+    removed.install("scheduler.mode=none")
+    assert "Phase:          Succeeded" in removed.test()
+    assert not removed.pods("scheduler")
+    work.submit("shaped-job")
+    assert work.end("jobs.batch", "shaped") == "Complete"
+    assert {work.log(pod["metadata"]["name"]) for pod in work.pods()} == {"rank 0 of 2\n", "rank 1 of 2\n"}
+
+
+def test_clusters_own_scheduler(own_scheduler: Cluster, removed: Release, work: Work) -> None:
+    """With scheduler.mode cluster and the printed configuration, the cluster's kube-scheduler places gangs."""
+    cluster = own_scheduler
+    removed.install("scheduler.mode=cluster", level="privileged")
+    (found,) = cluster.objects("configmaps", SYSTEM_NAMESPACE, "--field-selector=metadata.name=muster-kube-scheduler")
+    config = yaml.safe_load(found["data"]["config.yaml"])
+    config["clientConnection"]["kubeconfig"] = str(cluster.plane.kubeconfig("kube-scheduler"))  # kubeadm's is elsewhere
+    file = cluster.plane.root / "kube-scheduler.yaml"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    cluster.plane.scheduler_config = file
+    cluster.plane.parts["kube-scheduler"].restart()
+    work.submit("train", "torch-gang", "indexed-job", "plain")
+    assert work.end("vcjob", "torch-first") == "Completed"
+    assert work.end("jobs.batch", "torchrun") == "Complete"
+    cluster.wait("an ordinary pod ends", lambda: work.pods("plain")[0]["status"]["phase"] == "Succeeded")
+
+
+def test_manifests_without_helm(cluster: Cluster, work: Work) -> None:
+    """`muster render | kubectl apply --server-side` installs the same, and `kubectl delete` takes it away."""
+    version = controlplane.version().removeprefix("v")
+    sets = [f"--set={each}" for each in chart.IMAGE]
+    done = CliRunner().invoke(main, ["render", f"--kubernetes-version={version}", *sets])
+    assert not done.exit_code, done.output
+    release = Release(cluster)
+    with figures.timed("muster render | kubectl apply: all replicas ready after"):
+        release.apply(done.output)
+    work.submit("volcano-job")
+    assert work.end("vcjob", "sleepers") == "Completed"
+    release.delete(done.output)
