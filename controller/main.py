@@ -111,6 +111,8 @@ class Process:
         if self._reports:
             self._reports.start()
         self._controller.start()
+        if self._keeper:
+            self._keeper.make_first()
         if not self._synced():
             return self._end()
         log.info("caches are filled", objects=memory.freeze())

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Histogram
 
+from controller.unanswered import Unanswered
 from muster.kube.errors import APIError, Conflict
 from muster.kube.workqueue import WorkQueue
 
@@ -32,6 +33,7 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
+    Where a webhook does not answer, one key is tried for all that need it (`unanswered`).
     `may_act` is called before each pass, as a frozen process may have lost its lease. `queue` is the name in metrics.
     """
 
@@ -48,6 +50,7 @@ class Worker:
         queue = queue or name
         self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
         self._process = process
+        self._unanswered = Unanswered(name, monotonic_s)
         self.may_act: Callable[[], bool] = lambda: True
         names = [f"{queue}-{number}" if threads > 1 else queue for number in range(threads)]
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
@@ -73,15 +76,20 @@ class Worker:
 
     def once(self, key: str) -> str:
         """One pass over a key of the queue; returns its result. No exception of a pass ends the thread."""
+        waits_s: float | None = None
         try:
             if not self.may_act():
                 raise Retry("this process does not lead any more")  # noqa: TRY301 - counted as any other one
             self._process(key)
         except (Retry, APIError) as error:
-            # A conflict only means that the cache was behind; it is not worth a line.
-            if not isinstance(error, Conflict):
-                log.warning("pass failed, will be tried again", controller=self.name, key=key, why=str(error))
-            self.queue.add_rate_limited(key)
+            waits_s = self._unanswered.failed(key, error)
+            if waits_s is None:
+                # A conflict only means that the cache was behind; it is not worth a line.
+                if not isinstance(error, Conflict):
+                    log.warning("pass failed, will be tried again", controller=self.name, key=key, why=str(error))
+                self.queue.add_rate_limited(key)
+            elif waits_s:
+                self.queue.add_after(key, waits_s)
             return "retry"
         except Exception:
             log.exception("pass failed by a defect, will be tried again", controller=self.name, key=key)
@@ -92,6 +100,9 @@ class Worker:
             return "done"
         finally:
             self.queue.done(key)
+            if waits_s is None:
+                for each in self._unanswered.passed(key):
+                    self.queue.add(each)
 
 
 def _namespace(key: str) -> str:

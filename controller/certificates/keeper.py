@@ -6,7 +6,7 @@ may be killed at any instruction, and of two processes that act at once one read
 
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -35,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 _KEY = "certificates"
 _SOON_S = 1.0
+_FIRST_S = 5.0
+"""How long the start waits for the caches of certificates, which are small, before it goes on without."""
+_Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
 
@@ -72,6 +75,22 @@ class Keeper:
         for reflector in self._reflectors:
             reflector.start()
 
+    def make_first(self) -> None:
+        """Makes the Secret where there is none, in any replica: the pods of the webhook cannot start without it.
+
+        Whoever leads does the rest. Of several replicas one makes it, as the API server takes a name only once.
+        """
+        end_s = time.monotonic() + _FIRST_S
+        synced = all(each.wait_synced(max(0.0, end_s - time.monotonic())) for each in self._reflectors)
+        if self._options.issuer != "own" or not synced:
+            return
+        if self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
+            bundles = _bundles(self._found())
+            try:
+                self._write(None, None, bundles, self._see(None, bundles), self._wall_s())
+            except APIError as error:
+                log.info("the first certificates are left to the leader", why=str(error))
+
     def lead(self, may_act: Callable[[], bool]) -> None:
         """Starts to write; `may_act` is asked before each pass."""
         self.worker.may_act = may_act
@@ -92,11 +111,8 @@ class Keeper:
             raise Retry(f"{many} caches are not in sync: may it list and watch them?")
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
-        configurations = [(kind, found) for kind, each in self._configurations for found in each.store.list()]
-        bundles = {
-            f"{kind.kind} {found.metadata.name}": [_bundle_of(webhook) for webhook in found.webhooks or ()]
-            for kind, found in configurations
-        }
+        configurations = self._found()
+        bundles = _bundles(configurations)
         seen, now_s = self._see(content, bundles), self._wall_s()
         failure: APIError | None = None
         if self._options.issuer == "own":
@@ -106,11 +122,17 @@ class Keeper:
             if failure is None and (written or any(trusted)):
                 self.worker.queue.add_after(_KEY, _SOON_S)  # the caches tell sooner
                 return
+        if isinstance(failure, Conflict):
+            raise failure  # the caches are behind, and would tell of what is right by now
         self._complain(secret, content, bundles, now_s)
         if failure:
             raise failure
         again_s = look_again_s(content, now_s=now_s, seen=seen, terms=self._options.terms)
         self.worker.queue.add_after(_KEY, again_s)
+
+    def _found(self) -> list[_Configuration]:
+        """The webhook configurations that there are now."""
+        return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
     @property
     def _reflectors(self) -> list[Reflector[Any]]:
@@ -213,6 +235,13 @@ class Keeper:
                 if secret:
                     self._recorder.event(secret, "Warning", "CertificateProblem", problem)
         self._told = found
+
+
+def _bundles(configurations: Iterable[_Configuration]) -> _Bundles:
+    return {
+        f"{kind.kind} {found.metadata.name}": [_bundle_of(webhook) for webhook in found.webhooks or ()]
+        for kind, found in configurations
+    }
 
 
 def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:

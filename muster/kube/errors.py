@@ -29,6 +29,8 @@ import msgspec
 from muster.api.kubernetes.meta import Status
 
 _OVER_QUOTA = "exceeded quota"
+_SILENT = re.compile(r'failed calling webhook "([^"]+)"')
+"""How API servers say that a webhook did not answer, whatever the reason; one that refuses "denied the request"."""
 
 
 class ConfigurationError(Exception):
@@ -120,6 +122,12 @@ class ServerError(APIError):
 def over_quota(error: APIError) -> bool:
     """Return True where only a ResourceQuota of the namespace, which is used up now, refused the object."""
     return isinstance(error, Forbidden) and _OVER_QUOTA in error.message
+
+
+def silent_webhook(error: APIError) -> str:
+    """Return the name of the webhook that the API server could not call for a request; "" for any other error."""
+    found = _SILENT.search(error.message) if isinstance(error, ServerError) else None
+    return found[1] if found else ""
 
 
 _BY_REASON: dict[str, type[APIError]] = {"AlreadyExists": AlreadyExists, "Expired": Gone, "Gone": Gone}

@@ -57,6 +57,8 @@ class Failing(NamedTuple):
     clock: str
     """Its time of day."""
     why: str
+    told: str = ""
+    """What the log says of it."""
 
 
 class Reflector(Generic[T]):
@@ -188,7 +190,7 @@ class Reflector(Generic[T]):
                 await self._not_served(error)
             except APIError as error:
                 self._failed(error)
-                log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
+                self._tell(error)
             except Exception as error:  # a defect must not silence the cache for good
                 self._failed(error)
                 log.exception("reflector failed", resource=self._resource.plural)
@@ -198,7 +200,7 @@ class Reflector(Generic[T]):
         """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
         if not self._may_be_absent:
             self._failed(error)
-            log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
+            self._tell(error)
             return
         log.info("not served by this cluster", resource=self._resource.plural)
         await self._in_steps(self.mirror.keep_only(()))
@@ -262,6 +264,15 @@ class Reflector(Generic[T]):
         clock = time.strftime("%H:%M:%S UTC", time.gmtime())
         self._failing = Failing(time.monotonic(), clock, why)
         FAILING.labels(self._resource.plural).inc()
+
+    def _tell(self, error: APIError) -> None:
+        """Log a failure; before the first list one line will do for a while, as an installation may be under way."""
+        failing = self._failing
+        if failing is None or self.synced or time.monotonic() >= failing.since_s + PATIENCE_S:
+            log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
+        elif failing.told != str(error):
+            self._failing = failing._replace(told=str(error))
+            log.info("waiting until it can be read", resource=self._resource.plural, why=str(error))
 
     def _recovered(self) -> None:
         if self._failing is not None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import uvloop
 from scripted_server import head_and_body, scripted_server
+from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
@@ -263,3 +264,35 @@ def test_a_kind_of_which_nothing_changes_is_read_again_as_soon_as_it_is_watched(
         configs.stop()
 
     with_api(Restarting, story)
+
+
+class Late(Api):
+    """Knows the kind only after some lists, as an API server does in the moment after a CRD was installed."""
+
+    def __init__(self, *objects: dict[str, Any]) -> None:
+        super().__init__(*objects)
+        self.unknown = 3
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        if self.unknown:
+            self.unknown -= 1
+            await head_and_body(reader)
+            writer.write(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 18\r\n\r\n404 page not found")
+            writer.close()
+            return
+        await super().__call__(reader, writer)
+
+
+def test_a_kind_that_is_not_served_yet_is_waited_for_and_told_once() -> None:
+    """While an installation is under way that is no reason for a warning."""
+
+    async def story(api: Api, client: Client) -> None:
+        one = Reflector(client, CONFIG_MAPS, random=lambda: 0.9)
+        one.start()
+        await api.watching.wait()
+        one.stop()
+
+    with capture_logs() as logs:
+        with_api(lambda: Late(config_map("a", 1)), story)
+    assert [(each["log_level"], each["event"]) for each in logs] == [("info", "waiting until it can be read")]
