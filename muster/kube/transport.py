@@ -211,12 +211,13 @@ class _Credentials:
 
     async def header(self) -> str | None:
         """Return its value now; None where it is not needed."""
-        if self._ask is not None and time.monotonic() >= self._fresh_until:
-            if self._asking is None:
-                self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
-                self._asking.add_done_callback(self._answered)
-            await asyncio.shield(self._asking)
-        return self._header
+        if self._ask is None or time.monotonic() < self._fresh_until:
+            return self._header
+        if self._asking is None:
+            self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
+            self._asking.add_done_callback(self._answered)
+        # The answer itself: whoever comes in the moment before `_answered` has noted it would go without any.
+        return await asyncio.shield(self._asking)
 
     def _answered(self, asking: "asyncio.Task[str]") -> None:
         self._asking = None

@@ -11,6 +11,7 @@ import uvloop
 from scripted_server import head_and_body, scripted_server
 
 from muster.api.kubernetes.core import PODS
+from muster.kube import transport
 from muster.kube.config import Config
 from muster.kube.errors import Conflict, NotFound, TooManyRequests, Undecodable, Unreachable
 from muster.kube.loopclient import LoopClient
@@ -88,6 +89,19 @@ def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None:
 
     assert b"Bearer late" in answered(200, b"{}", story, token=token)
     assert asked == [1]
+
+
+def test_no_call_goes_without_credentials() -> None:
+    """Not even one that comes in the moment when they are there, and nobody has noted them yet."""
+
+    async def story() -> tuple[str | None, str | None]:
+        credentials = transport._Credentials(lambda: "Bearer secret")
+        first = asyncio.create_task(credentials.header())
+        while credentials._asking is None or not credentials._asking.done():
+            await asyncio.sleep(0)
+        return await credentials.header(), await first
+
+    assert asyncio.run(story()) == ("Bearer secret", "Bearer secret")
 
 
 def test_what_the_api_server_refuses() -> None:
