@@ -40,9 +40,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
 
 
 @pytest.fixture(scope="module")
-def release(cluster: Cluster) -> Release:
-    """The release, not installed yet."""
-    return Release(cluster)
+def release(cluster: Cluster) -> Iterator[Release]:
+    """The release, not installed yet; what the tests of the module leave of it is removed."""
+    one = Release(cluster)
+    yield one
+    one.remove()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,6 +1,7 @@
 """Other ways to install: the webhook alone, the cluster's own kube-scheduler, and manifests without helm."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,7 +11,8 @@ from installed.chart import Release
 from installed.cluster import Cluster
 from installed.work import Work
 
-from muster.api.names import SYSTEM_NAMESPACE
+from certs.authority import Authority
+from muster.api.names import CERTIFICATES, SYSTEM_NAMESPACE
 from musterctl.app import main
 
 pytestmark = pytest.mark.install
@@ -29,7 +31,7 @@ def work(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Work]:
 def removed(release: Release) -> Iterator[Release]:
     """The release of one test, which is gone after it."""
     yield release
-    release.uninstall()
+    release.remove()
 
 
 @pytest.fixture
@@ -41,6 +43,21 @@ def own_scheduler(cluster: Cluster) -> Iterator[Cluster]:
     cluster.plane.scheduler_config = None
     cluster.plane.parts["kube-scheduler"].restart()
     kubectl("label", "node", node, f"{_CONTROL_PLANE}-")
+
+
+def test_webhook_alone(cluster: Cluster, removed: Release, work: Work, tmp_path: Path) -> None:
+    """The webhook and nothing else, with a certificate of one's own: pods are shaped."""
+    authority, name = Authority.create("webhook-alone"), f"muster-webhook.{SYSTEM_NAMESPACE}.svc"
+    authority.save(tmp_path)
+    authority.issue(name, dns_names=[name], server=True).save(tmp_path)
+    kubectl, pair = cluster.plane.kubectl, [f"--cert={tmp_path / 'tls.crt'}", f"--key={tmp_path / 'tls.key'}"]
+    kubectl("create", "namespace", SYSTEM_NAMESPACE)
+    kubectl("create", "secret", "tls", CERTIFICATES, f"--namespace={SYSTEM_NAMESPACE}", *pair)
+    bundle = {"certificates.caBundle": tmp_path / "ca.crt"}
+    removed.install("scheduler.mode=none", "controller.enabled=false", "certificates.mode=provided", files=bundle)
+    assert {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in removed.pods()} == {"webhook"}
+    work.submit("shaped-job")
+    assert work.end("jobs.batch", "shaped") == "Complete"
 
 
 def test_no_scheduler_of_ours(removed: Release, work: Work) -> None:
@@ -70,15 +87,14 @@ def test_clusters_own_scheduler(own_scheduler: Cluster, removed: Release, work: 
     cluster.wait("an ordinary pod ends", lambda: work.pods("plain")[0]["status"]["phase"] == "Succeeded")
 
 
-def test_manifests_without_helm(cluster: Cluster, work: Work) -> None:
+def test_manifests_without_helm(removed: Release, work: Work) -> None:
     """`muster render | kubectl apply --server-side` installs the same, and `kubectl delete` takes it away."""
     version = controlplane.version().removeprefix("v")
     sets = [f"--set={each}" for each in chart.IMAGE]
     done = CliRunner().invoke(main, ["render", f"--kubernetes-version={version}", *sets])
     assert not done.exit_code, done.output
-    release = Release(cluster)
     with figures.timed("muster render | kubectl apply: all replicas ready after"):
-        release.apply(done.output)
+        removed.apply(done.output)
     work.submit("volcano-job")
     assert work.end("vcjob", "sleepers") == "Completed"
-    release.delete(done.output)
+    removed.delete(done.output)

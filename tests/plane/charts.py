@@ -36,7 +36,11 @@ _POD: Final[JSON] = {
 
 MATRIX: Final[dict[str, JSON]] = {
     "defaults": {},
-    "only the webhook": {"scheduler": {"mode": "none"}, "controller": {"enabled": False}},
+    "only the webhook": {
+        "scheduler": {"mode": "none"},
+        "controller": {"enabled": False},
+        "certificates": {"mode": "certManager"},
+    },
     "the cluster's own scheduler": {"scheduler": {"mode": "cluster"}},
     "no webhook": {"webhook": {"enabled": False}},
     "cert-manager and metrics": {

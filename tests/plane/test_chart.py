@@ -252,6 +252,7 @@ WRONG: dict[str, tuple[JSON, str]] = {
         {"webhook": {"clientCA": {"pem": CA, "secret": "ca"}}},
         "webhook.clientCA: set one of pem, configMap and secret",
     ),
+    "own certificates, and nobody to make them": ({"controller": {"enabled": False}}, "set certificates.mode"),
     "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
 }
 

@@ -4,7 +4,8 @@ import ssl
 import subprocess
 import time
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ _GONE_S: Final = 60.0
 _ROTATED_S: Final = 240.0
 """Half a minute until all API servers trust the new authority, and up to two until kubelets bring new files."""
 Pod = dict[str, Any]
+_NO_FILES: Final[Mapping[str, Path]] = {}
 
 
 class ChartError(Exception):
@@ -37,13 +39,17 @@ class Release:
         self._cluster = cluster
         self._helm = binaries.helm()
 
-    def install(self, *settings: str, level: str = "restricted") -> float:
-        """Installs the chart into a namespace that enforces that Pod Security level; the time it took, in seconds."""
+    def install(self, *settings: str, level: str = "restricted", files: Mapping[str, Path] = _NO_FILES) -> float:
+        """Installs the chart into a namespace that enforces that Pod Security level; the time it took, in seconds.
+
+        `files` are values that are read from files.
+        """
         kubectl = self._cluster.plane.kubectl
         kubectl("create", "namespace", SYSTEM_NAMESPACE)
         kubectl("label", "namespace", SYSTEM_NAMESPACE, f"pod-security.kubernetes.io/enforce={level}", "--overwrite")
         start = time.monotonic()
-        self.helm("install", NAME, str(CHART), *_sets(IMAGE), *_sets(settings))
+        more = [f"--set-file={value}={file}" for value, file in files.items()]
+        self.helm("install", NAME, str(CHART), *_sets(IMAGE), *_sets(settings), *more)
         self.wait_ready()
         return time.monotonic() - start
 
@@ -72,6 +78,11 @@ class Release:
         """Removes the release, and waits until none of its pods is left."""
         self.helm("uninstall", NAME)
         self._cluster.wait("Muster's pods are gone", lambda: not self.pods(), _GONE_S)
+
+    def remove(self) -> None:
+        """Removes the release, if there is one, and its namespace with all that is left in it."""
+        self.helm("uninstall", NAME, "--ignore-not-found")
+        self._cluster.plane.kubectl("delete", "namespace", SYSTEM_NAMESPACE, "--ignore-not-found")
 
     def test(self) -> str:
         """What `helm test` says."""

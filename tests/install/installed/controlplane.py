@@ -139,7 +139,7 @@ class ControlPlane:
     def _credentials(self, part: str) -> list[str]:
         kubeconfig = self.kubeconfig(part)
         flags = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
-        return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1", "--leader-elect=false"]
+        return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1"]
 
     def _proxy(self) -> list[str]:
         # Pods are on one bridge. Where its packets pass iptables by, an answer would not come back as the Service's.

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from installed import images
 from installed.cluster import Cluster
 
-EVERY_S: Final = 1.0
+EVERY_S: Final = 2.0
 _SLOW_S: Final = 2.0
 _SAFE: Final = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 _POD: Final[Mapping[str, Any]] = {

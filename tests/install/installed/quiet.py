@@ -11,8 +11,15 @@ from muster.api.names import SYSTEM_NAMESPACE
 _KLOG: Final = re.compile(r"^[WEF]\d{4} ")
 """How kube-scheduler begins its warnings and errors."""
 _LOUD: Final = frozenset({"warning", "error", "critical"})
-_EXPECTED: Final[Sequence[re.Pattern[str]]] = ()
-"""Lines that a clean start may have."""
+_EXPECTED: Final = tuple(
+    re.compile(text)
+    for text in (
+        "Neither --kubeconfig nor --master was specified. +Using the inClusterConfig",  # the stock program, in any pod
+        "The manifest file is empty, ignoring",  # of metrics, for which it has no flag here
+        "Error initially creating lease lock.*already exists",  # two replicas begin at once, and one is first
+    )
+)
+"""Lines of kube-scheduler's that a clean start may have; of Muster's own there are none."""
 _KINDS: Final = (
     "clusterroles",
     "clusterrolebindings",
