@@ -38,6 +38,8 @@ _CONTENT: Final = (
 )
 """What the Dockerfile copies, but for texts."""
 _DIGITS: Final = 12
+_EPOCH: Final = "315532800"
+"""1980, in seconds since 1970."""
 _SUITE: Final = "bookworm"
 """Its Python is that of the lock files."""
 _TRUSTED: Final = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -89,7 +91,9 @@ def muster() -> Path:
     engine = image.find()
     if not _exists(engine, _BASE):
         _make_base(engine)
-    environment = {"BUILDAH_ISOLATION": "chroot"}  # builds where the machine lets nobody make other containers
+    # Builds where the machine lets nobody make other containers; with one time for all commits, what the lock file
+    # names is installed once.
+    environment = {"BUILDAH_ISOLATION": "chroot", "SOURCE_DATE_EPOCH": _EPOCH}
     build = [sys.executable, "-m", "musterctl.kind.image", f"--base={_BASE}", f"--tag={MUSTER}"]  # as `make image` does
     image.run(build, environment=environment)
     target.parent.mkdir(parents=True, exist_ok=True)
