@@ -20,7 +20,7 @@ from prometheus_client import Gauge
 from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound
+from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
@@ -134,7 +134,10 @@ class Elector:
                 return "another"
             self._write(lease, self._record(lease.spec))
         except APIError as error:
-            log.warning("lease neither taken nor renewed", lease=self._name, leading=self.leading, why=str(error))
+            if isinstance(error, AlreadyExists | Conflict) and not self.leading:  # two stood for it at once: no trouble
+                log.info("another candidate was first", lease=self._name)
+            else:
+                log.warning("lease neither taken nor renewed", lease=self._name, leading=self.leading, why=str(error))
             return "unknown"
         return "us"
 

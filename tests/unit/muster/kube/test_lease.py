@@ -1,10 +1,14 @@
 """What an elector and a follower conclude from what they see, by the clock."""
 
+from unittest.mock import Mock
+
 import pytest
+from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import Lease, LeaseSpec
 from muster.kube.client import Client
 from muster.kube.config import Config
+from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.lease import Elector, LeaseFollower
 
 
@@ -125,6 +129,20 @@ def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
     assert elector.leading
     clock.now += 0.1
     assert not elector.leading
+
+
+@pytest.mark.parametrize(("leading", "level"), [(False, "info"), (True, "warning")])
+def test_to_be_second_is_no_trouble(
+    client: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, leading: bool, level: str
+) -> None:
+    """Of two candidates that start at once one makes the lease; a leader to whom that happens has lost it."""
+    monkeypatch.setattr(client, "get", Mock(side_effect=NotFound("no such lease")))
+    monkeypatch.setattr(client, "create", Mock(side_effect=AlreadyExists("the name is taken")))
+    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
+    elector._renewed_at = clock() if leading else None
+    with capture_logs() as logs:
+        assert elector._try() == "unknown"
+    assert [each["log_level"] for each in logs] == [level]
 
 
 @pytest.mark.parametrize("seconds", [(10, 10, 2), (15, 2, 2), (15, 10, 0), (15, 2.3, 2)])
