@@ -25,6 +25,7 @@ WORD = re.compile(r"[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z]+(?:[A-Z]\w*)+|[a-z]+(?:_[a-z0
 
 OF_OTHERS = {
     "DataCacheInitializer": "a class of Kubeflow's SDK",
+    "ElasticJobSet": "a feature gate of JobSet",
     "StrictModes": "an option of sshd",
     "allowedTopologies": "a field of a StorageClass that the planner does not read",
     "expireAfter": "a field of Karpenter's NodePool",
