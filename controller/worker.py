@@ -47,6 +47,8 @@ class Worker:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        for result in ("done", "retry", "defect"):
+            RECONCILES.labels(name, result)  # from zero: a counter that begins with a defect shows no rate for it
         queue = queue or name
         self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
         self._process = process

@@ -42,6 +42,10 @@ class Outcome(Enum):
     CANCELLED = "cancelled"
 
 
+for _outcome in Outcome:
+    OUTCOMES.labels(_outcome.name.lower())  # a counter that begins with the first end shows no rate for it
+
+
 @dataclass(slots=True)
 class _Meeting:
     """Calls of one gang and epoch; `arrived` has the last pod of each slot, as a slot takes one pod."""

@@ -18,6 +18,8 @@ from extender.planner.framework.config import SchedulerConfig, parse
 
 log = structlog.get_logger()
 RELOADS = Counter("muster_config_reloads_total", "Changes of the scheduler configuration's file, by result", ["result"])
+for _result in ("used", "refused"):
+    RELOADS.labels(_result)  # from zero: a counter that begins with the first change shows no increase for it
 CURRENT = Gauge(
     "muster_config_current", "1 while the planner runs with what the configuration's file says, 0 if that is wrong"
 )

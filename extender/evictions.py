@@ -29,6 +29,8 @@ EVICTED = Counter(
 )
 BELOW_MINIMUM = "below-minimum"
 """In place of an action: pods of a gang that has too few to go on."""
+for _action in ("reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM):
+    EVICTED.labels(_action)  # a counter that begins with the first eviction shows no increase for it
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again, if no watch has shown its end."""
 

@@ -133,6 +133,7 @@ class Writes:
                 self._wake()
 
     def _try(self, what: str, key: str, write: Callable[[], None]) -> None:
+        WRITES.labels(what, "failed")  # from zero: a counter that begins with a failure shows no rate for it
         try:
             write()
         except APIError as error:

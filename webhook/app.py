@@ -44,6 +44,7 @@ from webhook.validate.volcano_job import job as validate_job
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
 log = structlog.get_logger()
 REVIEWS = Counter("muster_webhook_reviews", "Reviews answered, by route and outcome.", ["route", "outcome"])
+_OUTCOMES = ("allowed", "patched", "denied", "limited", "error", "malformed")
 SECONDS = Histogram(
     "muster_webhook_review_seconds",
     "Time to answer a review.",
@@ -107,6 +108,8 @@ class Route:
         self._budgets = budgets
         self._handler = handler
         self._seconds = SECONDS.labels(path)
+        for outcome in _OUTCOMES:
+            REVIEWS.labels(path, outcome)  # from zero: a counter that begins with an error shows no rate for it
 
     def answer(self, body: bytes, query: str, peer: str = "") -> Answer:
         """The answer to a review of this address; `query` is the URL's: it says how long the API server waits."""

@@ -27,6 +27,8 @@ from muster.api.kubernetes.meta import ObjectMeta, parse_time
 from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStatus, compat
 
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
+for _action in Action:
+    ACTIONS.labels(_action)  # from zero: a counter that begins with the first one shows no increase for it
 
 
 class Actions:

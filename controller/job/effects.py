@@ -32,6 +32,13 @@ from muster.volcano.tasks import job_of_pod, reference
 PODS_CREATED = Counter("muster_controller_pods_created_total", "Pods created.", ["born"])
 PODS_DELETED = Counter("muster_controller_pods_deleted_total", "Pods deleted.", ["why"])
 POD_FAILURES = Counter("muster_controller_pod_failures_total", "Pods that could not be created or deleted.", ["verb"])
+# From zero: a counter that begins with the first ten pods shows no rate for them.
+for _born in ("gated", "pinned"):
+    PODS_CREATED.labels(_born)
+for _why in ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"):
+    PODS_DELETED.labels(_why)
+for _verb in ("create", "delete"):
+    POD_FAILURES.labels(_verb)
 AT_ONCE = 16
 """Calls in flight for all Jobs together; more in flight are not more per second."""
 OVER_QUOTA_AT_MOST = 3

@@ -32,6 +32,8 @@ DROPPED = Counter(
     "Connections that were closed as the client was too slow with a request or an answer, or as there were too many",
     ["reason"],
 )
+for _reason in ("request", "answer", "connections"):
+    DROPPED.labels(_reason)  # from zero: a counter that begins with the first one shows no rate for it
 
 
 class BoundedConnection(HttpToolsProtocol):

@@ -1,5 +1,6 @@
 """The chart's files: each value and each right is explained, and what they name exists."""
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec.structs import fields
+from prometheus_client import REGISTRY
 
 from extender.planner.actions import ACTIONS
 from extender.planner.configuration.known import ACTIONS as KNOWN_ACTIONS
@@ -95,10 +97,30 @@ def test_alerts_and_panels_ask_for_metrics_that_exist(name: str) -> None:
     assert {bare(each) for each in asked} <= {bare(each) for each in metrics()}
 
 
+BEGIN_LATE = {
+    "muster_webhook_reviews_total",  # with the webhook's routes
+    "muster_controller_reconciles_total",  # with the controller's workers
+    "muster_planner_writes_total",  # with the first write of its kind, of either result
+    *("muster_bind_total", "muster_filter_total", "muster_kube_requests_total"),  # by reasons and codes without number
+}
+"""Counters whose series are not there when their module is imported."""
+
+
+@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
+def test_counters_of_alerts_and_panels_begin_at_zero(name: str) -> None:
+    """Prometheus sees no increase in a series that begins with what happened first, such as the first evictions."""
+    for module in ("extender.evictions", "extender.barrier", "extender.cycles", "controller.job.effects"):
+        importlib.import_module(module)
+    asked = set(re.findall(r"(?:rate|increase)\((muster_\w+_total)", (FILES / name).read_text()))
+    assert asked
+    for metric in asked - BEGIN_LATE:
+        [found] = [each for each in REGISTRY.collect() if f"{each.name}_total" == metric]
+        assert found.samples, metric
+
+
 def test_alerts_say_what_to_do() -> None:
     """A summary, a description and a severity each."""
-    [group] = document(FILES / "alerts.yaml")["groups"]
-    for rule in group["rules"]:
+    for rule in (rule for group in document(FILES / "alerts.yaml")["groups"] for rule in group["rules"]):
         assert set(rule["annotations"]) == {"summary", "description"}
         assert rule["labels"]["severity"] in {"warning", "critical"}
     json.loads((FILES / "dashboard.json").read_text())
