@@ -1,7 +1,7 @@
 """Certificates as they are read: subject, signer, names and life. Pure functions of PEM text."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -105,6 +105,19 @@ class Pair:
 
     certificate: Certificate
     key_pem: bytes = field(repr=False)
+    above: tuple[Certificate, ...] = ()
+    """The authorities between it and one that clients trust, which are shown with it; another issuer may have some."""
+
+    def vouched_by(self, trusted: Collection[Certificate]) -> bool:
+        """True if a client that trusts these takes it: one of them is the certificate itself, or leads to it."""
+        current, left = self.certificate, set(self.above)
+        while current not in trusted and not any(current.signed_by(each) for each in trusted):
+            signer = next((each for each in left if current.signed_by(each)), None)
+            if signer is None:
+                return False
+            left.discard(signer)
+            current = signer
+        return True
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
@@ -118,7 +131,7 @@ class Pair:
         form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         if key.public_key().public_bytes(*form) != certificate.parsed.public_key().public_bytes(*form):
             raise UnreadableError("its key belongs to another certificate")
-        return cls(certificate, key_pem)
+        return cls(certificate, key_pem, tuple(each for each in read_bundle(cert_pem) if each != certificate))
 
     @classmethod
     def of(cls, pair: KeyPair) -> Self:

@@ -142,10 +142,10 @@ def _old(content: Content, now_s: float) -> Iterator[str]:
 
 
 def _not_trusted(content: Content, bundles: Mapping[str, Sequence[tuple[Certificate, ...]]]) -> Iterator[str]:
-    leaf = next((pair.certificate for pair in content.leaves.values()), None)
+    leaf = next(iter(content.leaves.values()), None)
     for name, webhooks in bundles.items():
         if leaf is None:
             return
-        without = sum(not any(leaf.signed_by(each) for each in bundle) for bundle in webhooks)
+        without = sum(not leaf.vouched_by(bundle) for bundle in webhooks)
         if without:
             yield f"{without} of {len(webhooks)} webhooks of {name} do not trust the certificate in the Secret"

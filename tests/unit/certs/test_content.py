@@ -1,9 +1,13 @@
 """The Secret: what is written is read again, what is broken is said, and no key is ever shown."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from certificates_world import WEBHOOK, World
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.authority import Authority
 from certs.certificate import Pair, UnreadableError, read_bundle
@@ -114,6 +118,52 @@ def test_problems(content: Content) -> None:
     assert said(replace(content, leaves={}), leaf.due_s) == "there is no certificate tls.crt with its key"
     assert "certIssuer: external" in said(replace(content, ours=False), leaf.due_s)
     assert said(replace(content, ours=False), leaf.due_s, managed=False) == distrust
+
+
+def test_a_certificate_that_is_trusted_itself_is_no_problem() -> None:
+    """It needs no authority: a self-signed one that stands in the caBundle, as another issuer may make it."""
+    pair = signed("alone", None)
+    found = Content(leaves={"tls": pair}, ours=False)
+    said = problems(found, {"webhooks": [(pair.certificate,)]}, now_s=NOW_S, leaves=("tls",), managed=False)
+    assert not said
+
+
+def test_a_certificate_below_an_authority_that_is_shown_with_it_is_no_problem() -> None:
+    """The caBundle has the root; the one between stands in tls.crt, as cert-manager writes it."""
+    root = signed("root", None)
+    between = signed("between", root)
+    leaf = signed("leaf", between)
+    chain = Pair.read(leaf.certificate.pem + between.certificate.pem, leaf.key_pem)
+    trusting = {"webhooks": [(root.certificate,)]}
+    for pair, count in ((chain, 0), (leaf, 1)):
+        found = Content(leaves={"tls": pair}, ours=False)
+        assert len(problems(found, trusting, now_s=NOW_S, leaves=("tls",), managed=False)) == count
+
+
+NOW_S = datetime(2026, 11, 25, tzinfo=UTC).timestamp()
+
+
+def signed(name: str, by: Pair | None) -> Pair:
+    """A certificate of a year, of another one or of itself; only a signer of others is an authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    signer = serialization.load_pem_private_key(by.key_pem, None) if by else key
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(by.certificate.parsed.subject if by else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2026, 11, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2027, 11, 1, tzinfo=UTC))
+        .add_extension(x509.BasicConstraints(ca=name in {"root", "between"}, path_length=None), critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Pair.read(made.public_bytes(serialization.Encoding.PEM), text)
 
 
 def test_names_of_the_webhook_stand_in_its_certificate(content: Content) -> None:
