@@ -208,6 +208,37 @@ def test_certificates_are_not_rendered() -> None:
         assert "caBundle" not in text(MATRIX[name])
 
 
+def test_cert_manager_signs_with_an_authority_that_stays() -> None:
+    """A self-signed certificate is another authority with each renewal, which nobody trusts for a while."""
+    found = rendered(MATRIX["trainers that report"] | {"certificates": {"mode": "certManager"}})
+    served = {"muster-webhook": "muster-webhook-tls", "muster-reports": "muster-reports-tls"}
+    for name, secret in served.items():
+        spec = one(found, "Certificate", name)["spec"]
+        assert (spec["secretName"], spec["issuerRef"]["name"]) == (secret, "muster-webhook")
+    authority = one(found, "Certificate", "muster-webhook-ca")["spec"]
+    assert one(found, "Issuer", "muster-webhook")["spec"] == {"ca": {"secretName": authority["secretName"]}}
+    assert (authority["isCA"], authority["privateKey"]["rotationPolicy"]) == (True, "Never")
+    others = rendered(MATRIX["an issuer"])
+    assert not [each for each in others if each["kind"] == "Issuer"]
+    assert [each["metadata"]["name"] for each in others if each["kind"] == "Certificate"] == ["muster-webhook"]
+
+
+@pytest.mark.parametrize(
+    ("values", "left_out"),
+    [
+        ({}, ""),
+        ({"webhook": {"enabled": False}}, "muster-webhook"),
+        ({"scheduler": {"mode": "none"}}, "muster-scheduler"),
+        ({"controller": {"enabled": False}}, "muster-controller"),
+    ],
+)
+def test_no_alert_on_a_part_that_is_left_out(values: JSON, left_out: str) -> None:
+    """It would fire for ever, as what it asks for is absent."""
+    groups = one(rendered({**values, "metrics": {"rules": True}}), "PrometheusRule", "muster")["spec"]["groups"]
+    all_of_them = {"muster-webhook", "muster-scheduler", "muster-controller", "muster-certificates"}
+    assert {group["name"] for group in groups} == all_of_them - {left_out}
+
+
 def test_crds_stay_when_the_release_goes() -> None:
     """Else every Job would go with it; unless somebody says so."""
     for values, kept in (({}, True), ({"crds": {"keep": False}}, False)):
