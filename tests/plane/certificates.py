@@ -60,11 +60,12 @@ def content_of(client: Client) -> Content:
 
 
 def bundles_of(client: Client) -> list[bytes]:
-    """The caBundle of every webhook, as it was written."""
+    """The caBundle of every webhook of Muster's, as it was written."""
     return [
         write_bundle(read_bundle(webhook.client_config.ca_bundle or b""))
         for kind in WEBHOOK_CONFIGURATIONS
         for configuration in client.list(kind)
+        if configuration.metadata.name == names.WEBHOOKS
         for webhook in configuration.webhooks or ()
     ]
 
