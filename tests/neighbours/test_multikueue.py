@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from beside import kueue, multikueue
+from beside.keeper import Keeper
 from beside.kueue import Kueue
 from beside.kueue_objects import QUEUE, holds, make_local_queue, make_quota
 from beside.multikueue import CLUSTERS, CONTROLLER, Runs
@@ -45,6 +46,7 @@ class Clusters:
     client: Client
     runs: tuple[Runs, Runs]
     scenes: tuple[Scene, Scene]
+    keeper: Keeper
 
     def complete(self) -> set[str]:
         """The TrainJobs that the manager shows as complete."""
@@ -67,10 +69,13 @@ def clusters(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for
         return len(found) == 2 and all(holds(each, "Active") for each in found)
 
     wait_for(connected, 60, "the workers to be connected")
+    every = (first, *workers)
+    parts = [part for each in every for part in (each.part, *each.plane.parts.values())]
     with ExitStack() as stack:
         runs = tuple(stack.enter_context(Runs(each.plane.client(), NAMESPACE)) for each in workers)
         scenes = tuple(stack.enter_context(Scene(each.plane, NAMESPACE, wait_for)) for each in workers)
-        yield Clusters(first, workers, client, runs, scenes)  # type: ignore[arg-type]  # two of each
+        keeper = stack.enter_context(Keeper(parts))
+        yield Clusters(first, workers, client, runs, scenes, keeper)  # type: ignore[arg-type]  # two of each
 
 
 def _worker(fresh_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor, number: int) -> Kueue:
@@ -112,11 +117,11 @@ def test_train_jobs_of_a_manager_run_on_its_workers(clusters: Clusters, wait_for
 def test_a_worker_dies_midway(clusters: Clusters, wait_for: WaitFor) -> None:
     """A hundred TrainJobs, and a worker that is gone after a third of them: none runs twice, and all complete."""
     names = submitted(clusters.client, 100, gpus=1, run_s=5)
-    wait_for(lambda: len(clusters.complete()) >= 33, 400, "a third of the TrainJobs to complete")
+    wait_for(lambda: len(clusters.complete()) >= 33, 600, "a third of the TrainJobs to complete")
     lost = clusters.workers[0]
     ran_on_lost, ran = clusters.runs
     clusters.scenes[0].check()
-    multikueue.kill(lost.plane, [lost.part])
+    clusters.keeper.kill([lost.part, *lost.plane.parts.values()])
     killed_s = time.monotonic()
     over = clusters.complete()
     begun = {name for name in ran_on_lost.names() if name not in over}

@@ -3,7 +3,7 @@
 import base64
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -136,9 +136,3 @@ class Runs(Watching):
             if ran is not None and (new is None or new.finished):
                 ran.ended_s = ran.ended_s or now
                 ran.succeeded |= pod.status.phase == "Succeeded"
-
-
-def kill(plane: Plane, parts: Iterable[Any]) -> None:
-    """Ends all processes of a plane, and neighbours beside it, with SIGKILL: a cluster that is gone at once."""
-    for part in [*parts, *plane.parts.values()]:
-        part.kill()
