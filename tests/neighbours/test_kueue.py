@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from beside import jobset, kueue, kueue_objects
+from beside import jobset, kueue, kueue_objects, writes
 from beside.kueue_objects import JSON, holds, make_local_queue, make_quota, workload_of
 from beside.neighbour import Neighbours
 from beside.scene import Scene
@@ -153,7 +153,7 @@ def test_each_in_its_namespace(team: Scene, kubectl: Any) -> None:
     team.wait_for(lambda: team.client.get(PODS, "lone", team.namespace).status.phase == "Running", 30, "Kueue's pod")
     assert not team.client.list(POD_GROUPS, team.namespace)
     assert not team.client.list(kueue_objects.WORKLOADS, other)
+    assert not [each for each in writes.most_in_a_minute(team.plane) if each.namespace == team.namespace]
     for resource in (JOBS, RAW_PODS):
-        assert not {each for each in writers(team.client, resource, team.namespace) if "muster" in each}
         assert not {each for each in writers(team.client, resource, other) if "kueue" in each}
     kubectl("delete", "namespace", other, "--wait=false")

@@ -120,13 +120,12 @@ def test_a_worker_dies_midway(clusters: Clusters, wait_for: WaitFor) -> None:
     wait_for(lambda: len(clusters.complete()) >= 33, 600, "a third of the TrainJobs to complete")
     lost = clusters.workers[0]
     ran_on_lost, ran = clusters.runs
-    clusters.scenes[0].check()
     clusters.keeper.kill([lost.part, *lost.plane.parts.values()])
     killed_s = time.monotonic()
     over = clusters.complete()
     begun = {name for name in ran_on_lost.names() if name not in over}
     assert begun, "the worker that dies has nothing in work, so this shows nothing"
-    wait_for(lambda: clusters.complete() == names, 600, "all TrainJobs to complete")
+    wait_for(lambda: clusters.complete() == names, 900, "all TrainJobs to complete")
     figures = f"{len(over)} complete at the kill, {len(begun)} begun on the lost worker"
     sys.stderr.write(f"{figures}; the rest took {time.monotonic() - killed_s:.0f} s\n")
     twice = ran.names() & ran_on_lost.names()
