@@ -274,6 +274,21 @@ def test_nodes_of_an_indexed_job_are_not_replaced_before_it_ends(
     assert history.half_placed_s("", 3) < HALF_S
 
 
+def test_nodes_that_expire_wait_for_their_gang(
+    client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
+) -> None:
+    """Karpenter closes them when their time is over, and the gang runs to its end on them."""
+    karpenter.pool(client, LARGE, expire_after="45s")
+    submit(client, namespace, "long", 2, run_s=90)
+    wait_for(lambda: bound(history, "long") == 2, PATIENCE_S, "the gang to start")
+    nodes = {life.node for life in history.of("long")}
+    wait_for(lambda: nodes <= set(karpenter.going(client)), PATIENCE_S, "both nodes to be closed")
+    assert ended(history, "long") == 0
+    wait_for(lambda: ended(history, "long") == 2, PATIENCE_S, "the gang to end")
+    assert len(history.of("long")) == 2, "a pod was evicted and made anew"
+    assert len(bought.names) == 2
+
+
 def test_a_gang_larger_than_the_pool_may_grow_gets_part_of_its_nodes_for_a_while_only(
     plane: Plane, client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:

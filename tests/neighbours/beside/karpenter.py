@@ -88,6 +88,7 @@ def pool(
     client: Client,
     *sizes: Size,
     consolidate_after: str = "Never",
+    expire_after: str = "Never",
     labels: Mapping[str, str] | None = None,
     **limits: int,
 ) -> None:
@@ -99,7 +100,7 @@ def pool(
         # Without the second one Karpenter asks for spot capacity when it consolidates, which there is none of.
         "requirements": [_among(_TYPE, *(size.name for size in sizes)), _among(_CAPACITY, "on-demand")],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-        "expireAfter": "Never",
+        "expireAfter": expire_after,
     }
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": consolidate_after}
     node_pool = {
