@@ -30,7 +30,8 @@ HALF_S = 5.0
 @pytest.fixture(scope="module")
 def scaled(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """A plane without nodes, and Karpenter, which buys none yet as it has no pool."""
-    plane = module_plane(nodes=0)
+    patient = {"controller": {"leaseDuration": 60.0}}  # nobody starts it again, if a busy machine costs it its Lease
+    plane = module_plane(nodes=0, settings=patient)
     karpenter.start(plane, neighbours, (LARGE, SMALL, CPUS))
     return plane
 
