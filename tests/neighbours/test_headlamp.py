@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from beside import browser, headlamp
 from beside.browser import Browser
 from beside.headlamp_server import CLUSTER, HeadlampServer
 from jobs import job, task
+from kubelets import LINES, kubelet, serve_all_nodes
 from tenants import bind, user
 
 from muster.api.kubernetes.core import PODS
@@ -75,9 +78,8 @@ def pages(
                 folder = tmp_path_factory.mktemp(role)
                 subject, kubeconfig = user(plane, TEAM, folder, f"user-of-{role}")
                 bind(plane, role, subject, everywhere=True)
-                token = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["users"][0]["user"]["token"]
                 made[role] = Pages(stack.enter_context(browser.browser(folder)), server[1])
-                made[role].sign_in(token)
+                made[role].sign_in(token_of(kubeconfig))
             return made[role]
 
         yield of
@@ -121,6 +123,11 @@ class Pages:
     def press(self, label: str) -> None:
         """Presses one of the buttons in the head of a page."""
         self.window.click(f"//button[@aria-label='{label}']")
+
+
+def token_of(kubeconfig: Path) -> str:
+    """The token with which its user signs in."""
+    return str(yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["users"][0]["user"]["token"])
 
 
 def of_job(client: Client, name: str) -> Any:
@@ -231,3 +238,36 @@ def test_queues(client: Client, pages: Callable[[str], Pages], wait_for: WaitFor
     wait_for(lambda: page.facts().get("Weight") == "25", PATIENCE_S, "the page to show the weight")
     assert client.get(QUEUES, QUEUE).spec.weight == 25
     client.merge_patch(QUEUES, QUEUE, {"spec": {"weight": QUEUE_SPEC["weight"]}})
+
+
+@pytest.mark.usefixtures("clean")
+def test_logs(client: Client, pages: Callable[[str], Pages], wait_for: WaitFor, tmp_path: Path) -> None:
+    """The page of a Job finds its pods by Muster's labels and shows what they print."""
+    client.create(JOBS, job("prints", TEAM, task("w", 1), queue=QUEUE), TEAM)
+    page = pages("muster-view")
+    with kubelet(tmp_path) as one, serve_all_nodes(client, one):
+        page.open("jobs/team/prints")
+        wait_for(lambda: page.facts().get("Status") == "Running", PATIENCE_S, "the page to show that it runs")
+        page.press("Show Logs")
+        wait_for(lambda: any("/team/prints-w-0/main" in path for path in one.asked), PATIENCE_S, "the logs to be read")
+        page.window.see(*LINES.decode().splitlines())
+
+
+@pytest.mark.usefixtures("clean")
+def test_rights_in_one_namespace(
+    plane: Plane, client: Client, server: tuple[HeadlampServer, str], wait_for: WaitFor, tmp_path: Path
+) -> None:
+    """Who has rights in one namespace only names it in Headlamp's settings, sees its Jobs and suspends one."""
+    client.create(JOBS, job("mine", TEAM, task("w", 1), queue=QUEUE), TEAM)
+    subject, kubeconfig = user(plane, TEAM, tmp_path, "one-namespace")
+    bind(plane, "muster-edit", subject)
+    with browser.browser(tmp_path) as window:
+        page = Pages(window, server[1])
+        page.sign_in(token_of(kubeconfig))
+        settings = json.dumps({"allowedNamespaces": [TEAM]})
+        window.run(f"localStorage.setItem('cluster_settings.{CLUSTER}', {json.dumps(settings)})")
+        page.open("jobs")
+        wait_for(lambda: page.rows().get("mine", [])[:2] == [TEAM, "Running"], PATIENCE_S, "the Job to run")
+        page.open("jobs/team/mine")
+        page.press("Suspend")
+        wait_for(lambda: page.facts().get("Status") == "Aborted", PATIENCE_S, "the page to show that it is suspended")
