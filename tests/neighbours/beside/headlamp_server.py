@@ -13,7 +13,7 @@ import json
 import mimetypes
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookies import SimpleCookie
@@ -124,10 +124,10 @@ class HeadlampServer:
         above, to_server = await asyncio.open_connection(server.hostname, server.port, ssl=trusted)
         try:
             to_server.write(_head_for(request, server.netloc) + request.body)
-            from_page = asyncio.create_task(_copy(reader, to_server)) if request.upgrades else None
-            await _copy(above, writer)
-            if from_page:
-                from_page.cancel()
+            if request.upgrades:
+                await _until_one_ends(_copy(reader, to_server), _copy(above, writer))
+            else:
+                await _copy(above, writer)
         finally:
             to_server.close()
 
@@ -158,6 +158,17 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
     while data := await source.read(_CHUNK):
         target.write(data)
         await target.drain()
+
+
+async def _until_one_ends(*ways: Coroutine[Any, Any, None]) -> None:
+    """Runs both directions of a WebSocket until either side has closed it."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _file(folder: Path, name: str, *, otherwise: str = "") -> bytes:
