@@ -27,9 +27,8 @@ _KINDS: Final = (
     "validatingwebhookconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
-    "apiservices",
 )
-"""Kinds outside of namespaces of which nothing may stay; CRDs do."""
+"""Kinds outside of namespaces of which nothing may stay; CRDs do, and what the API server makes for them."""
 _OWN_KINDS: Final = (
     "deployments,daemonsets,pods,services,configmaps,secrets,leases,serviceaccounts,roles,rolebindings,"
     "poddisruptionbudgets,networkpolicies,jobs.batch"
