@@ -54,8 +54,9 @@ class Release:
         return time.monotonic() - start
 
     def apply(self, manifests: str) -> None:
-        """Applies what `muster render` printed, as its help says; returns when all is ready."""
-        done = self._cluster.plane.kubectl("apply", "--server-side", "--filename=-", stdin=manifests)
+        """Applies what `muster render` printed, also over CRDs that helm has left; returns when all is ready."""
+        taken = ("--server-side", "--force-conflicts")
+        done = self._cluster.plane.kubectl("apply", *taken, "--filename=-", stdin=manifests)
         if done.returncode:
             raise ChartError(f"kubectl apply: {done.stderr.strip()}")
         self.wait_ready()
