@@ -125,8 +125,9 @@ def _parameters(text: str) -> tuple[tuple[str, str], ...]:
         if not separator or not key:
             raise ValueError(reasons.scaleup.bad_parameter(key=names.SCALE_UP_PARAMETERS, part=part))
         if len(value) > MAX_VALUE_CHARS:
-            long = {"name": key, "chars": len(value), "most": MAX_VALUE_CHARS}
-            raise ValueError(reasons.scaleup.long_parameter(key=names.SCALE_UP_PARAMETERS, **long))
+            where = names.SCALE_UP_PARAMETERS
+            words = reasons.scaleup.long_parameter(key=where, name=key, chars=len(value), most=MAX_VALUE_CHARS)
+            raise ValueError(words)
         found.append((key, value))
     return tuple(sorted(found))
 
