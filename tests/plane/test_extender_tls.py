@@ -71,4 +71,4 @@ def test_a_gang_is_bound_while_certificates_are_renewed(fresh_plane: Callable[..
             assert held() >= before
         wait_for(lambda: client.get(JOBS, "gang", "default").status.running == PODS_OF_GANG, WHOLE_S, "the gang to run")
         assert not [life for life in history.pods.values() if len(life.nodes) > 1]
-        assert metric(plane, "extender", 'muster_barrier_total{outcome="timeout"}') == 0
+        assert metric(plane, "extender", 'muster_barrier_total{outcome="timed_out"}') == 0
