@@ -229,7 +229,7 @@ def test_cert_manager_signs_with_an_authority_that_stays() -> None:
         ({}, ""),
         ({"webhook": {"enabled": False}}, "muster-webhook"),
         ({"scheduler": {"mode": "none"}}, "muster-scheduler"),
-        ({"controller": {"enabled": False}}, "muster-controller"),
+        ({"controller": {"enabled": False}, "certificates": {"mode": "certManager"}}, "muster-controller"),
     ],
 )
 def test_no_alert_on_a_part_that_is_left_out(values: JSON, left_out: str) -> None:
