@@ -55,7 +55,7 @@ e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; 
 	$(BIN)/pytest tests/real -m real
 
 e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothing, as root; builds what it needs first
-	$(BIN)/python tests/install/install.py
+	PYTHONPATH=tests/real $(BIN)/python tests/install/install.py
 	$(BIN)/pytest tests/install -m install
 
 e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
