@@ -141,7 +141,8 @@ class Writes:
             self._rest(f"{what}/{key}", refused=isinstance(error, _REFUSALS))
             log.warning("write failed; it is decided again", what=what, of=key, error=str(error))
         else:
-            self._refused.pop(f"{what}/{key}", None)
+            with self._lock:
+                self._refused.pop(f"{what}/{key}", None)
             WRITES.labels(what, "ok").inc()
 
     def _rest(self, name: str, *, refused: bool) -> None:

@@ -80,11 +80,11 @@ class Keeper:
 
         Whoever leads does the rest. Of several replicas one makes it, as the API server takes a name only once.
         """
+        if self._options.issuer != "own":
+            return
         end_s = time.monotonic() + _FIRST_S
         synced = all(each.wait_synced(max(0.0, end_s - time.monotonic())) for each in self._reflectors)
-        if self._options.issuer != "own" or not synced:
-            return
-        if self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
+        if synced and self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
             bundles = _bundles(self._found())
             try:
                 self._write(None, None, bundles, self._see(None, bundles), self._wall_s())

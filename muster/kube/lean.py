@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from muster.api import names
+from muster.api.fields import FieldError
 from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES
 
 LONG: Final = 65_536
@@ -87,8 +88,8 @@ def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
         cuts = list(_cuts(found))
     except (msgspec.DecodeError, RecursionError):
         return data
-    if isinstance(found, _Group):
-        _check(found)
+    if isinstance(found, _Group) and (errors := _too_long(found)):
+        raise msgspec.ValidationError("; ".join(map(str, errors)))
     if not cuts:
         return data
     result = bytes(data)
@@ -98,12 +99,14 @@ def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
     return result
 
 
-def _check(group: _Group) -> None:
-    """Raise msgspec.ValidationError for a PodGroup that would take an event loop too long."""
+def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
+    """Return the parts of a PodGroup that are too long to be read; msgspec.DecodeError if it is no object."""
+    return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
+
+
+def _too_long(group: _Group) -> list[FieldError]:
     sizes = {"spec": len(memoryview(group.spec)), "status": len(memoryview(group.status))}
-    errors = [error for path, size in sizes.items() for error in GANG_BYTES.exceeded_by(path, size)]
-    if errors:
-        raise msgspec.ValidationError("; ".join(map(str, errors)))
+    return [error for path, size in sizes.items() for error in GANG_BYTES.exceeded_by(path, size)]
 
 
 def _cuts(found: _Object) -> list[tuple[bytes, bytes]]:

@@ -28,8 +28,6 @@ COORDINATOR = "jobset.sigs.k8s.io/coordinator"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 _TEMPLATES = ("spec", "replicatedJobs", "*", "template", "spec", "template")
-EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 
 
 class JobSet(Object):

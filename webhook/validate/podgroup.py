@@ -10,16 +10,16 @@ as the Job itself does: it can only move back there.
 
 from collections.abc import Iterator
 
-from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import OwnerReference
-from muster.api.limits import GANG_BYTES, PODS, SUB_GROUPS
+from muster.api.limits import PODS, SUB_GROUPS
 from muster.api.volcano.batch import JOBS, Job, is_job
 from muster.api.volcano.scheduling import NetworkTopology, PodGroup
+from muster.kube.lean import too_long
 from muster.resources.quantity import parse
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
@@ -32,15 +32,6 @@ _POD_GROUP = Decoder(PodGroup)
 _SYSTEM = "system-"
 
 
-class _Text(Struct, gc=False):
-    """What a PodGroup is planned by, as it was sent."""
-
-    spec: Raw = Raw()
-
-
-_TEXT = Decoder(_Text)
-
-
 def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
@@ -48,9 +39,7 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
         group = decode(request.object, _POD_GROUP)
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         if request.operation != "UPDATE":
-            size = len(memoryview(decode(request.object, _TEXT).spec))
-            errors = [*GANG_BYTES.exceeded_by("spec", size), *check(group, usable)]
-            return Verdict(errors=errors, warnings=warn(group))
+            return Verdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
         old = decode(request.old_object, _POD_GROUP)
         if group.metadata.deletion_timestamp or _queue(group) == _queue(old):
             return Verdict()
