@@ -14,14 +14,13 @@ from extender.planner.framework.decisions import ClosePlacement, Place, Reserve,
 from extender.planner.state.gangs import GangView, once_whole
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, PlacementStatus
+from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
 """Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
 MAX_BACK_OFF_S = 600.0
 MADE_ROOM = 16
 """Gangs that are named of those that were evicted."""
-_DOUBLINGS = 10
-"""Limit of the exponent: the number in a status may be any."""
 
 
 def opened(place: Place) -> dict[str, Any]:
@@ -117,4 +116,4 @@ def _evictions(gang: GangView, close: ClosePlacement, now: float) -> dict[str, A
 
 def back_off_s(attempts: int) -> float:
     """Return the delay of the next placement after so many attempts in vain, in seconds."""
-    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), MAX_BACK_OFF_S)
+    return doubled_s(BACK_OFF_S, attempts - 1, MAX_BACK_OFF_S)

@@ -16,6 +16,7 @@ from prometheus_client import Counter, Gauge
 
 from extender.planner.framework.session import Decision
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
+from muster.resources.delays import doubled_s
 
 log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
@@ -26,7 +27,6 @@ REFUSED_MOST_S = 60.0
 """Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid)
 """Answers that the same write gets again, until somebody changes something."""
-_DOUBLINGS = 10
 STOP_S = 5.0
 """Time for writes that are under way at the end of the process."""
 
@@ -152,5 +152,5 @@ class Writes:
             if refused:
                 before, _ = self._refused.get(name, (0, now))
                 self._refused[name] = (before + 1, now)
-                pause_s = min(RETRY_S * 2.0 ** min(before, _DOUBLINGS), REFUSED_MOST_S)
+                pause_s = doubled_s(RETRY_S, before, REFUSED_MOST_S)
             self._not_before[name] = now + pause_s

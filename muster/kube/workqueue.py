@@ -28,10 +28,11 @@ from typing import Generic, TypeVar
 
 from prometheus_client import Gauge
 
+from muster.resources.delays import doubled_s
+
 K = TypeVar("K", bound=Hashable)
 
 QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Keys that wait in a work queue.", ["queue"])
-_MAX_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
 
 
 class WorkQueue(Generic[K]):
@@ -89,7 +90,7 @@ class WorkQueue(Generic[K]):
         with self._changed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-        self.add_after(key, min(self._base_delay_s * 2 ** min(failures, _MAX_DOUBLINGS), self._max_delay_s))
+        self.add_after(key, doubled_s(self._base_delay_s, failures, self._max_delay_s))
 
     def forget(self, key: K) -> None:
         """Forget the failures of a key: the next one is its first."""

@@ -20,6 +20,7 @@ from controller.job.rules.phases import STOPPED_PHASES
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
+from muster.resources.delays import doubled_s
 
 MAX_NOTED = 100
 """Timers noted per Job, the first that are due: the restarts of a hundred evicted pods cover those of more."""
@@ -152,6 +153,6 @@ def restarted(status: JobStatus, request: Request, now_s: float, ran_s: float) -
     before = back_off(status)
     restarts = before.restarts + 1 if before else 1
     first_s, max_s = (FIRST_S, MAX_S) if request.refused else (FIRST_QUICK_S, MAX_QUICK_S)
-    delay_s = min(first_s * 2.0 ** min(restarts - 1, 10), max_s)
+    delay_s = doubled_s(first_s, restarts - 1, max_s)
     found = BackOff(restarts, round(now_s + delay_s, 3), request.pod, request.refused)
     return notes.noted(status, notes.BACK_OFF, msgspec.json.encode(found).decode())

@@ -19,6 +19,7 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import readable_time
 from muster.api.limits import whole_number
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.resources.delays import doubled_s
 
 Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
@@ -26,7 +27,6 @@ BACK_OFF_S = 60.0
 MAX_BACK_OFF_S = 1800.0
 MAX_POD_SETS = 32
 """Limit of the API."""
-_DOUBLINGS = 10
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
 """Conditions that end a request → reason for its gang."""
@@ -109,7 +109,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int)
 
 def pause_s(failed: int) -> float:
     """Return the time in seconds for which a gang rests that has asked in vain so often, at least once."""
-    return min(BACK_OFF_S * 2.0 ** (min(failed, _DOUBLINGS) - 1), MAX_BACK_OFF_S)
+    return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
 
 
 def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
