@@ -14,6 +14,7 @@ from prometheus_client import Counter, Histogram
 from controller.unanswered import Unanswered
 from muster.kube.errors import APIError, Conflict
 from muster.kube.workqueue import WorkQueue
+from muster.process.counters import from_zero
 
 log = structlog.get_logger(__name__)
 RECONCILES = Counter("muster_controller_reconciles_total", "Passes over an object.", ["controller", "result"])
@@ -47,8 +48,7 @@ class Worker:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        for result in ("done", "retry", "defect"):
-            RECONCILES.labels(name, result)  # from zero: a counter that begins with a defect shows no rate for it
+        from_zero(RECONCILES, ("done", "retry", "defect"), name)
         queue = queue or name
         self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
         self._process = process

@@ -20,6 +20,7 @@ from enum import Enum
 from prometheus_client import Counter, Gauge, Histogram
 
 from muster.api.muster.gang import Slot
+from muster.process.counters import from_zero
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
@@ -42,8 +43,7 @@ class Outcome(Enum):
     CANCELLED = "cancelled"
 
 
-for _outcome in Outcome:
-    OUTCOMES.labels(_outcome.name.lower())  # a counter that begins with the first end shows no rate for it
+from_zero(OUTCOMES, (outcome.name.lower() for outcome in Outcome))
 
 
 @dataclass(slots=True)

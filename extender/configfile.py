@@ -15,11 +15,11 @@ from prometheus_client import Counter, Gauge
 from extender.planner.configuration.resolve import Effect, Report
 from extender.planner.cycle import report_of
 from extender.planner.framework.config import SchedulerConfig, parse
+from muster.process.counters import from_zero
 
 log = structlog.get_logger()
 RELOADS = Counter("muster_config_reloads_total", "Changes of the scheduler configuration's file, by result", ["result"])
-for _result in ("used", "refused"):
-    RELOADS.labels(_result)  # from zero: a counter that begins with the first change shows no increase for it
+from_zero(RELOADS, ("used", "refused"))
 CURRENT = Gauge(
     "muster_config_current", "1 while the planner runs with what the configuration's file says, 0 if that is wrong"
 )

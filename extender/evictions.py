@@ -22,6 +22,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound, TooManyRequests
+from muster.process.counters import from_zero
 
 log = structlog.get_logger()
 EVICTED = Counter(
@@ -29,8 +30,7 @@ EVICTED = Counter(
 )
 BELOW_MINIMUM = "below-minimum"
 """In place of an action: pods of a gang that has too few to go on."""
-for _action in ("reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM):
-    EVICTED.labels(_action)  # a counter that begins with the first eviction shows no increase for it
+from_zero(EVICTED, ("reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again, if no watch has shown its end."""
 

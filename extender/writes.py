@@ -16,6 +16,7 @@ from prometheus_client import Counter, Gauge
 
 from extender.planner.framework.session import Decision
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
+from muster.process.counters import from_zero
 from muster.resources.delays import doubled_s
 
 log = structlog.get_logger()
@@ -133,7 +134,7 @@ class Writes:
                 self._wake()
 
     def _try(self, what: str, key: str, write: Callable[[], None]) -> None:
-        WRITES.labels(what, "failed")  # from zero: a counter that begins with a failure shows no rate for it
+        from_zero(WRITES, ("failed",), what)
         try:
             write()
         except APIError as error:

@@ -15,6 +15,7 @@ from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, Training
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.errors import APIError, TooManyRequests
+from muster.process.counters import from_zero
 from muster.process.tracing import SPANS, workload_of
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
@@ -108,8 +109,7 @@ class Route:
         self._budgets = budgets
         self._handler = handler
         self._seconds = SECONDS.labels(path)
-        for outcome in _OUTCOMES:
-            REVIEWS.labels(path, outcome)  # from zero: a counter that begins with an error shows no rate for it
+        from_zero(REVIEWS, _OUTCOMES, path)
 
     def answer(self, body: bytes, query: str, peer: str = "") -> Answer:
         """The answer to a review of this address; `query` is the URL's: it says how long the API server waits."""

@@ -25,10 +25,10 @@ from controller.worker import Retry
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta, parse_time
 from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStatus, compat
+from muster.process.counters import from_zero
 
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
-for _action in Action:
-    ACTIONS.labels(_action)  # from zero: a counter that begins with the first one shows no increase for it
+from_zero(ACTIONS, Action)
 
 
 class Actions:

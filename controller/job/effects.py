@@ -26,19 +26,16 @@ from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, over_quota
 from muster.kube.events import Recorder
+from muster.process.counters import from_zero
 from muster.volcano.manifests import Manifest
 from muster.volcano.tasks import job_of_pod, reference
 
 PODS_CREATED = Counter("muster_controller_pods_created_total", "Pods created.", ["born"])
 PODS_DELETED = Counter("muster_controller_pods_deleted_total", "Pods deleted.", ["why"])
 POD_FAILURES = Counter("muster_controller_pod_failures_total", "Pods that could not be created or deleted.", ["verb"])
-# From zero: a counter that begins with the first ten pods shows no rate for them.
-for _born in ("gated", "pinned"):
-    PODS_CREATED.labels(_born)
-for _why in ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"):
-    PODS_DELETED.labels(_why)
-for _verb in ("create", "delete"):
-    POD_FAILURES.labels(_verb)
+from_zero(PODS_CREATED, ("gated", "pinned"))
+from_zero(PODS_DELETED, ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"))
+from_zero(POD_FAILURES, ("create", "delete"))
 AT_ONCE = 16
 """Calls in flight for all Jobs together; more in flight are not more per second."""
 OVER_QUOTA_AT_MOST = 3

@@ -11,6 +11,8 @@ from typing import cast
 from prometheus_client import Counter, Gauge
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from muster.process.counters import from_zero
+
 REQUEST_S = 10.0
 """From the first byte of a request to its last."""
 ANSWER_S = 10.0
@@ -32,8 +34,7 @@ DROPPED = Counter(
     "Connections that were closed as the client was too slow with a request or an answer, or as there were too many",
     ["reason"],
 )
-for _reason in ("request", "answer", "connections"):
-    DROPPED.labels(_reason)  # from zero: a counter that begins with the first one shows no rate for it
+from_zero(DROPPED, ("request", "answer", "connections"))
 
 
 class BoundedConnection(HttpToolsProtocol):
