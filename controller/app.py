@@ -30,7 +30,7 @@ from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
-from muster.kube.budget import Budget, packed_weight_of
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector, not_ready
@@ -74,7 +74,7 @@ class Controller:
         self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
         jobs = Store({TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys}, packed=Job)
-        self._jobs = Reflector(client, JOBS, store=jobs, budget=Budget(JOBS, packed_weight_of))
+        self._jobs = Reflector(client, JOBS, store=jobs, budget=Budget(JOBS))
         self._pods = Reflector(client, PODS, store=pods, keep=kept)
         self._groups = Reflector(
             client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)

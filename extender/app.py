@@ -9,6 +9,7 @@ loopback under a name of its own (DNS rebinding), but it cannot send JSON elsewh
 nor choose the headers `Host` and `Origin`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from inspect import isawaitable
@@ -29,6 +30,8 @@ from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
 from muster.api.kubernetes import extender as api
+from muster.api.kubernetes.core import PODS
+from muster.kube.lean import LONG, lean
 from muster.process.health import host_of, is_loopback
 
 log = structlog.get_logger()
@@ -68,12 +71,21 @@ def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> AS
 Answer = Callable[[bytes], Awaitable[bytes]]
 
 
+class _WithPod(api.ExtenderWire):
+    """Arguments of any verb, of which the pod is still to be decoded."""
+
+    pod: msgspec.Raw = msgspec.Raw()
+
+
+_with_pod = msgspec.json.Decoder(_WithPod)
+
+
 def _verb(
     name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[Reason], object]
 ) -> Answer:
     async def answer(body: bytes) -> bytes:
         try:
-            answer = decide(decoder.decode(body))
+            answer = decide(decoder.decode(await _short(body)))
             return msgspec.json.encode(await answer if isawaitable(answer) else answer)
         except msgspec.DecodeError as error:
             log.warning("malformed request", verb=name, error=str(error))
@@ -83,6 +95,20 @@ def _verb(
             return msgspec.json.encode(failure(Reason.INTERNAL))
 
     return answer
+
+
+async def _short(body: bytes) -> bytes:
+    """Return a long call without what nobody reads of its pod; to read all of that at once would take too long.
+
+    Raises msgspec.DecodeError if it is no call.
+    """
+    if len(body) <= LONG:
+        return body
+    pod = _with_pod.decode(body).pod
+    await asyncio.sleep(0)
+    short = lean(pod, PODS.plural)
+    await asyncio.sleep(0)
+    return body if short is pod else body.replace(bytes(pod), bytes(short), 1)
 
 
 class _Calls:

@@ -28,7 +28,7 @@ from muster.api.kubeflow.trainingruntime import (
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, IndexedJob, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import QUEUES, Queue
-from muster.kube.budget import Budget, packed_weight_of
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.codec import decoder
 from muster.kube.errors import NotFound
@@ -144,7 +144,7 @@ class Cached(Generic[T]):
     def __init__(
         self, client: Client, resource: Resource[T], *, store: Store[T] | None = None, label_selector: str = ""
     ) -> None:
-        budget = Budget(resource, packed_weight_of) if store is None else None
+        budget = Budget(resource) if store is None else None
         store = Store(packed=resource.type) if store is None else store
         self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
         mirror = self.reflector.mirror

@@ -9,7 +9,7 @@ from controller.cron.reconcile import Context, Reconciler, cron_key
 from controller.worker import Worker
 from muster.api.volcano.batch import Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
-from muster.kube.budget import Budget, packed_weight_of
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
@@ -31,9 +31,7 @@ class CronJobs:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        self._cron_jobs = Reflector(
-            client, CRON_JOBS, store=Store(packed=CronJob), budget=Budget(CRON_JOBS, packed_weight_of)
-        )
+        self._cron_jobs = Reflector(client, CRON_JOBS, store=Store(packed=CronJob), budget=Budget(CRON_JOBS))
         self.reflectors: dict[str, Reflector[Any]] = {"cronjobs": self._cron_jobs}
         self.handlers: list[tuple[Reflector[Any], Any]] = [(self._cron_jobs, self._cron_job_seen)]
         self.worker = Worker("cronjob", self.process, monotonic_s=monotonic_s)

@@ -11,7 +11,7 @@ from controller.worker import Worker
 from muster.api.limits import STEPS
 from muster.api.volcano.batch import FINISHED, Job
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow, JobTemplate
-from muster.kube.budget import Budget, packed_weight_of
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
@@ -45,9 +45,9 @@ class JobFlows:
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         store = Store({STEP_INDEX: _steps}, packed=JobFlow)
-        self._flows = Reflector(client, JOB_FLOWS, store=store, budget=Budget(JOB_FLOWS, packed_weight_of))
+        self._flows = Reflector(client, JOB_FLOWS, store=store, budget=Budget(JOB_FLOWS))
         self._templates = Reflector(
-            client, JOB_TEMPLATES, store=Store(packed=JobTemplate), budget=Budget(JOB_TEMPLATES, packed_weight_of)
+            client, JOB_TEMPLATES, store=Store(packed=JobTemplate), budget=Budget(JOB_TEMPLATES)
         )
         self.reflectors: dict[str, Reflector[Any]] = {"jobflows": self._flows, "jobtemplates": self._templates}
         self.handlers: list[tuple[Reflector[Any], Any]] = [

@@ -18,7 +18,7 @@ from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Po
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.budget import Budget, packed_weight_of
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
@@ -51,9 +51,7 @@ class TrainJobs:
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         made = names.TRAIN_JOB
-        self._train_jobs = Reflector(
-            client, TRAIN_JOBS, store=Store(packed=TrainJob), budget=Budget(TRAIN_JOBS, packed_weight_of)
-        )
+        self._train_jobs = Reflector(client, TRAIN_JOBS, store=Store(packed=TrainJob), budget=Budget(TRAIN_JOBS))
         by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
         self._initializers = Reflector(client, INDEXED_JOBS, label_selector=made, store=by_train_job)
         self._maps = Reflector(client, CONFIG_MAPS, label_selector=made)

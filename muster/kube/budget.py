@@ -34,11 +34,6 @@ def weight_of(obj: Object) -> int:
     return len(text) + _BYTES_OF_A_VALUE * (text.count(b",") + text.count(b"{") + text.count(b"["))
 
 
-def packed_weight_of(obj: Object) -> int:
-    """Return the bytes that an object takes in a store of packed ones."""
-    return len(msgspec.json.encode(obj))
-
-
 class _Weighed(NamedTuple):
     created: str
     key: str
@@ -76,7 +71,10 @@ class Verdict(NamedTuple):
 
 
 class Budget(Generic[T]):
-    """The budget of one kind, for each namespace and each object; objects of the cluster have none."""
+    """The budget of one kind, for each namespace and each object; objects of the cluster have none.
+
+    An object that is kept as a text weighs its bytes, others what `weigh` says.
+    """
 
     def __init__(
         self,
@@ -94,12 +92,13 @@ class Budget(Generic[T]):
         self._freed: set[str] = set()
         """Namespaces with left-out objects in which something was dropped or became smaller."""
 
-    def take(self, obj: T) -> Verdict:
-        """Weigh an object that is new or has changed. A known one that is refused stays as it was."""
+    def take(self, obj: T, packed: Any = None) -> Verdict:
+        """Weigh an object that is new or has changed, kept as `packed`. A known one that is refused stays as it was."""
         meta = obj.metadata
         if not meta.namespace:
             return Verdict()
-        one = _Weighed(meta.creation_timestamp or "", meta.key, self._weigh(obj))
+        weight_bytes = len(packed) if isinstance(packed, bytes) else self._weigh(obj)
+        one = _Weighed(meta.creation_timestamp or "", meta.key, weight_bytes)
         if one.bytes > self._of_object:
             self._forget_left_out(one.key)
             return Verdict(refusal=f"it takes {one.bytes} bytes of memory, and an object may take {self._of_object}")

@@ -2,18 +2,20 @@
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod: tens of thousands of small strings, and tens of milliseconds of an event loop. Real objects have
-some dozens. Annotations are at most 256 KiB in all, and stay. What is in containers is bounded by the policy
-`muster-pods`, as the room of a pod depends on it. Of a PodGroup nothing can be cut without another meaning: one that is
-too long is not read.
+some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is bounded by
+the policy `muster-pods`, as the room of a pod depends on it; their commands, arguments and variables are not bounded,
+and nobody reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that is too
+long is not read.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES
+from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 
 LONG: Final = 65_536
 """Bytes of an object above which it is looked at."""
@@ -27,8 +29,16 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
     finalizers: msgspec.Raw = msgspec.Raw()
 
 
+class _Container(msgspec.Struct, gc=False):
+    """The fields of a container that no limit holds."""
+
+    command: msgspec.Raw = msgspec.Raw()
+    args: msgspec.Raw = msgspec.Raw()
+    env: msgspec.Raw = msgspec.Raw()
+
+
 class _Spec(msgspec.Struct, rename="camel", gc=False):
-    """The fields of a pod that the planner reads, beside its containers."""
+    """The fields of a pod that the planner reads."""
 
     node_selector: msgspec.Raw = msgspec.Raw()
     affinity: msgspec.Raw = msgspec.Raw()
@@ -37,6 +47,8 @@ class _Spec(msgspec.Struct, rename="camel", gc=False):
     volumes: msgspec.Raw = msgspec.Raw()
     resource_claims: msgspec.Raw = msgspec.Raw()
     scheduling_gates: msgspec.Raw = msgspec.Raw()
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
 
 
 class _Object(msgspec.Struct, gc=False):
@@ -109,16 +121,21 @@ def _too_long(group: _Group) -> list[FieldError]:
     return [error for path, size in sizes.items() for error in GANG_BYTES.exceeded_by(path, size)]
 
 
-def _cuts(found: _Object) -> list[tuple[bytes, bytes]]:
-    """Return what is too long, and what stands in its place."""
-    cuts = []
-    for name in _Metadata.__struct_fields__:
-        many = bytes(getattr(found.metadata, name))
-        if len(many) > METADATA_BYTES.value:
-            cuts.append((many, msgspec.json.encode(_charged.decode(many)) if name == "labels" else b"[]"))
+def _cuts(found: _Object) -> Iterator[tuple[bytes, bytes]]:
+    """Give what is too long, and what stands in its place."""
+    for name, many in _long(found.metadata, METADATA_BYTES):
+        yield many, msgspec.json.encode(_charged.decode(many)) if name == "labels" else b"[]"
     if isinstance(found, _Pod):
-        for name in _Spec.__struct_fields__:
-            many = bytes(getattr(found.spec, name))
-            if len(many) > DEMAND_BYTES.value:
-                cuts.append((many, msgspec.json.encode(_INSTEAD.get(name, []))))
-    return cuts
+        for name, many in _long(found.spec, DEMAND_BYTES):
+            yield many, msgspec.json.encode(_INSTEAD.get(name, []))
+        for container in (*(found.spec.containers or ()), *(found.spec.init_containers or ())):
+            for _, many in _long(container, DEMAND_BYTES):
+                yield many, b"[]"
+
+
+def _long(parts: msgspec.Struct, limit: Limit) -> Iterator[tuple[str, bytes]]:
+    """Give the fields that have more bytes than the limit allows."""
+    for name in parts.__struct_fields__:
+        raw = getattr(parts, name)
+        if isinstance(raw, msgspec.Raw) and len(memoryview(raw)) > limit.value:
+            yield name, bytes(raw)

@@ -67,14 +67,21 @@ class Store(Generic[T]):
         with self._lock:
             return [*self._indexes[index].get(value, {})]
 
-    def put(self, obj: T) -> None:
+    def pack(self, obj: T) -> Any:
+        """Return what the store keeps for an object: its text, or itself."""
+        return self._pack(obj)
+
+    def put(self, obj: T, packed: Any = None, old: T | None = None) -> None:
         """Add or replace an object. For the store's one writer, its reflector.
 
-        Nothing has changed where an index raises.
+        `packed` is what it keeps for the object, and `old` what `get` returns, where the caller has them: of a long
+        object each takes milliseconds. Nothing has changed where an index raises.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
-        packed, old = self._pack(obj), self.get(key) if values else None
+        packed = self._pack(obj) if packed is None else packed
+        if old is None and values:
+            old = self.get(key)
         with self._lock:
             if old is not None:
                 self._unindex(key, old)
@@ -174,9 +181,11 @@ class Mirror(Generic[T]):
             elif old.metadata.resource_version == new.metadata.resource_version:
                 return key
         try:
-            if not self._within_budget(new):
+            kept = self._keep(new) if self._keep else new
+            packed = self.store.pack(kept)
+            if not self._within_budget(new, packed):
                 return key
-            self.store.put(self._keep(new) if self._keep else new)
+            self.store.put(kept, packed, old)
         except Exception:
             UNDECODABLE.labels(self._plural).inc()
             log.exception("object left out, it cannot be indexed", resource=self._plural, name=key)
@@ -192,11 +201,11 @@ class Mirror(Generic[T]):
         if old is not None:
             self._tell(old, None)
 
-    def _within_budget(self, new: T) -> bool:
+    def _within_budget(self, new: T, packed: Any) -> bool:
         """Return False if an object is left out; newer ones that have to go for it are gone then."""
         if self.budget is None:
             return True
-        verdict = self.budget.take(new)
+        verdict = self.budget.take(new, packed)
         for key in verdict.gone:
             gone = self.store.discard(key)
             if gone is not None:

@@ -140,7 +140,7 @@ class Schemas:
     def least(self, resource: Resource[Any], schema: JSON, name: str, number: int = 0) -> Any:
         """The smallest value of a schema, for the field `name`; values of other numbers differ where they can."""
         schema = self.resolved(resource, schema)
-        if name in _WORDS:
+        if name in _WORDS and "properties" not in schema:  # a volume's `image` is no name of one
             return copy.deepcopy(_WORDS[name])
         kind = schema.get("type", "object")
         if kind not in {"array", "object"} or schema.get("x-kubernetes-int-or-string") or "oneOf" in schema:

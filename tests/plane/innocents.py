@@ -27,7 +27,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
-from muster.kube.errors import ServerError, Unreachable
+from muster.kube.errors import AlreadyExists, ServerError, Unreachable
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 
@@ -111,8 +111,20 @@ class Innocents:
         return made
 
     def _submit(self, one: Tenant, resource: Resource[Any], name: str, manifest: Any, replicas: int) -> None:
+        """Submits as often as the API server is too busy; the time counts from the first try."""
         self._submitted[name], self._replicas[name] = time.monotonic(), replicas
-        one.client.create(resource, manifest, one.namespace)
+        deadline = time.monotonic() + COMPLETED_S
+        while True:
+            try:
+                one.client.create(resource, manifest, one.namespace)
+            except AlreadyExists:
+                return
+            except (ServerError, Unreachable):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def _left(self, made: list[str]) -> dict[str, str | None]:
         gangs = {name: self._phases.get(name) for name in made if self._phases.get(name) != "Completed"}

@@ -81,4 +81,4 @@ def test_a_long_storm(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: i
 def test_the_turns_of_the_loops(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:
     """Fifty gangs each; prints how long single callbacks of the loops compute, and which ones take longest."""
     with measured(tmp_path / "turns"):
-        run(fresh_plane(), tmp_path, seed, gangs=int(__import__("os").environ.get("G", "100")))
+        run(fresh_plane(), tmp_path, seed, gangs=50)

@@ -21,6 +21,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
+from muster.kube.errors import Conflict
 from muster.kube.reflector import Reflector
 from musterctl.plane import binaries, install
 from musterctl.plane.plane import Plane
@@ -44,6 +45,8 @@ _TYPE = "node.kubernetes.io/instance-type"
 _CAPACITY = "karpenter.sh/capacity-type"
 _MODULE = "sigs.k8s.io/karpenter"
 _NAMESPACE = "karpenter"
+_TRIES = 20
+"""Others write the node, too: kwok its status, Karpenter its finalizer."""
 _RIGHTS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
@@ -131,9 +134,16 @@ def going(client: Client) -> list[str]:
 
 
 def kill(client: Client, node: str) -> None:
-    """The machine of a node is gone, without Karpenter's doing."""
-    client.merge_patch(NODES, node, {"metadata": {"finalizers": None}})
-    client.delete(NODES, node)
+    """The machine of a node is gone, without Karpenter's doing: a node with Karpenter's finalizer would be drained."""
+    for left in reversed(range(_TRIES)):
+        bare = client.merge_patch(NODES, node, {"metadata": {"finalizers": None}})
+        try:
+            client.delete(NODES, node, resource_version=bare.metadata.resource_version)
+        except Conflict:
+            if not left:
+                raise
+        else:
+            return
 
 
 class Bought(Watching):

@@ -11,6 +11,8 @@ from app_world import ask
 from extender import app
 from extender.app import Verbs, create_app
 from extender.planner.reasons.verbs import Reason
+from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
+from muster.kube.lean import LONG
 
 
 def broken(_: object) -> Any:
@@ -41,6 +43,26 @@ def test_a_verb_that_fails_or_is_asked_in_bad_json_still_answers(verb: str) -> N
             assert {name.lower(): value for name, value in content.items()}["error"] == reason
         else:
             assert not any(content.values() if isinstance(content, dict) else content)
+
+
+def test_a_verb_sees_nothing_of_a_long_pod_that_nobody_reads() -> None:
+    """Its call is answered as that of a short one, and its room counts."""
+    seen: list[ExtenderArgs] = []
+
+    def keep(args: ExtenderArgs) -> ExtenderFilterResult:
+        seen.append(args)
+        return ExtenderFilterResult(node_names=args.node_names or [])
+
+    asked = create_app(Verbs(keep, broken, broken_later, broken), dict)
+    container = {"name": "main", "args": ["x"] * LONG, "resources": {"requests": {"cpu": "1"}}}
+    pod = {"metadata": {"name": "p"}, "spec": {"tolerations": [{"key": "a"}] * LONG, "containers": [container]}}
+    answer = ask(asked, "POST", "/filter", msgspec.json.encode({"Pod": pod, "NodeNames": ["a", "b"]}))
+    assert msgspec.json.decode(answer.body)["NodeNames"] == ["a", "b"]
+    (args,) = seen
+    assert args.pod.metadata.name == "p"
+    assert args.pod.spec.containers[0].resources.requests == {"cpu": "1"}
+    assert not args.pod.spec.tolerations
+    assert not args.pod.spec.containers[0].args
 
 
 def test_pages_of_plugins() -> None:

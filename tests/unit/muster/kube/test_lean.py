@@ -123,6 +123,23 @@ def test_a_demand_of_a_pod_that_is_too_long_is_cut(field: str) -> None:
     assert any(TOO_LARGE in str(each) for each in demands) == (field in {"nodeSelector", "affinity", "schedulingGates"})
 
 
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+@pytest.mark.parametrize("field", ["command", "args", "env"])
+def test_what_a_container_runs_is_cut_if_it_is_very_long(containers: str, field: str) -> None:
+    """Nobody reads it of a pod that exists; the room of the pod is as it was, and a short neighbour, too."""
+    many = [{"name": f"V{number}", "value": "x"} if field == "env" else "x" for number in range(3 * MANY)]
+    room = {"resources": {"requests": {"cpu": "1"}}}
+    spec = {containers: [{"name": "long", field: many, **room}, {"name": "short", field: many[:1], **room}]}
+    data = json.dumps({"metadata": {"name": "one"}, "spec": spec}, separators=(",", ":")).encode()
+    found = msgspec.json.decode(lean(data, "pods"), type=Pod).spec
+    whole = msgspec.json.decode(data, type=Pod).spec
+    assert len(lean(data, "pods")) < 1000
+    name = "init_containers" if containers == "initContainers" else "containers"
+    long, short = getattr(found, name)
+    assert (getattr(long, field), long.resources) == ([], getattr(whole, name)[0].resources)
+    assert short == getattr(whole, name)[1]
+
+
 @pytest.mark.parametrize("part", ["spec", "status"])
 def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
     """Half of it would mean another gang; the list that it is in is read."""
