@@ -31,8 +31,8 @@ WAIT = Histogram(
 MEMBER_S = 0.05
 """Added to the wait for each arrived member: kube-scheduler brings twenty a second where the API server is busy, and a
 gang of a thousand would else never start."""
-LONGEST_S = 65.0
-"""Longest wait: kube-scheduler gives up a call of the bind entry after 75 s (`httpTimeout`)."""
+LONGEST_S = 290.0
+"""Longest wait: kube-scheduler gives up a call of the bind entry after 300 s (`httpTimeout`)."""
 
 
 class Outcome(Enum):

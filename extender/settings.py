@@ -40,7 +40,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
     """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
-    65 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
+    290 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
     again afterwards."""
     recovery_timeout_s: Annotated[float, Meta(ge=0)] = field(name="recoveryTimeout", default=30.0)
     """Seconds that a gang may stay partial, when members were bound and others cannot be, and 0.05 more for each member

@@ -25,8 +25,11 @@ AGE_S = 3600.0
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Per server. Beyond that a connection without a complete request is closed: the oldest of the address that has most
-of them, so that no client keeps another out. Calls that are held or worked on stay."""
+"""Per server, without a complete request. Beyond that one of them is closed: the oldest of the address that has most
+of them, so that no client keeps another out. Calls that are held or worked on are not counted: kube-scheduler holds one
+for each member of a gang that waits for the others, and would else lose those it is about to use."""
+_LOOKS = 50
+"""Each time that so many parts of `CONNECTIONS` have come more, they are counted: that takes a look at each of all."""
 
 OPEN = Gauge("muster_server_connections", "Open connections of clients, of all servers of the process")
 DROPPED = Counter(
@@ -56,7 +59,8 @@ class BoundedConnection(HttpToolsProtocol):
         OPEN.inc()
         self.begun_at_s = self.loop.time()
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-        if len(self.connections) > CONNECTIONS:
+        beyond = len(self.connections) - CONNECTIONS
+        if beyond > 0 and beyond % max(1, CONNECTIONS // _LOOKS) == 0:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -146,11 +150,14 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.abort()  # to close it over TLS would wait for the client
 
     def _make_room(self) -> None:
-        waiting = [each for each in cast("set[BoundedConnection]", self.connections) if each.waits_for_client]
+        all_of_them = cast("set[BoundedConnection]", self.connections)
+        waiting = [each for each in all_of_them if each.waits_for_client and not each.transport.is_closing()]
         counts = collections.Counter(each.peer for each in waiting)
-        others = (each for each in waiting if each is not self)
-        most = max(others, key=lambda each: (counts[each.peer], -each.begun_at_s), default=None)
-        if most:
+        for _ in range(len(waiting) - CONNECTIONS):
+            others = (each for each in waiting if each is not self)
+            most = max(others, key=lambda each: (counts[each.peer], -each.begun_at_s))
+            waiting.remove(most)
+            counts[most.peer] -= 1
             most.drop("connections")
 
 

@@ -179,6 +179,24 @@ def test_beyond_the_bound_those_stay_that_are_being_answered(start: Start) -> No
         client.close()
 
 
+def test_requests_that_are_worked_on_take_nobody_his_connection(start: Start) -> None:
+    """kube-scheduler holds a call for each member of a gang, and asks about the next ones over connections it has."""
+    served = start(CONNECTIONS=4)
+    idle = [served.connect() for _ in range(2)]
+    for client in idle:
+        ask(served, client)
+    busy = []
+    for _ in range(4):
+        busy.append(served.connect())
+        busy[-1].request("GET", "/slow")
+    for client in idle:
+        ask(served, client)
+    for client in busy:
+        assert client.getresponse().read() == b"done"
+    for client in (*busy, *idle):
+        client.close()
+
+
 def test_unfinished_requests_may_not_fill_the_memory(start: Start) -> None:
     """Of large bodies only so many are read at once; small ones go on, and those that wait have their turn."""
     served = start(LARGE_AT_ONCE=1, REQUEST_S=4.0)
