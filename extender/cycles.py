@@ -48,11 +48,14 @@ REST = 10.0
 and watches, and each cycle sees more of them. With 5,000 nodes and a rest of only twice the time, two thirds of the
 extender's CPU time per pod was cycles that found nothing new."""
 MAX_REST_S = 0.1
+"""Longest rest, of a cycle that takes no longer itself; after a longer one it rests as long as that took."""
 IDLE_S = 1.0
+IDLE = 10.0
+"""Time between two cycles while nothing changes, for deadlines; of long cycles this multiple of a cycle's CPU time."""
 
 
 class Planner:
-    """Plans whenever `wake` was called, and at least every second for deadlines."""
+    """Plans whenever `wake` was called, and for deadlines every second, or more rarely where a cycle takes long."""
 
     def __init__(
         self,
@@ -119,9 +122,9 @@ class Planner:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        rested_s = 0.0
+        rested_s, took_s = 0.0, 0.0
         while not self._stopped.is_set():
-            self._woken.wait(IDLE_S)
+            self._woken.wait(max(IDLE_S, IDLE * took_s))
             self._stopped.wait(max(DEBOUNCE_S, rested_s - self._monotonic_s()))
             self._woken.clear()
             if self._stopped.is_set() or not self._ready():
@@ -133,7 +136,7 @@ class Planner:
                 FAILED_CYCLES.inc()
                 log.exception("planning cycle failed; the next change or second tries again")
             took_s = time.thread_time() - began_s
-            rested_s = self._monotonic_s() + min(REST * took_s, MAX_REST_S)
+            rested_s = self._monotonic_s() + min(REST * took_s, max(MAX_REST_S, took_s))
 
     def _ready(self) -> bool:
         active = self._active() and self._cluster.synced

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
 from extender.planner.framework.demand import amounts_of_claims, amounts_of_members, named_claims
@@ -117,14 +118,14 @@ class Accounts:
         self._axis: Mapping[str, int] | None = None
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
-        self._usable: tuple[int, Amounts] | None = None
-        """Generation of the nodes, and the sum of the usable ones."""
+        self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
+        """Generation of the nodes, and which of them are usable; changed ones alone are looked at again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
         resources = snapshot.free.shape[0]
         if self._axis is None or self._axis != snapshot.axis or any(len(s) != resources for s in self._sums.values()):
-            self._axis, self._tree, self._usable = snapshot.axis, None, None
+            self._axis, self._tree = snapshot.axis, None
             self._waiting, self._sums = {}, {}
         specs = {
             name: (queue.metadata.creation_timestamp, queue.metadata.annotations.get(QUEUE_WEIGHTS), queue.spec)
@@ -170,10 +171,15 @@ class Accounts:
             self._sums[gone.queue] -= gone.amounts
 
     def _total(self, snapshot: Snapshot) -> Amounts:
-        if self._usable is None or self._usable[0] != snapshot.generation:
-            usable = np.fromiter((_usable(node) for node in snapshot.nodes), dtype=np.bool_, count=len(snapshot.nodes))
-            self._usable = snapshot.generation, snapshot.allocatable[:, : len(usable)][:, usable].sum(axis=1)
-        return self._usable[1]
+        generation, known = self._usable
+        if generation > snapshot.generation:  # the nodes of another cluster
+            generation, known = 0, known[:0]
+        if generation != snapshot.generation:
+            known = np.pad(known, (0, len(snapshot.nodes) - len(known)))
+            for column in np.flatnonzero(snapshot.changed[: len(known)] > generation):
+                known[column] = _usable(snapshot.nodes[column])
+            self._usable = snapshot.generation, known
+        return np.asarray(snapshot.allocatable[:, : len(known)][:, known].sum(axis=1))
 
 
 def _usable(node: Node | None) -> bool:

@@ -9,6 +9,7 @@ doubling; free ones are all 0.
 """
 
 import re
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import GPU, WHOLE, Vector
 
+Key = tuple[tuple[int, int | str], ...]
 GROWTH = 64
 ROWS = 4
 
@@ -57,6 +59,8 @@ class NodeTable:
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
         """Class → amounts of its pods on any node, along the axis as it is now."""
         self._shared = False
+        self._sorted: list[tuple[Key, int]] = []
+        """Natural key of the name and column of each known node, in that order."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
@@ -121,6 +125,7 @@ class NodeTable:
         self._offer(name, ())
         self._changed(column)
         self._free_columns.append(column)
+        del self._sorted[bisect_left(self._sorted, (natural(name), column))]
         self._order = None
 
     def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
@@ -171,8 +176,7 @@ class NodeTable:
     def order(self) -> Amounts:
         """Return the columns of the known nodes in natural order of their names (node-2 before node-10)."""
         if self._order is None:
-            names = sorted(self.index, key=natural)
-            self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
+            self._order = np.fromiter((column for _, column in self._sorted), np.int64, len(self._sorted))
         return self._order
 
     def _own(self) -> None:
@@ -228,6 +232,7 @@ class NodeTable:
             self._free_columns = list(range(size + grown - 1, size - 1, -1))
         column = self._free_columns.pop()
         self.index[name] = column
+        insort(self._sorted, (natural(name), column))
         self._order = None
         return column
 
@@ -239,6 +244,6 @@ def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
 
 
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+def natural(name: str) -> Key:
     """Return a sort key of names by which node-2 comes before node-10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
