@@ -110,6 +110,11 @@ def pods_of(client: Client, namespace: str, name: str) -> dict[str, str]:
     return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
 
 
+def nodes_of(client: Client, namespace: str, name: str) -> set[str]:
+    """The nodes of a gang's pods that are not on their way out."""
+    return {node for node in pods_of(client, namespace, name).values() if node}
+
+
 def bound(history: History, name: str) -> int:
     """How many pods of a gang have had a node."""
     return sum(life.bound is not None for life in history.of(name))
@@ -232,7 +237,7 @@ def test_a_node_that_dies_is_bought_again_and_the_gang_is_whole(
     karpenter.kill(client, next(iter(before.values())))
     wait_for(lambda: pods_of(client, namespace, "loses").keys() != before.keys(), PATIENCE_S, "a pod to be lost")
     wait_for(lambda: runs(client, namespace, "loses", 3), PATIENCE_S, "the gang to run again")
-    wait_for(lambda: len(set(pods_of(client, namespace, "loses").values())) == 3, PATIENCE_S, "all to have nodes")
+    wait_for(lambda: len(nodes_of(client, namespace, "loses")) == 3, PATIENCE_S, "all to have nodes")
     assert len(bought.names) == 4
 
 
