@@ -11,6 +11,7 @@ from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
 from muster.api.kubernetes.meta import Object, ReportedCondition
+from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
@@ -121,6 +122,7 @@ class PodSpec(Wire):
     overhead: Quantities = field(default_factory=dict)
     resources: ResourceRequirements | None = None
     resource_claims: list[PodResourceClaim] = field(default_factory=list)
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodResourceClaimStatus(Wire):
@@ -250,6 +252,7 @@ class IndexedJobSpec(Wire):
     suspend: bool = False
     backoff_limit: int | None = None
     template: dict[str, Any] = field(default_factory=dict)
+    scheduling: JobScheduling | None = None
 
 
 class IndexedJob(Object):

@@ -1,0 +1,200 @@
+"""Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and what points to them.
+
+Served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3, behind
+CompositePodGroup. Trimmed to the fields that decide something.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.meta import Condition, Object
+
+MOST_CLAIMS = 4
+"""Claims that one PodGroup may share among its pods, by the API's own limit."""
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+"""Condition of a PodGroup: its pods have had nodes, as many as it needs. Once True it stays so."""
+UNSCHEDULABLE = "Unschedulable"
+"""Reason of that condition while the PodGroup waits for room."""
+SCHEDULED = "Scheduled"
+"""Reason of that condition once the PodGroup has had its nodes; kube-scheduler's word for it."""
+DISRUPTION_TARGET = "DisruptionTarget"
+"""Condition of a PodGroup whose pods are about to be ended to make room."""
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+"""Reason of that condition."""
+
+
+class Policy(Wire):
+    """The policy `basic`, or a mode of disruption: its presence says all there is to say."""
+
+
+class GangPolicy(Wire):
+    """The policy `gang` of a group of pods."""
+
+    min_count: int = 0
+    """Pods that must start together; the one field of a PodGroup's spec that may change."""
+
+
+class SchedulingPolicy(Wire):
+    """How the pods of a group start: exactly one of the two is set."""
+
+    basic: Policy | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Wire):
+    """All pods of the group go to nodes that have one and the same value of a label."""
+
+    key: str = ""
+
+
+class SchedulingConstraints(Wire):
+    """Required nearness of the pods of a group; the API allows one constraint so far."""
+
+    topology: list[TopologyConstraint] = field(default_factory=list)
+
+
+class DisruptionMode(Wire):
+    """How the pods of a running group may be ended: each alone or all together. Exactly one is set."""
+
+    single: Policy | None = None
+    all: Policy | None = None
+
+
+class GroupResourceClaim(Wire):
+    """A claim that pods of the group share, which name it alike in their own spec."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class WorkloadReference(Wire):
+    """The Workload, and the template in it, of which a PodGroup was made."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class NativePodGroupSpec(Wire):
+    """spec of a native PodGroup."""
+
+    parent_composite_pod_group_name: str | None = None
+    """The group of groups that it is in (gate CompositePodGroup)."""
+    workload_ref: WorkloadReference | None = None
+    scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    scheduling_constraints: SchedulingConstraints | None = None
+    resource_claims: list[GroupResourceClaim] = field(default_factory=list)
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+
+
+class GroupResourceClaimStatus(Wire):
+    """The claim that was made for a group from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class NativePodGroupStatus(Wire):
+    """status of a native PodGroup, which its scheduler and the controller of claims write."""
+
+    conditions: list[Condition] = field(default_factory=list)
+    resource_claim_statuses: list[GroupResourceClaimStatus] = field(default_factory=list)
+
+
+class NativePodGroup(Object):
+    """A PodGroup of Kubernetes itself; pods point to it with `spec.schedulingGroup.podGroupName`."""
+
+    spec: NativePodGroupSpec = field(default_factory=NativePodGroupSpec)
+    status: NativePodGroupStatus = field(default_factory=NativePodGroupStatus)
+
+
+class CompositeGangPolicy(Wire):
+    """The policy `gang` of a group of groups."""
+
+    min_group_count: int = 0
+
+
+class CompositeSchedulingPolicy(Wire):
+    """How the groups of a composite group start: exactly one of the two is set."""
+
+    basic: Policy | None = None
+    gang: CompositeGangPolicy | None = None
+
+
+class CompositePodGroupSpec(Wire):
+    """spec of a group of groups."""
+
+    parent_composite_pod_group_name: str | None = None
+    workload_ref: WorkloadReference | None = None
+    scheduling_policy: CompositeSchedulingPolicy = field(default_factory=CompositeSchedulingPolicy)
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+
+
+class CompositePodGroup(Object):
+    """A group of groups (gate CompositePodGroup)."""
+
+    spec: CompositePodGroupSpec = field(default_factory=CompositePodGroupSpec)
+
+
+class PodGroupTemplate(Wire):
+    """A template of PodGroups in a Workload."""
+
+    name: str = ""
+    scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    scheduling_constraints: SchedulingConstraints | None = None
+    resource_claims: list[GroupResourceClaim] = field(default_factory=list)
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class ControllerReference(Wire):
+    """The object that a Workload describes, in its namespace, e.g. a Job."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(Wire):
+    """spec of a Workload; templates of composite groups stay plain JSON."""
+
+    controller_ref: ControllerReference | None = None
+    pod_group_templates: list[PodGroupTemplate] = field(default_factory=list)
+    composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Workload(Object):
+    """The shape of a workload's groups, of which its controller makes PodGroups."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+
+
+class PodSchedulingGroup(Wire):
+    """The native PodGroup of a pod. Immutable, so what it says may be believed."""
+
+    pod_group_name: str | None = None
+
+
+class JobScheduling(Wire):
+    """`spec.scheduling` of a batch/v1 Job (gate WorkloadWithJob); without a policy the Job is `basic`."""
+
+    scheduling_policy: SchedulingPolicy | None = None
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    resource_claims: list[GroupResourceClaim] = field(default_factory=list)
+
+
+_GROUP = "scheduling.k8s.io"
+NATIVE_POD_GROUPS = Resource(_GROUP, "v1beta1", "podgroups", "PodGroup", NativePodGroup)
+COMPOSITE_POD_GROUPS = Resource(_GROUP, "v1alpha3", "compositepodgroups", "CompositePodGroup", CompositePodGroup)
+WORKLOADS = Resource(_GROUP, "v1beta1", "workloads", "Workload", Workload)
