@@ -5,6 +5,7 @@ planner and its writers have threads, and ask the loop: `ask` runs a question th
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -21,6 +22,7 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.budget import Budget, weight_of
@@ -133,7 +135,15 @@ def _budget_of(resource: Resource[Any]) -> Budget[Any] | None:
     """Return the budget of kinds that tenants fill; pods are small here, and those on nodes always count."""
     if resource is JOBS:
         return Budget(JOBS, _planned_weight_of)
-    return Budget(POD_GROUPS) if resource is POD_GROUPS else None
+    return Budget(resource) if resource in (POD_GROUPS, NATIVE_POD_GROUPS) else None
+
+
+_PLURALS = Counter(fed.resource.plural for fed in FEED)
+
+
+def _called(resource: Resource[Any]) -> str:
+    """Return the name of a kind on pages for people: its plural, with the group where two kinds have the same."""
+    return resource.plural if _PLURALS[resource.plural] == 1 else f"{resource.plural}.{resource.group}"
 
 
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_name_only}
@@ -163,14 +173,14 @@ class Cluster(Live):
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
-        unread = not_ready({fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)})
+        unread = not_ready({_called(fed.resource): each for fed, each in zip(FEED, self._reflectors, strict=True)})
         if unread or self.synced:
             return unread
         return "affinities are still compared with the pods of the cluster"
 
     def sizes(self) -> dict[str, int]:
         """Return the number of objects in each cache, by kind."""
-        return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
+        return {_called(fed.resource): each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
         """Add a handler of the changes of a kind, before `start`."""

@@ -17,6 +17,7 @@ from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
+from muster.api.muster.native import subject
 from muster.api.muster.placement import PodSetPlacement
 from muster.api.volcano.batch import is_job
 from muster.api.volcano.scheduling import PodGroup
@@ -46,18 +47,18 @@ class GangEvents:
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
         """The gang waits; `other_reason`: it did not before, or for a reason of another kind."""
-        self._recorder.event(gang.group, "Warning", "Unschedulable", message)
+        self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._tell(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
         """Enough members have a node; of a single pod kube-scheduler says so."""
         if len(gang.pods) > 1:
-            self._recorder.event(gang.group, "Normal", "Scheduled", message)
+            self._recorder.event(subject(gang.group), "Normal", "Scheduled", message)
 
     def reserved(self, gang: GangView, message: str) -> None:
         """Nodes are reserved for the gang."""
-        self._recorder.event(gang.group, "Normal", "Reserved", message)
+        self._recorder.event(subject(gang.group), "Normal", "Reserved", message)
         self._tell(gang, "Normal", "Reserved", message)
 
     def planned(self, gang: GangView, pod_sets: Sequence[PodSetPlacement], epoch: int, *, victims: int) -> None:
@@ -77,19 +78,19 @@ class GangEvents:
 
     def abandoned(self, gang: GangView, message: str) -> None:
         """The placement of the gang could not be carried out."""
-        self._recorder.event(gang.group, "Warning", "PlacementAbandoned", message)
+        self._recorder.event(subject(gang.group), "Warning", "PlacementAbandoned", message)
         self._tell(gang, "Warning", "PlacementAbandoned", message)
 
     def evicts(self, gang: GangView, pod: PodRecord, reason: str) -> None:
         """A pod of the gang was told to go for another gang."""
-        self._recorder.event(gang.group, "Normal", "Evict", f"{pod.name}: {reason}")
+        self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
         self._recorder.event(member, "Normal", "Evict", reason)
 
     def evicts_own(self, gang: GangView, pod: PodRecord, reason: str) -> None:
         """A pod was deleted since its gang is incomplete; all its members are."""
-        self._recorder.event(gang.group, "Normal", "Evict", f"{pod.name}: {reason}")
+        self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=reason)
 
     def evicted(self, gang: GangView, pods: int, reason: str, kind: str) -> None:

@@ -18,13 +18,14 @@ from msgspec.structs import replace
 
 from extender.cluster import Live
 from extender.gangevents import GangEvents
+from extender.groupwrites import write_status
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import format_time
-from muster.api.volcano.scheduling import POD_GROUPS, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
+from muster.api.volcano.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 
@@ -160,14 +161,13 @@ class StatusWriter:
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": status_body(status)}
         self._status_at[gang.key] = self._wall_s()
         try:
-            group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
+            write_status(self._client, self._cluster, gang.group, status, body, self._wall_s())
         except (Conflict, NotFound) as error:
             log.debug("the PodGroup has changed, its status is decided again", gang=gang.key, error=str(error))
             return
         self._said[gang.key] = (gang, text, inf)
         self._held.pop(gang.key, None)
         self._pause(gang, status)
-        self._cluster.change(lambda state: state.on_pod_group_written(group))
         self._tell(gang, status, why)
 
     def _pause(self, gang: GangView, status: PodGroupStatus) -> None:

@@ -15,6 +15,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.merge_diff import applied
+from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, is_noted, note_of, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -63,7 +64,12 @@ def fits(place: decisions.Place, known: Placement | None) -> bool:
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     plain = len(place.pod_sets) == 1 and not (place.victims or pod_set.held or any(pod_set.gpus))
-    return alone and plain and (known is None or (is_noted(known) and known.spec.pod_group_uid == gang.uid))
+    return (
+        alone
+        and plain
+        and not is_native(gang.group)
+        and (known is None or (is_noted(known) and known.spec.pod_group_uid == gang.uid))
+    )
 
 
 def content_of(placement: Placement | None) -> dict[str, Any]:

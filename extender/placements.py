@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from extender import placementstatus
 from extender.barrier import Barrier
@@ -24,10 +25,11 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.state import State
 from extender.writes import Lane, Writes
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.kubernetes.meta import format_time
 from muster.api.merge_diff import applied
+from muster.api.muster.native import reference
 from muster.api.muster.placement import PLACEMENTS, Placement, Victim, is_noted, ranks_of
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.resources.vector import Vector, add, scale
@@ -124,19 +126,16 @@ class PlacementWriter:
             self._saw(known, None)
             known = None
         if known is None:
-            self._saw(None, self._create(gang.group.metadata, applied({}, {"spec": spec, "status": status})))
+            self._saw(None, self._create(gang.group, applied({}, {"spec": spec, "status": status})))
         else:
             self._patch(known, {"spec": spec, "status": status})
 
-    def _create(self, group: ObjectMeta, content: dict[str, object]) -> Placement:
-        owner = OwnerReference(
-            api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=group.name, uid=group.uid,
-            controller=True, block_owner_deletion=True
-        )  # fmt: skip
-        owners = [msgspec.to_builtins(owner)]
-        metadata = {"name": group.name, "namespace": group.namespace, "ownerReferences": owners}
+    def _create(self, group: PodGroup, content: dict[str, object]) -> Placement:
+        owners = [msgspec.to_builtins(replace(reference(group), controller=True, block_owner_deletion=True))]
+        meta = group.metadata
+        metadata = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": owners}
         body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata, **content}
-        return self._client.create(PLACEMENTS, body, group.namespace)
+        return self._client.create(PLACEMENTS, body, meta.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
         """Write the end of a placement; the end of an abandoned one cancels the bind calls that wait for it."""
@@ -184,7 +183,7 @@ class PlacementWriter:
         meta = known.metadata
         if is_noted(known):  # the note goes first: pods must not be born by a placement that is over
             group = self._notes.remove(known)
-            self._saw(None, self._create(meta, applied(content_of(known), patch)))
+            self._saw(None, self._create(group, applied(content_of(known), patch)))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
             return
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}

@@ -5,6 +5,7 @@
 
 from typing import Any
 
+import msgspec
 import structlog
 
 from extender.cluster import Live
@@ -16,7 +17,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.kubernetes.core import PODS
 from muster.api.muster import eviction
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.muster.native import reference
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
@@ -97,13 +98,11 @@ class Scaling:
 
     def request(self, wanted: RequestNodes) -> None:
         """Create a ProvisioningRequest with PodTemplates, which are made of pods as they are in the cluster."""
-        meta = wanted.gang.group.metadata
+        meta, owner = wanted.gang.group.metadata, msgspec.to_builtins(reference(wanted.gang.group))
         owned: dict[str, Any] = {
             "namespace": meta.namespace,
             "labels": {names.MANAGED_BY: "muster"},
-            "ownerReferences": [
-                {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "name": meta.name, "uid": meta.uid}
-            ],
+            "ownerReferences": [owner],
         }
         pod_sets = []
         for pod_set, count, pod in wanted.pods:

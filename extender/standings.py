@@ -8,13 +8,16 @@ start without ever waiting. What ends with the wait is taken out by the write th
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
+
 from extender.cluster import Live
+from extender.groupwrites import write_status
 from extender.planner.framework.session import Session
 from extender.planner.standing import Standing, standings
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
-from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
+from muster.kube.errors import Conflict
 
 LOOK_EVERY_S = 10.0
 """Time between two looks at all gangs that wait, which have to be put in order for it."""
@@ -66,8 +69,10 @@ class StandingWriter:
 
     def _write(self, gang: GangView, standing: Standing) -> None:
         self._written[gang.uid] = standing, self._wall_s()
-        meta = gang.group.metadata
-        status = {"place": standing.place or None, "expectedStart": standing.expected_start}
-        body = {"metadata": {"uid": meta.uid}, "status": status}
-        group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
-        self._cluster.change(lambda state: state.on_pod_group_written(group))
+        group, place, start = gang.group, standing.place or None, standing.expected_start
+        body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}
+        status = replace(group.status, place=place or 0, expected_start=start)
+        try:
+            write_status(self._client, self._cluster, group, status, body, self._wall_s())
+        except Conflict:
+            self._written.pop(gang.uid)  # a native one, which had a newer version: its turn comes again

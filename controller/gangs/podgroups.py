@@ -75,7 +75,7 @@ class PodGroups:
         if pod is None or pod.spec.scheduler_name not in names.SCHEDULERS:
             return
         key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
-        if new and group_to_make(new) and (key not in self._fits or gang_of(new.metadata) is None):
+        if new and group_to_make(new) and (key not in self._fits or gang_of(new) is None):
             self.worker.queue.add(key)
         elif old is None or new is None or old.finished != new.finished:
             self.worker.queue.add_after(key, AGAIN_S)
@@ -121,7 +121,7 @@ class PodGroups:
                 return
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
-            if gang_of(pod.metadata) is None:
+            if gang_of(pod) is None:
                 annotations = {names.GROUP_NAME: key.partition("/")[2]}
                 patch = {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}}
                 with suppress(NotFound):

@@ -32,7 +32,7 @@ def group_to_make(pod: Pod) -> str | None:
     if pod.spec.scheduler_name not in names.SCHEDULERS or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
     name = group_name(meta)
-    return name if gang_of(meta) in {None, name} else None
+    return name if gang_of(pod) in {None, name} else None
 
 
 def inherited(owner: Object, above: Object | None) -> Object:

@@ -131,7 +131,7 @@ class Usage:
         """The queue of the pod's gang; None if another scheduler places the pod."""
         if pod.spec.scheduler_name not in names.SCHEDULERS:
             return None
-        gang = gang_of(pod.metadata)
+        gang = gang_of(pod)
         group = self._group(f"{pod.metadata.namespace}/{gang}") if gang else None
         labels = pod.metadata.labels
         said = group.spec.queue if group else labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE)

@@ -149,7 +149,7 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
     dump.of(POD_GROUPS)[:] = [group for group in dump.of(POD_GROUPS) if group.metadata.uid not in gone]
     dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
     pods = dump.of(PODS)
-    pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod.metadata)}" not in keys]
+    pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys]
 
 
 class WhatIf:
@@ -168,7 +168,7 @@ class WhatIf:
         self._hyper_nodes = HyperNodeTree()
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
-            if gang := gang_of(pod.metadata):
+            if gang := gang_of(pod):
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
     def cycle(self) -> Session:

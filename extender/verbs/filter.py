@@ -47,7 +47,7 @@ class Filter:
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
         """Return the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
         nodes = args.node_names or []
-        gang = gang_of(args.pod.metadata)
+        gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
         _names(kind).inc(len(nodes))
         answer: Answer | None = unavailable(self._cluster, self._active)

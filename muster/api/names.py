@@ -58,6 +58,8 @@ PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of 
 WORKLOAD = f"{DOMAIN}/workload"  # annotation of a PodGroup: who made its owner (api.muster.gang)
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
+NATIVE_GROUP = f"{DOMAIN}/native-group"  # annotation of a Job's pod template: "true" if its native PodGroup is its gang
+INDIVISIBLE = f"{DOMAIN}/indivisible"  # in the planner: a gang whose pods may only be evicted together
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: its number for the gang
 # Written by Muster on TrainJobs and on their objects.

@@ -70,7 +70,7 @@ class LiveTable:
         placements = {each.metadata.name: each for each in self._client.list(PLACEMENTS, self._namespace)}
         for group in self._client.list(POD_GROUPS, self._namespace):
             owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
-            members = [pod for pod in self._pods if gang_of(pod.metadata) == group.metadata.name]
+            members = [pod for pod in self._pods if gang_of(pod) == group.metadata.name]
             placement = placements.get(group.metadata.name) or noted(group)
             name = owner.name if owner else group.metadata.name
             self._rows[name] = Row(
@@ -87,7 +87,7 @@ class LiveTable:
         for name, row in self._rows.items():
             # A Job that has ended has no PodGroup any more, so its row is brought up to date from what is left.
             row.phase = jobs.get(name) or row.phase
-            row.active = sum(_active(pod) for pod in self._pods if gang_of(pod.metadata) == row.gang)
+            row.active = sum(_active(pod) for pod in self._pods if gang_of(pod) == row.gang)
         return self._rows
 
     def table(self, rows: dict[str, Row]) -> Group:

@@ -130,7 +130,7 @@ def gang_name(pod: Pod) -> str | None:
     """Return the name of the PodGroup that a pod is in; None for a pod of other schedulers."""
     if pod.spec.scheduler_name not in SCHEDULERS:
         return None
-    return gang_of(pod.metadata) or group_name(pod.metadata)
+    return gang_of(pod) or group_name(pod.metadata)
 
 
 def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, owner: Workload, job: Job | None) -> Row:

@@ -71,7 +71,7 @@ class Submission:
             if name and f"{pod.metadata.namespace}/{name}" not in there:
                 self._group(msgspec.to_builtins(group_of_pod(pod, self._owner(pod))))
                 there.add(f"{pod.metadata.namespace}/{name}")
-                if gang_of(pod.metadata) is None:
+                if gang_of(pod) is None:
                     pod.metadata.annotations[names.GROUP_NAME] = name
 
     def _read_one(self, file: str, content: JSON) -> None:

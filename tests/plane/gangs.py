@@ -150,8 +150,8 @@ class History(Watching):
         pod = new or old
         assert pod is not None
         with self._lock:
-            life = self.pods.setdefault(pod.metadata.uid, Life(gang_of(pod.metadata) or "", slot_of(pod.metadata), now))
-            life.gang = gang_of(pod.metadata) or life.gang
+            life = self.pods.setdefault(pod.metadata.uid, Life(gang_of(pod) or "", slot_of(pod.metadata), now))
+            life.gang = gang_of(pod) or life.gang
             if new is None:
                 life.gone = now
                 return

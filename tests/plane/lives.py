@@ -195,7 +195,7 @@ class _Teller:
         first = told_to_go and uid not in self.story.evicted
         if first:
             self.story.evicted.add(uid)
-        life = self._of_pod.get(uid) or self._latest.get(gang_of(pod.metadata) or "")
+        life = self._of_pod.get(uid) or self._latest.get(gang_of(pod) or "")
         if life is None:
             return
         self._of_pod[uid] = life

@@ -57,7 +57,7 @@ def test_each_job_of_a_jobset_is_a_gang(story: Story, namespace: str, wait_for: 
     assert {group.metadata.name for group in groups} == {f"podgroup-{uid}" for uid in uids.values()}
 
     def joined() -> bool:
-        return all(gang_of(pod.metadata) == f"podgroup-{pod.metadata.controller.uid}" for pod in story.alive())  # type: ignore[union-attr]  # a Job's pods have one
+        return all(gang_of(pod) == f"podgroup-{pod.metadata.controller.uid}" for pod in story.alive())  # type: ignore[union-attr]  # a Job's pods have one
 
     wait_for(joined)
     wait_for(

@@ -22,7 +22,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.gang import gang_of
+from muster.api.muster.gang import named_gang
 from muster.api.volcano.batch import Job
 from muster.volcano.access import locked_to
 from muster.workloads.table import KINDS
@@ -85,7 +85,7 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
     return (
         not spec.get("nodeName")
         and (scheduler == names.CLUSTER_SCHEDULER or scheduler in names.SCHEDULERS)
-        and gang_of(meta) is None
+        and named_gang(meta) is None
         and not any(owner.kind in TIED_OWNERS for owner in meta.owner_references)
     )
 

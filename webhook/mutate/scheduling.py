@@ -16,7 +16,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.muster.gang import gang_of
+from muster.api.muster.gang import named_gang, native_gang_of
 from muster.workloads.table import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
@@ -40,7 +40,7 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
         patch.set("spec", "schedulerName", value=scheduler, why=Why("Muster finds its node", source))
     if opt_in.inherited:
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=Why("the queue of its namespace", source))
-    gang = gang_of(meta)
+    gang = named_gang(meta) or native_gang_of(meta, review.typed_spec.scheduling_group)
     if gang is None and meta.controller:
         gang = group_name(meta)
         place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)

@@ -7,6 +7,14 @@ SET_ASIDE = "SetAside"
 SHOWN_CHARS = 300
 """Length of an error's text, which may quote the user's object."""
 
+composite = (
+    "it is a part of CompositePodGroup {parent}, and Muster does not know groups of groups: its pods would not start "
+    "together with those of the other parts. Make one PodGroup of them, or leave them to another scheduler"
+).format
+same_name = (
+    "PodGroup {name} of {one} and PodGroup {native} of {other} are one gang by their names; delete one of the two, or "
+    "give it another name"
+).format
 pod = "pod {pod} cannot be evaluated: {why}".format
 MIN_MEMBER = "its minMember is"
 PODS = "it has"

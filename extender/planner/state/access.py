@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.kubernetes.core import Namespace
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue
 from muster.volcano.access import Barrier, barrier, locked_to, restricts
 
@@ -26,6 +27,10 @@ class Access:
     def barrier(self, queue: str, namespace: str) -> Barrier | None:
         """Return the reason why a namespace may not use a queue; None if it may."""
         return barrier(queue, namespace, self._labels.get(namespace, {}), self.queues.get)
+
+    def queue_of_namespace(self, name: str) -> str:
+        """Return the queue that a namespace gives to what is in it; empty without one."""
+        return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Take a namespace; return True if its labels matter to the queues of its pods."""

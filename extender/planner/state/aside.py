@@ -17,6 +17,8 @@ class Aside:
         """By name."""
         self.pods: dict[str, str] = {}
         """By UID."""
+        self.gangs: dict[str, str] = {}
+        """By key; of gangs that cannot be evaluated whatever their pods are."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
@@ -24,7 +26,7 @@ class Aside:
         """Set a pod aside; return the key of its gang, which cannot be evaluated without it."""
         meta = pod.metadata
         self.pods[meta.uid] = reasons.aside.pod(pod=meta.name, why=reason)
-        gang = gang_of(meta)
+        gang = gang_of(pod)
         if gang is None:
             return None
         key = self._gang_of[meta.uid] = f"{meta.namespace}/{gang}"
@@ -43,5 +45,5 @@ class Aside:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the reason of the first of a gang's pods that is set aside; empty if there is none."""
-        return next(iter(self._of_gang.get(key, {}).values()), "")
+        """Return the reason of the gang itself, else of the first of its pods that is set aside; empty if none is."""
+        return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

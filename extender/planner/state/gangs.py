@@ -15,6 +15,7 @@ from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot, makes_all_alike
+from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
@@ -139,6 +140,11 @@ class GangView:
         """True if its pods are gangs of one, together only in name: each starts, waits and asks for room by itself."""
         told = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
         return told and self.min_member <= 1 and len(self.pod_sets) <= 1
+
+    @property
+    def indivisible(self) -> bool:
+        """True if its pods may only be evicted together, as the disruption mode of its native PodGroup says."""
+        return self.group.metadata.annotations.get(names.INDIVISIBLE) == "true" and is_native(self.group)
 
     @property
     def declared_s(self) -> float | None:

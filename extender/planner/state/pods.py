@@ -115,7 +115,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
-    gang, scheduled = gang_of(meta), status.condition("PodScheduled")
+    gang, scheduled = gang_of(pod), status.condition("PodScheduled")
     unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
     in_our_words = scheduled is not None and scheduled.message.startswith(names.SAYS)
     return PodRecord(
@@ -217,6 +217,10 @@ class PodTable:
     def of_gang(self, key: str) -> list[PodRecord]:
         """Return the pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
+
+    def has_pods(self, key: str) -> bool:
+        """Return True if there is any pod of a gang."""
+        return key in self._members
 
     def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
         """Return True if a pod has taken this slot of the gang."""

@@ -52,7 +52,7 @@ def pin_of(meta: ObjectMeta) -> str:
 
 def demands_of(pod: Pod) -> Demands:
     """Return the terms of a pod that count."""
-    if ours(pod.spec) or gang_of(pod.metadata) is not None:
+    if ours(pod.spec) or gang_of(pod) is not None:
         return Demands.ALL
     return Demands.RULES if pod.spec.node_name else Demands.NONE
 

@@ -26,12 +26,14 @@ from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
+from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
 from extender.planner.state.tables import Tables, put
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
+from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, node_of
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
@@ -84,6 +86,10 @@ class State(Tables):
             released=self._release,
         )  # fmt: skip
         self.aside = Aside()
+        self.native = NativeGroups(
+            self.groups, self.aside.gangs,
+            put=self._put_group, changed=self._gang_changed, namespace_queue=self.access.queue_of_namespace,
+        )  # fmt: skip
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
         """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""
@@ -166,6 +172,14 @@ class State(Tables):
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
         """Take a PodGroup; return True if that is news."""
+        key = (new or old or PodGroup()).metadata.key
+        known = self.groups.get(key)
+        if new is not None and known is not None and is_native(known):
+            self._put_group(known, None)
+        news = self._put_group(old, new)
+        return (key in self.native.groups and self.native.settle(key)) or news
+
+    def _put_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
@@ -206,6 +220,8 @@ class State(Tables):
         name = (new or old or Namespace()).metadata.name
         of_queues = self.access.on_namespace(old, new)
         of_terms = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
+        if (old.queue if old else "") != (new.queue if new else ""):
+            of_queues = self.native.on_namespace(name) or of_queues
         if of_terms:
             self.comparisons.relabelled(name)
             self._compare()
@@ -311,6 +327,7 @@ class State(Tables):
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
+        self.native.on_pod(record)
         if known is not None and uses_the_same(known, record):
             self.claimants.named(known, record)
             if record.gang:
@@ -337,6 +354,8 @@ class State(Tables):
         self.claimants.named(record, None)
         if record is None or not record.gang:
             return
+        if not self.pod_table.has_pods(record.gang):
+            self.native.without_pods(record.gang)
         self._gangs.dirty.add(record.gang)
         if record.gang in self._placed_slots:
             self._unfollowed.add(record.gang)

@@ -105,7 +105,7 @@ def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
 def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
     """Return the units above the gang's minimum, the last ranks of the last pod set first."""
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
-    if not gang.started or sum(counts.values()) <= gang.floor.min_member:
+    if gang.indivisible or not gang.started or sum(counts.values()) <= gang.floor.min_member:
         return []
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[list[PodRecord]] = []

@@ -4,11 +4,13 @@ Pure functions that the webhook, the controller and the extender evaluate alike.
 """
 
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.scheduling import PodSchedulingGroup
 from muster.api.limits import EPOCH, RANK, whole_number
 
 DEFAULT_POD_SET = "pods"
@@ -18,6 +20,8 @@ DEFAULT_POD_SET = "pods"
 _ONE_TEMPLATE = frozenset(
     {("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")}
 )
+_NATIVE = "native."
+_MOST_NAME_CHARS = 253
 _MAKERS = frozenset({"CronJob", "JobFlow"})
 _NOTED_PARTS = 3
 
@@ -29,14 +33,53 @@ class Slot(NamedTuple):
     rank: int
 
 
-def gang_of(meta: ObjectMeta) -> str | None:
-    """Return the name of the pod's PodGroup, which is in its namespace; None if it has none."""
+def gang_of(pod: Pod) -> str | None:
+    """Return the name of the pod's gang, which is in its namespace; None if it has none.
+
+    It is the PodGroup that the pod names in labels or annotations, else its native one, unless another scheduler has
+    the pod.
+    """
+    named = named_gang(pod.metadata)
+    if named is not None or pod.spec.scheduler_name not in names.SCHEDULERS:
+        return named
+    return native_gang_of(pod.metadata, pod.spec.scheduling_group)
+
+
+def named_gang(meta: ObjectMeta) -> str | None:
+    """Return the name of the PodGroup that a pod or template names in its metadata; None if it names none."""
     return (
         meta.annotations.get(names.GROUP_NAME)
         or meta.labels.get(names.GANG)
         or meta.labels.get(names.COSCHEDULING_GROUP)
         or None
     )
+
+
+def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | None:
+    """Return the name of the gang that a pod's `spec.schedulingGroup` stands for; None if it stands for none.
+
+    Where the feature gate WorkloadWithJob is on, the Job controller gives every Job a group, also those that ask for
+    none: they stay gangs as Muster reads them. Of a Job that asks, admission has marked the template.
+    """
+    if group is None or not group.pod_group_name:
+        return None
+    owner = meta.controller
+    of_a_job = owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job")
+    if of_a_job and names.NATIVE_GROUP not in meta.annotations:
+        return None
+    return native_gang(group.pod_group_name)
+
+
+def native_gang(name: str) -> str:
+    """Return the name of the gang of the native PodGroup of this name, and of its Placement.
+
+    It is another than that of a PodGroup of the same name that is no native one.
+    """
+    gang = f"{_NATIVE}{name}"
+    if len(gang) <= _MOST_NAME_CHARS:
+        return gang
+    digest = sha256(name.encode()).hexdigest()[:10]
+    return f"{gang[: _MOST_NAME_CHARS - len(digest) - 1].rstrip('-.')}-{digest}"
 
 
 def group_name_for_owner(uid: str) -> str:

@@ -101,7 +101,7 @@ class Scene(Watching):
             return pods if len(pods) == count and all(pod.spec.scheduling_gates for pod in pods) else None
 
         pods = self.wait_for(found, timeout_s, f"{count} gated pods {prefix}*")
-        gangs = {gang_of(pod.metadata) for pod in pods}
+        gangs = {gang_of(pod) for pod in pods}
         self.wait_for(lambda: gangs <= set(self.reasons()), 30, f"reasons for {gangs}")
         return list(pods)
 
@@ -227,7 +227,7 @@ class Scene(Watching):
         with self._lock:
             self.seen[pod.metadata.uid] = pod
             if holds != held:
-                self._moves[gang_of(pod.metadata) or ""].append(_Move(pod.metadata.uid, holds, time.monotonic()))
+                self._moves[gang_of(pod) or ""].append(_Move(pod.metadata.uid, holds, time.monotonic()))
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         del old

@@ -125,7 +125,7 @@ class Cluster:
 
     def _plan_group(self, group: Any, *, everything: bool) -> bool:
         name, phase = group.metadata.name, group.status.phase
-        own = [pod for pod in self.api.all(PODS) if gang_of(pod.metadata) == name]
+        own = [pod for pod in self.api.all(PODS) if gang_of(pod) == name]
         running = sum(pod.status.phase == "Running" for pod in own)
         least = max(1, group.spec.min_member)
         wanted = phase

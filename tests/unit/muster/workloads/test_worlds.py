@@ -11,7 +11,7 @@ from webhook_world import lookups
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.gang import gang_of, slot_of
+from muster.api.muster.gang import named_gang, slot_of
 from muster.workloads.table import group_name, min_member, source_of, world_of
 from webhook.mutate.pod import mutate
 
@@ -44,7 +44,7 @@ def test_the_minimum_is_the_size(owner: str, framework: str) -> None:
     pod = admitted(group)
     assert env_of(pod["spec"]["containers"][0])[FORMS[framework]] == str(least(group)) == "4"
     meta = msgspec.convert(pod["metadata"], ObjectMeta)
-    assert gang_of(meta) == group_name(meta)
+    assert named_gang(meta) == group_name(meta)
     assert slot_of(meta) is not None
 
 

@@ -1,0 +1,144 @@
+"""Native PodGroups, and which of them are gangs of Muster's: those with a pod that names a scheduler of Muster's.
+
+The API does not say whose a group is; its pods do. Until one is seen a group is nobody's, and is left alone. A gang has
+another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is set aside.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from extender.planner import reasons
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.tables import put
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup, Workload
+from muster.api.limits import whole_number
+from muster.api.muster.gang import native_gang
+from muster.api.muster.native import as_group, is_native, queue_of
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+
+
+@dataclass(slots=True, eq=False)
+class NativeGroups:
+    """Groups by the key of their gang. `gangs` are those of the state, into which `put` puts one or takes it out.
+
+    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` tells a namespace's queue.
+    """
+
+    gangs: Mapping[str, PodGroup]
+    aside: dict[str, str]
+    put: Callable[[PodGroup | None, PodGroup | None], bool]
+    changed: Callable[[str], None]
+    namespace_queue: Callable[[str], str]
+    groups: dict[str, NativePodGroup] = field(default_factory=dict)
+    _workloads: dict[str, Object] = field(default_factory=dict)
+    _of_workload: dict[str, set[str]] = field(default_factory=dict)
+    """Key of a Workload → keys of gangs."""
+    _told: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
+    """Key of a gang → its first pod by age, by which it is Muster's, and the queue that this pod names."""
+
+    def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
+        """Take a group that changed; return True if that is news about a gang."""
+        meta = (new or old or NativePodGroup()).metadata
+        key = f"{meta.namespace}/{native_gang(meta.name)}"
+        known = self.groups.get(key)
+        if new is None and (known is None or known.metadata.uid != meta.uid):
+            return False
+        if new is not None and known is not None and known.metadata.uid == meta.uid and _version(new) < _version(known):
+            return False
+        put(self.groups, key, new)
+        self._link(known, new, key)
+        return self.settle(key)
+
+    def on_written(self, new: NativePodGroup) -> bool:
+        """Take a group that Muster wrote, unless the watch has shown meanwhile that it is gone."""
+        known = self.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
+        return known is not None and known.metadata.uid == new.metadata.uid and self.on_group(known, new)
+
+    def on_workload(self, old: Workload | None, new: Workload | None) -> bool:
+        """Take a Workload, whose labels may name the queue of its groups; return True if that is news."""
+        meta = (new or old or Workload()).metadata
+        known = put(self._workloads, meta.key, Object(metadata=new.metadata) if new else None)
+        before, after = (queue_of(each) if each else "" for each in (known, new))
+        keys = self._of_workload.get(meta.key, ()) if before != after else ()
+        return bool([key for key in keys if self.settle(key)])
+
+    def on_namespace(self, namespace: str) -> bool:
+        """Take a namespace whose queue changed; return True if that is news about a gang."""
+        keys = [key for key, group in self.groups.items() if group.metadata.namespace == namespace]
+        return bool([key for key in keys if self.settle(key)])
+
+    def on_pod(self, record: PodRecord) -> None:
+        """Take a pod, by which the group of its gang may become Muster's."""
+        if record.gang is None or not record.ours:
+            return
+        told, age = self._told.get(record.gang), (record.created, record.name)
+        if told is not None and told[0] <= age:
+            return
+        self._told[record.gang] = age, record.queue
+        if record.gang in self.groups and (told is None or told[1] != record.queue):
+            self.settle(record.gang)
+
+    def without_pods(self, key: str) -> None:
+        """Take that no pod of a gang is left; its group stays Muster's."""
+        if key not in self.groups:
+            self._told.pop(key, None)
+
+    def settle(self, key: str) -> bool:
+        """Have the gang of a group as the group is now; return True if that is news."""
+        group, known = self.groups.get(key), self.gangs.get(key)
+        if known is not None and is_native(known) and (group is None or group.metadata.uid != known.metadata.uid):
+            self.put(known, None)
+            known = None
+        foreign = known if known is not None and not is_native(known) else None
+        told = self._set_aside(key, self._obstacle(group, foreign) if group is not None else "")
+        gang = self._gang(key, group) if group is not None and foreign is None else None
+        if gang is None:
+            return told
+        return self.put(known, gang) or told
+
+    def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
+        """Return the gang of a group; None while it is nobody's. It stays Muster's once Muster has said its phase."""
+        gang = as_group(group, self._queue(key, group))
+        return gang if key in self._told or gang.status.phase else None
+
+    def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
+        """Return the reason why the gang cannot be evaluated, in a sentence; empty if it can."""
+        if foreign is not None:
+            one, other = POD_GROUPS.group, NATIVE_POD_GROUPS.group
+            return reasons.aside.same_name(name=foreign.metadata.name, one=one, native=group.metadata.name, other=other)
+        parent = group.spec.parent_composite_pod_group_name
+        return reasons.aside.composite(parent=parent) if parent else ""
+
+    def _set_aside(self, key: str, why: str) -> bool:
+        if put(self.aside, key, why or None) == (why or None):
+            return False
+        self.changed(key)
+        return True
+
+    def _queue(self, key: str, group: NativePodGroup) -> str:
+        """Return its queue: by the group, its Workload, its pods (which have the label of their Job), its namespace."""
+        workload = self._workloads.get(_workload_of(group))
+        _, of_pods = self._told.get(key, (("", ""), ""))
+        of_workload = queue_of(workload) if workload else ""
+        return queue_of(group) or of_workload or of_pods or self.namespace_queue(group.metadata.namespace)
+
+    def _link(self, old: NativePodGroup | None, new: NativePodGroup | None, key: str) -> None:
+        before, after = (_workload_of(each) if each else "" for each in (old, new))
+        if before and before != after:
+            keys = self._of_workload[before]
+            keys.discard(key)
+            if not keys:
+                del self._of_workload[before]
+        if after:
+            self._of_workload.setdefault(after, set()).add(key)
+
+
+def _workload_of(group: NativePodGroup) -> str:
+    """Return the key of the Workload of which a group was made; empty without one."""
+    reference = group.spec.workload_ref
+    return f"{group.metadata.namespace}/{reference.workload_name}" if reference and reference.workload_name else ""
+
+
+def _version(group: NativePodGroup) -> int:
+    return whole_number(group.metadata.resource_version) or 0

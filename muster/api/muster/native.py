@@ -1,0 +1,200 @@
+"""A native PodGroup (scheduling.k8s.io) as the gang that Muster plans, and what Muster says of it on the wire. Pure.
+
+Nothing is mirrored: the planner works on a PodGroup of Volcano's shape, which `as_group` makes of the native one, and
+writers turn to the native one (`native_name`, `reference`). Its phase and reasons are conditions of the native status,
+so that a planner which starts reads them as the last one wrote them: `conditions_of` and `status_of` are inverse.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, get_args
+
+from msgspec.structs import replace
+
+from muster.api import names
+from muster.api.kubernetes.meta import Condition, Object, OwnerReference, format_time
+from muster.api.kubernetes.scheduling import (
+    DISRUPTION_TARGET,
+    INITIALLY_SCHEDULED,
+    NATIVE_POD_GROUPS,
+    PREEMPTION_BY_SCHEDULER,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    NativePodGroup,
+)
+from muster.api.limits import whole_number
+from muster.api.muster.gang import native_gang
+from muster.api.volcano.scheduling import (
+    EVICTED,
+    POD_GROUPS,
+    ConditionType,
+    PodGroup,
+    PodGroupCondition,
+    PodGroupPhase,
+    PodGroupSpec,
+    PodGroupStatus,
+)
+
+PHASE: Final = f"{names.DOMAIN}/Phase"
+"""Condition of a native PodGroup: its reason is the phase of the gang, its message the counts of its pods."""
+_PREFIX: Final = f"{names.DOMAIN}/"
+_KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
+_OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
+_PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(PodGroupPhase) if phase}
+_NOT_TAKEN: Final = frozenset(
+    {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
+)
+"""Annotations that Muster writes on PodGroups of its own: on a native one they are a user's, and say nothing."""
+
+
+def is_native(group: Object) -> bool:
+    """Return True for a gang that `as_group` has made of a native PodGroup."""
+    return group.api_version == NATIVE_POD_GROUPS.api_version
+
+
+def native_name(group: PodGroup) -> str:
+    """Return the name of the native PodGroup that a gang was made of."""
+    return group.metadata.annotations[names.NATIVE_GROUP]
+
+
+def reference(group: PodGroup) -> OwnerReference:
+    """Return a reference to the PodGroup of a gang, as that stands in the cluster."""
+    native = is_native(group)
+    kind = NATIVE_POD_GROUPS if native else POD_GROUPS
+    name = native_name(group) if native else group.metadata.name
+    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=name, uid=group.metadata.uid)
+
+
+def subject(group: PodGroup) -> Object:
+    """Return the object that Events about a gang are for."""
+    if not is_native(group):
+        return group
+    metadata = replace(group.metadata, name=native_name(group))
+    return Object(api_version=group.api_version, kind=group.kind, metadata=metadata)
+
+
+def queue_of(native: Object) -> str:
+    """Return the queue that a native PodGroup or its Workload names, by label or annotation; empty without one."""
+    labels, annotations = native.metadata.labels, native.metadata.annotations
+    return labels.get(names.QUEUE) or annotations.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, "")
+
+
+def as_group(native: NativePodGroup, queue: str) -> PodGroup:
+    """Return the gang of a native PodGroup in this queue.
+
+    The policy `basic` is no gang: each pod starts by itself. A group that may only be disrupted as a whole has no pods
+    that go alone, also above its minimum.
+    """
+    spec, meta = native.spec, native.metadata
+    annotations = {key: value for key, value in meta.annotations.items() if key not in _NOT_TAKEN}
+    annotations[names.NATIVE_GROUP] = meta.name
+    gang = spec.scheduling_policy.gang
+    if gang is None:
+        annotations[names.INDEPENDENT] = "true"
+    if spec.disruption_mode is not None and spec.disruption_mode.all is not None:
+        annotations[names.INDIVISIBLE] = "true"
+    key = next((each.key for each in spec.scheduling_constraints.topology), "") if spec.scheduling_constraints else ""
+    if key:
+        annotations.pop(names.TOPOLOGY, None)
+        annotations[names.TOPOLOGY_REQUIRED] = key
+    return PodGroup(
+        api_version=NATIVE_POD_GROUPS.api_version,
+        kind=NATIVE_POD_GROUPS.kind,
+        metadata=replace(meta, name=native_gang(meta.name), annotations=annotations),
+        spec=PodGroupSpec(
+            min_member=max(gang.min_count, 1) if gang else 1,
+            queue=queue,
+            priority_class_name=spec.priority_class_name,
+        ),
+        status=status_of(native),
+    )
+
+
+def status_of(native: NativePodGroup) -> PodGroupStatus:
+    """Return the status of the gang that Muster has written into conditions; conditions of others say nothing here."""
+    found = {each.type: each for each in native.status.conditions}
+    status = PodGroupStatus()
+    told = found.get(PHASE)
+    if told is not None and told.reason in _PHASES:
+        counts = dict(part.partition("=")[::2] for part in told.message.split(" "))
+        status.phase = _PHASES[told.reason]
+        status.running, status.succeeded, status.failed, status.place = (
+            whole_number(counts.get(key)) or 0 for key in ("running", "succeeded", "failed", "place")
+        )
+        status.expected_start = counts.get("expected-start") or None
+    for kind in _KINDS:
+        own = found.get(f"{_PREFIX}{kind}")
+        if own is not None:
+            status.conditions.append(
+                PodGroupCondition(
+                    type=kind,
+                    status=own.status,
+                    last_transition_time=own.last_transition_time,
+                    reason=own.reason,
+                    message=own.message,
+                )
+            )
+    return status
+
+
+def holds(status: PodGroupStatus) -> PodGroupStatus:
+    """Return the part of a gang's status that a native PodGroup can hold: what is written is read so again."""
+    by_kind = {each.type: replace(each, transition_id="") for each in status.conditions}
+    return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
+
+
+def conditions_of(status: PodGroupStatus, known: Sequence[Condition], now: float) -> list[Condition]:
+    """Return the conditions of a native PodGroup that say this; `known` are its conditions now, `now` in seconds.
+
+    Conditions of others stay. PodGroupInitiallyScheduled, once True, stays so, as the API has it.
+    """
+    before = {each.type: each for each in known}
+    moment = format_time(now)
+    wanted = [_phase(status), *_reasons(status), *_for_everyone(status, before)]
+    result = [each for each in known if each.type not in {one.type for one in wanted} | _OURS]
+    for each in wanted:
+        old = before.get(each.type)
+        same = old is not None and (old.status, old.reason) == (each.status, each.reason)
+        since = each.last_transition_time or (old.last_transition_time if same and old else moment)
+        result.append(replace(each, last_transition_time=since))
+    return result
+
+
+def _phase(status: PodGroupStatus) -> Condition:
+    counts = {"running": status.running, "succeeded": status.succeeded, "failed": status.failed}
+    if status.place:
+        counts["place"] = status.place
+    words = [f"{key}={count}" for key, count in counts.items()]
+    if status.expected_start:
+        words.append(f"expected-start={status.expected_start}")
+    return _condition(PHASE, "True", status.phase or "Pending", " ".join(words))
+
+
+def _reasons(status: PodGroupStatus) -> Iterable[Condition]:
+    for each in status.conditions:
+        held = "True" if each.status == "True" else "False"
+        made = _condition(f"{_PREFIX}{each.type}", held, each.reason or "Unknown", each.message)
+        yield replace(made, last_transition_time=each.last_transition_time or "")
+
+
+def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Iterable[Condition]:
+    """Yield the conditions that Kubernetes' own tools read."""
+    told = {each.type: each for each in status.conditions}
+    waits, starts = told.get("Unschedulable"), told.get("Scheduled")
+    first = before.get(INITIALLY_SCHEDULED)
+    if first is not None and first.status == "True":
+        yield first
+    elif starts is not None and starts.status == "True":
+        yield _condition(INITIALLY_SCHEDULED, "True", SCHEDULED, starts.message)
+    elif waits is not None and waits.status == "True":
+        yield _condition(INITIALLY_SCHEDULED, "False", UNSCHEDULABLE, waits.message)
+    evicted = waits if waits is not None and waits.reason == EVICTED and waits.status == "True" else None
+    if evicted is not None:
+        yield _condition(DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, evicted.message)
+    elif DISRUPTION_TARGET in before:
+        over = before[DISRUPTION_TARGET]
+        yield replace(over, status="False", last_transition_time=over.last_transition_time)
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Condition:
+    held = {"True": "True", "False": "False"}[status]
+    return Condition(type=kind, status=held, last_transition_time="", reason=reason, message=message)  # type: ignore[arg-type]

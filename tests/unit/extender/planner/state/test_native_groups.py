@@ -1,0 +1,206 @@
+"""Native PodGroups become gangs of the state when a pod of Muster's names them, and are placed like others."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from extender_world import World, of, slots
+from msgspec import structs
+
+from extender.planner.framework import decisions
+from extender.planner.plugins.topology import Topology
+from muster.api import names
+from muster.api.kubernetes.core import Namespace, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NativePodGroup, NativePodGroupStatus, Workload
+from muster.api.muster.native import conditions_of
+from muster.api.volcano.scheduling import PodGroup, PodGroupStatus
+
+KEY = "ns/native.train"
+CPU = {"cpu": "4"}
+
+
+class Natives(World):
+    """A world with native PodGroups."""
+
+    def native(self, name: str = "train", *, uid: str = "", meta: dict[str, Any] | None = None, **spec: Any) -> Any:
+        """A native PodGroup of a gang of two, or a newer version of it."""
+        given = {"schedulingPolicy": {"gang": {"minCount": 2}}, **spec}
+        metadata = self.meta(name, uid=uid or f"uid-{name}", **(meta or {}))
+        group = msgspec.convert({"metadata": msgspec.to_builtins(metadata), "spec": given}, NativePodGroup)
+        self.state.native.on_group(None, group)
+        return group
+
+    def member(self, index: int, *, group: str = "train", scheduler: str = "muster", **meta: Any) -> Pod:
+        """A pod of a native PodGroup."""
+        name = f"{group}-{index}"
+        metadata = msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", **meta))
+        spec = self.pod_spec(CPU, schedulerName=scheduler, schedulingGroup={"podGroupName": group})
+        pod = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
+        self.state.on_pod(None, pod)
+        return pod
+
+    def queue_of(self, key: str = KEY) -> str:
+        """The queue of a gang."""
+        return self.view(key).queue
+
+
+@pytest.fixture
+def world() -> Natives:
+    """Two nodes and another queue."""
+    world = Natives()
+    world.nodes(2)
+    world.queue("research")
+    return world
+
+
+def test_a_group_is_a_gang_once_a_pod_of_musters_names_it(world: Natives) -> None:
+    """In any order; until then it is another scheduler's, or nobody's."""
+    world.native()
+    assert KEY not in world.state.groups
+    world.member(0, scheduler="default-scheduler")
+    assert KEY not in world.state.groups
+    world.member(1)
+    assert KEY in world.state.groups
+    world.member(0, group="later")
+    assert "ns/native.later" not in world.state.groups
+    world.native("later")
+    assert "ns/native.later" in world.state.groups
+
+
+def test_it_is_placed_whole(world: Natives) -> None:
+    """Not before it has its minimum, and by the name that its Placement has."""
+    world.native()
+    world.member(0)
+    assert of(world.plan(), decisions.Place) == []
+    world.member(1)
+    [place] = of(world.plan(), decisions.Place)
+    assert place.gang.key == KEY
+    assert sum(map(len, slots(place).values())) == 2
+    assert world.state.placement_of(KEY) is not None
+
+
+def test_another_minimum_counts_at_once(world: Natives) -> None:
+    """It is the one field that may change."""
+    world.native(schedulingPolicy={"gang": {"minCount": 3}})
+    world.member(0)
+    world.member(1)
+    assert of(world.plan(), decisions.Place) == []
+    world.native(schedulingPolicy={"gang": {"minCount": 2}})
+    assert len(of(world.plan(), decisions.Place)) == 1
+
+
+def test_pods_of_a_basic_group_start_one_by_one(world: Natives) -> None:
+    """Also when there is room for some of them only."""
+    world.native(schedulingPolicy={"basic": {}})
+    for index in range(20):
+        world.member(index)
+    [place] = of(world.plan(), decisions.Place)
+    assert sum(map(len, slots(place).values())) == 16
+
+
+def test_an_older_version_is_ignored_and_another_group_of_the_name_is_another_gang(world: Natives) -> None:
+    """The watch may show an earlier version after a write; a UID makes another object."""
+    old = world.native(schedulingPolicy={"gang": {"minCount": 5}})
+    world.member(0)
+    world.native()
+    world.state.native.on_group(None, old)
+    assert world.view(KEY).min_member == 2
+    world.native(uid="another")
+    assert world.view(KEY).uid == "another"
+    world.state.native.on_group(old, None)
+    assert world.view(KEY).uid == "another"
+
+
+def test_a_deleted_group_is_no_gang(world: Natives) -> None:
+    """Its pods stay with none."""
+    group = world.native()
+    world.member(0)
+    world.state.native.on_group(group, None)
+    world.state.refresh()
+    assert KEY not in world.state.groups
+    assert world.state.gang(KEY) is None
+
+
+def test_the_queue_is_of_the_group_its_workload_its_pods_or_its_namespace(world: Natives) -> None:
+    """In this order, each as it is now."""
+    for queue in ("a", "b", "c", "d", "e"):
+        world.queue(queue)
+    world.state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={names.QUEUE: "e"})))
+    reference = {"workloadRef": {"workloadName": "load", "templateName": "t"}}
+    world.native(**reference)
+    world.member(1)
+    assert world.queue_of() == "e"
+    world.member(0, labels={names.QUEUE: "d"})
+    assert world.queue_of() == "d"
+    world.state.native.on_workload(None, Workload(metadata=world.meta("load", labels={names.QUEUE: "c"})))
+    assert world.queue_of() == "c"
+    world.native(meta={"annotations": {names.QUEUE: "b"}}, **reference)
+    assert world.queue_of() == "b"
+    world.native(meta={"labels": {names.QUEUE: "a"}}, **reference)
+    assert world.queue_of() == "a"
+
+
+def test_without_any_the_queue_is_the_default_one_until_the_namespace_has_one(world: Natives) -> None:
+    """As for other gangs."""
+    world.native()
+    world.member(0)
+    assert world.queue_of() == "default"
+    old = Namespace(metadata=ObjectMeta(name="ns"))
+    new = Namespace(metadata=ObjectMeta(name="ns", labels={names.QUEUE: "research"}))
+    world.state.on_namespace(old, new)
+    assert world.queue_of() == "research"
+
+
+def test_two_groups_of_one_name_are_set_aside_until_one_is_gone(world: Natives) -> None:
+    """Whichever came first; members of both would be in one gang."""
+    native = world.native()
+    world.member(0)
+    twin = PodGroup(metadata=world.meta("native.train"))
+    world.state.on_pod_group(None, twin)
+    assert "are one gang by their names" in world.view(KEY).set_aside
+    world.state.on_pod_group(twin, None)
+    assert (world.view(KEY).set_aside, world.view(KEY).uid) == ("", "uid-train")
+    world.state.on_pod_group(None, twin)
+    world.state.native.on_group(native, None)
+    assert (world.view(KEY).set_aside, world.view(KEY).uid) == ("", twin.metadata.uid)
+    world.native()
+    assert "are one gang by their names" in world.view(KEY).set_aside
+
+
+def test_a_part_of_a_composite_group_is_set_aside(world: Natives) -> None:
+    """It would start without the other parts."""
+    world.native(parentCompositePodGroupName="all")
+    world.member(0)
+    world.member(1)
+    assert "CompositePodGroup all" in world.view(KEY).set_aside
+    assert of(world.plan(), decisions.Place) == []
+
+
+def test_a_minimum_over_the_limit_sets_the_gang_aside(world: Natives) -> None:
+    """The API has none."""
+    world.native(schedulingPolicy={"gang": {"minCount": 20_001}})
+    world.member(0)
+    assert "20001" in world.view(KEY).set_aside
+
+
+def test_a_topology_key_keeps_the_gang_in_one_domain() -> None:
+    """A rack with room for it is chosen; without one it waits."""
+    world = Natives()
+    world.plugins.append(Topology({}))
+    for index, rack in enumerate(("a", "b", "b")):
+        world.node(f"node-{index}", cpu=4, labels={"example.com/rack": rack})
+    world.native(schedulingConstraints={"topology": [{"key": "example.com/rack"}]})
+    world.member(0)
+    world.member(1)
+    [place] = of(world.plan(), decisions.Place)
+    assert sorted(slots(place)["pods"]) == ["node-1", "node-2"]
+
+
+def test_what_muster_said_of_a_group_keeps_it_musters_without_pods(world: Natives) -> None:
+    """A planner that starts finds it as the last one left it."""
+    group = world.native("left")
+    status = NativePodGroupStatus(conditions=conditions_of(PodGroupStatus(phase="Running"), [], world.now))
+    metadata = structs.replace(group.metadata, resource_version="999")
+    world.state.native.on_group(None, structs.replace(group, metadata=metadata, status=status))
+    assert world.view("ns/native.left").group.status.phase == "Running"
