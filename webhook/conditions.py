@@ -56,10 +56,16 @@ def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
     return (("is-in-a-resource-group", in_a_group(groups)), _NO_GATE)
 
 
+def of_native(groups: Sequence[ResourceGroup]) -> Conditions:
+    """Return the conditions of members of native PodGroups that name Muster's scheduler and are not sent otherwise."""
+    elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
+    return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *elsewhere)
+
+
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
     """Return the conditions of pods sent for their namespace alone; those that need no place pass without it."""
     elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
-    return (*_NEEDS_A_PLACE, _NO_GATE, *elsewhere)
+    return (*_NEEDS_A_PLACE, _NO_GATE, ("is-in-no-native-group", f"!({IN_A_NATIVE_GROUP})"), *elsewhere)
 
 
 def _labelled(metadata: str) -> str:
@@ -80,6 +86,11 @@ ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHA
 _NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+IN_A_NATIVE_GROUP: Final = (
+    "has(object.spec.schedulingGroup) && has(object.spec.schedulerName) && "
+    f"object.spec.schedulerName in {sorted(names.SCHEDULERS)}"
+)
+"""The pod is in a native PodGroup, and names a scheduler of Muster's. API servers before 1.36 have no such field."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),

@@ -135,7 +135,8 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
     by_namespace = _Entry(
         "namespaced-pods", "/mutate/pod", PODS, object=_UNLABELLED, namespace=_IN_A_QUEUE, conditions=namespaced
     )
-    return [*_MUTATING, *([by_group] if groups else []), by_namespace]
+    native = _Entry("native-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.of_native(groups))
+    return [*_MUTATING, native, *([by_group] if groups else []), by_namespace]
 
 
 def routes_of(group: str, plural: str) -> list[str]:

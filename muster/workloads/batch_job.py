@@ -62,6 +62,18 @@ def _parallelism(job: IndexedJob) -> int:
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
+def asked_minimum(job: IndexedJob) -> int | None:
+    """The pods that must start together by the Job's `spec.scheduling`: 1 if it says `basic`; None without it.
+
+    Left out, the Job controller takes the parallelism for it.
+    """
+    scheduling = job.spec.scheduling
+    if scheduling is None:
+        return None
+    gang = scheduling.scheduling_policy.gang if scheduling.scheduling_policy else None
+    return 1 if gang is None else gang.min_count or _parallelism(job)
+
+
 def _at_once(job: IndexedJob) -> int:
     parallelism = _parallelism(job)
     return max(1, min(parallelism, job.spec.completions or parallelism))

@@ -8,13 +8,13 @@ from typing import Any
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import PODS, whole_number
 from muster.api.muster.gang import group_name_for_owner
 from muster.workloads.adapter import Adapter, OwnerError
 from muster.workloads.apps import DAEMON_SET, DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
-from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
+from muster.workloads.batch_job import BATCH_JOB, CRON_JOB, asked_minimum
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kind import AskedPod, GangRules, WorkloadKind
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET
@@ -136,11 +136,12 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
     """True if nothing says that the pod starts together with others: no framework and no minimum."""
     given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
     told = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
-    return not told and names.FRAMEWORK not in pod.metadata.labels | (owner.metadata.labels if owner else {})
+    labels = pod.metadata.labels | (owner.metadata.labels if owner else {})
+    return not told and _asked(owner) == 1 and names.FRAMEWORK not in labels
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:
-    """The pods that must start together: as annotated, else the world of a framework, else 1.
+    """The pods that must start together: as annotated, else a framework's world, else by `spec.scheduling`, else 1.
 
     Never more than exist at a time: the owner may have been scaled down since, or have its JobSet's annotation. `owner`
     is the pod's controller, if it can be read.
@@ -154,9 +155,14 @@ def min_member(pod: Pod, owner: Object | None) -> int:
             if least:
                 return min(least, most or least)
     if not (most and owner and names.FRAMEWORK in owner.metadata.labels | pod.metadata.labels):
-        return 1
+        return min(_asked(owner), most or PODS.value)
     elastic = pod.metadata.annotations.get(names.ELASTIC) or owner.metadata.annotations.get(names.ELASTIC)
     return needed(most, elastic)
+
+
+def _asked(owner: Object | None) -> int:
+    """The minimum by `spec.scheduling` of a batch Job; 1 without it, and for other kinds."""
+    return min(asked_minimum(owner) or 1, PODS.value) if isinstance(owner, IndexedJob) else 1
 
 
 def _worlds_of(meta: ObjectMeta) -> list[tuple[WorkloadKind, str]]:

@@ -23,7 +23,7 @@ from webhook.mutate import optin
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
-from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler, share_gpus
+from webhook.mutate.scheduling import add_requested_gate, hold_member, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
 from webhook.objects.names import unknown_keys, unknown_queue
 from webhook.objects.room import beyond_every_node
@@ -66,6 +66,8 @@ def mutate(
         if meta.controller is None:
             review.warnings += beyond_every_node("spec", review.typed_spec, lookups.queues)
         set_scheduler(review, review.opt_in)
+    else:
+        hold_member(review)
     add_requested_gate(review)
     if marks and review.scheduler in names.SCHEDULERS:
         mark(review.spec, review.patch, "spec")
@@ -107,6 +109,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
         return None
     # A pod that is not sent for its own sake is sent for its namespace, whose labels must then name a queue.
     annotated = not names.REVIEWED_FOR.isdisjoint(review.meta.annotations)
-    for_itself = review.group is not None or names.FRAMEWORK in labels or annotated
+    native = review.typed_spec.scheduling_group is not None
+    for_itself = review.group is not None or names.FRAMEWORK in labels or annotated or native
     metadata = namespaces.metadata(review.namespace, with_queue=not for_itself)
     return optin.from_namespace(review.namespace, metadata.labels)

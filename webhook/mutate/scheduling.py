@@ -49,6 +49,13 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
         _add_gate(review, names.GATE, Why("it waits until its gang has places", source))
 
 
+def hold_member(review: PodReview) -> None:
+    """Add the gate to a pod of a native PodGroup that names Muster's scheduler, and no queue itself."""
+    gang = native_gang_of(review.meta, review.typed_spec.scheduling_group)
+    if review.scheduler in names.SCHEDULERS and gang and named_gang(review.meta) is None:
+        _add_gate(review, names.GATE, Why("it waits until its gang has places", "spec.schedulingGroup"))
+
+
 def add_requested_gate(review: PodReview) -> None:
     """Add the gate that the pod requests by its annotation; warn if its scheduler is none of Muster's."""
     gate = names.QUEUE_ALLOCATION_GATE

@@ -49,6 +49,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
         warnings = [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)]
         if kind is BATCH_JOB and _opts_in(workload, patch):
             warnings += forgiving(workload, patch)
+            native(workload, patch)
         elif kind is JOB_SET:
             warnings += unforgiving(workload)
         return Verdict.of(patch, warnings)
@@ -73,6 +74,25 @@ def forgiving(job: JSON, patch: Patch) -> list[str]:
             patch.set("spec", "podReplacementPolicy", value="Failed", why=why)
         return []
     return _ends_with_an_eviction(spec, "spec")
+
+
+def native(job: JSON, patch: Patch) -> None:
+    """Mark the template of a Job that asks for a native PodGroup, or names one: that is the gang of its pods.
+
+    Without the mark they are a gang as Muster reads Jobs, as the Job controller gives every Job a native PodGroup. That
+    group has none of the Job's annotations, so those about its topology and duration go to the pods.
+    """
+    spec = mapping(job.get("spec"))
+    if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
+        return
+    place = ("spec", "template", "metadata", "annotations")
+    why = Why("its native PodGroup is its gang", "spec.scheduling" if spec.get("scheduling") else "spec.template.spec")
+    patch.set(*place, names.NATIVE_GROUP, value="true", why=why)
+    given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
+    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, names.EXPECTED_RUNTIME):
+        if key in given and key not in there:
+            why = Why("so that its pods have it", f"metadata.annotations[{key}]")
+            patch.set(*place, key, value=given[key], why=why)
 
 
 def unforgiving(jobset: JSON) -> list[str]:

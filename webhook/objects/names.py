@@ -38,7 +38,7 @@ WRITTEN = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
     *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
     *(names.DELETE_AFTER, names.REVIEWED, names.PLACEMENT, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION),
-    *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT),
+    *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT, names.NATIVE_GROUP, names.INDIVISIBLE),
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
 })  # fmt: skip
 """Labels and annotations that Muster writes for itself."""

@@ -29,6 +29,7 @@ from webhook.objects.names import unknown_framework, unknown_keys, unusable_queu
 from webhook.objects.room import beyond_every_node
 from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.validate.jobscheduling import contradictions
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_framework, check_topology
 
@@ -84,6 +85,8 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
             mapping(workload["metadata"].get("annotations")),
             [(each.annotations, f"{each.path}.metadata.annotations", each.parallelism) for each in templates],
         )
+        if kind is BATCH_JOB:
+            findings.errors += contradictions(workload)
         if kind.mistakes:
             together = {each.place: each.together for each in templates if each.together}
             findings.errors += kind.mistakes(workload, together)

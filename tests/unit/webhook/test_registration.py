@@ -8,7 +8,7 @@ from webhook_world import JSON, lookups
 
 from muster.runtime import registry
 from webhook.app import routes
-from webhook.conditions import ASKS_ITSELF, in_a_group, quoted
+from webhook.conditions import ASKS_ITSELF, IN_A_NATIVE_GROUP, in_a_group, quoted
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
 
@@ -85,6 +85,7 @@ def holds(webhook: JSON, known: dict[str, bool]) -> bool:
 
 
 @pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize(("groups", "grouped"), [((), False), (GROUPS, False), (GROUPS, True)])
 @pytest.mark.parametrize("namespace", [{}, {"muster.dev/queue": "a"}, {"muster.dev/queue": "a", **LEAVE}])
 @pytest.mark.parametrize("framework", [{}, {"muster.dev/framework": "torch"}])
@@ -101,13 +102,14 @@ def test_a_pod_is_sent_once(
     groups: Sequence[ResourceGroup],
     grouped: bool,
     held: bool,
+    native: bool,
 ) -> None:
-    """However labels, groups and the gate's annotation are combined, one webhook at most changes a pod.
+    """However labels, groups, the gate's annotation and a native PodGroup are combined, one webhook changes a pod.
 
     None does if it shall be left alone; one whose Job was reviewed is changed only for its own labels.
     """
     pod = {**framework, **queue, **managed, **reviewed}
-    known = {ASKS_ITSELF: held} | ({in_a_group(groups): grouped} if groups else {})
+    known = {ASKS_ITSELF: held, IN_A_NATIVE_GROUP: native} | ({in_a_group(groups): grouped} if groups else {})
     mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
     taken = [
         each["name"]
@@ -119,7 +121,7 @@ def test_a_pod_is_sent_once(
     ]
     inherits = "muster.dev/queue" in namespace and LEAVE.items() - namespace.items() != set()
     unseen = reviewed != REVIEWED
-    asks = bool(framework or queue or (unseen and (inherits or grouped or held))) and managed != LEAVE
+    asks = bool(framework or queue or (unseen and (inherits or grouped or held or native))) and managed != LEAVE
     assert len(taken) == asks
 
 

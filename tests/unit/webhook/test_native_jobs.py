@@ -1,0 +1,188 @@
+"""Jobs with `spec.scheduling`, and pods of native PodGroups: marked, held, and refused where two things are said."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueWorld, apply, indexed_job, lookups, pod_of, request
+
+from muster.api import names
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.runtime import registry
+from muster.workloads.table import is_independent, min_member
+from webhook.mutate import pod as mutate_pod
+from webhook.mutate import workload as mutate_workload
+from webhook.validate.workload import reviewer
+
+QUEUED = {"muster.dev/queue": "default"}
+GATED = [{"name": "muster.dev/gang"}]
+
+
+def gang(minimum: int | None = 4, key: str = "") -> JSON:
+    """`spec.scheduling` of a gang."""
+    constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
+    return {"schedulingPolicy": {"gang": {"minCount": minimum} if minimum else {}}, **constraints}
+
+
+BASIC: JSON = {"schedulingPolicy": {"basic": {}}}
+
+
+def job(scheduling: JSON | None, *, own: JSON | None = None, labels: JSON | None = None, **annotations: str) -> JSON:
+    """A Job of four in a queue; `own` are its own annotations, the others those of its template."""
+    given = {f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    made = indexed_job(labels={**QUEUED, **(labels or {})}, annotations=given)
+    made["metadata"]["annotations"] = own or {}
+    if scheduling is not None:
+        made["spec"]["scheduling"] = scheduling
+    return made
+
+
+def admitted(workload: JSON) -> JSON:
+    """The Job as it is created."""
+    verdict = mutate_workload.reviewer(NamespaceWorld())(request(workload))
+    return apply(workload, verdict.patch)
+
+
+def errors(workload: JSON) -> dict[str, str]:
+    """Field path → message of each error."""
+    verdict = reviewer(QueueWorld(), NamespaceWorld(), registry.framework())(request(workload))
+    return {error.path: error.cause for error in verdict.errors}
+
+
+def reviewed(pod: JSON) -> JSON:
+    """A pod as it is created."""
+    verdict = mutate_pod.mutate(pod, "team", lookups(owners=OwnerWorld()), registry.framework())
+    assert not verdict.errors
+    return apply(pod, verdict.patch)
+
+
+def member(workload: JSON) -> JSON:
+    """A pod of a Job, as the Job controller makes it where it makes a PodGroup for every Job."""
+    pod = pod_of(workload)
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "train-group"}
+    return pod
+
+
+@pytest.mark.parametrize("scheduling", [gang(), BASIC, {"disruptionMode": {"single": {}}}])
+def test_a_job_that_asks_has_its_native_group_as_its_gang(scheduling: JSON) -> None:
+    """Its pods wait for that, and not for one that Muster makes."""
+    pod = reviewed(member(admitted(job(scheduling))))
+    assert (pod["spec"]["schedulerName"], pod["spec"]["schedulingGates"]) == ("muster", GATED)
+    assert names.GANG not in pod["metadata"]["labels"]
+
+
+def test_a_job_that_asks_for_nothing_is_a_gang_as_muster_reads_it() -> None:
+    """Also where the Job controller makes a native PodGroup for every Job."""
+    workload = job(None)
+    assert names.NATIVE_GROUP not in admitted(workload)["spec"]["template"]["metadata"]["annotations"]
+    pod = reviewed(member(admitted(workload)))
+    assert pod["metadata"]["labels"][names.GANG] == "podgroup-job-uid"
+
+
+def test_a_template_that_names_a_group_has_it_as_its_gang() -> None:
+    """The Job controller makes none then."""
+    workload = job(None)
+    workload["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "train-group"}
+    assert names.GANG not in reviewed(member(admitted(workload)))["metadata"]["labels"]
+
+
+def test_a_job_of_another_scheduler_is_not_marked() -> None:
+    """Its group is none of Muster's."""
+    workload = job(gang(), labels={"muster.dev/managed": "false"})
+    assert names.NATIVE_GROUP not in admitted(workload)["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_what_a_job_says_of_its_topology_and_duration_reaches_its_pods() -> None:
+    """The native PodGroup has none of the Job's annotations; those of the template win."""
+    own = {names.TOPOLOGY_PREFERRED: "rack", names.EXPECTED_RUNTIME: "1h", "example.com/other": "x"}
+    annotations = admitted(job(gang(), own=own, expected_runtime="2h"))["spec"]["template"]["metadata"]["annotations"]
+    assert annotations == {
+        names.NATIVE_GROUP: "true", names.TOPOLOGY_PREFERRED: "rack", names.EXPECTED_RUNTIME: "2h",
+    }  # fmt: skip
+
+
+def test_a_bare_member_is_held() -> None:
+    """It names Muster's scheduler itself, and no queue; another scheduler's is left alone, as is a gang's of Muster."""
+    pod: JSON = {"metadata": {"name": "p"}, "spec": {"containers": [], "schedulingGroup": {"podGroupName": "g"}}}
+    mine = {**pod, "spec": {**pod["spec"], "schedulerName": "muster"}}
+    assert reviewed(mine)["spec"]["schedulingGates"] == GATED
+    assert reviewed(pod) == pod
+    named = {**mine, "metadata": {"name": "p", "annotations": {names.GROUP_NAME: "mine"}}}
+    assert reviewed(named) == named
+
+
+AGREE = {
+    "the same minimum": job(gang(), min_member="4"),
+    "left out, the parallelism": job(gang(None), own={names.MIN_MEMBER: "4"}),
+    "a framework of as many": job(gang(), labels={"muster.dev/framework": "torch"}),
+    "an elastic framework of as many": job(gang(2), labels={"muster.dev/framework": "torch"}, elastic="2:4"),
+    "basic and one": job(BASIC, min_member="1"),
+    "the same level": job(gang(key="rack"), own={names.TOPOLOGY_REQUIRED: "rack"}),
+    "a level that only Muster knows": job(gang(), topology_required="rack"),
+    "nothing native": job(None, min_member="3"),
+    "not managed": job(gang(), labels={"muster.dev/managed": "false"}, min_member="3"),
+}
+
+
+@pytest.mark.parametrize("workload", AGREE.values(), ids=AGREE)
+def test_what_agrees_is_admitted(workload: JSON) -> None:
+    """Saying the same twice is no error."""
+    assert errors(workload) == {}
+
+
+MIN_COUNT = "spec.scheduling.schedulingPolicy.gang.minCount"
+DIFFER: dict[str, tuple[JSON, str, str, str]] = {
+    "annotation": (
+        job(gang(), own={names.MIN_MEMBER: "3"}),
+        f"metadata.annotations[{names.MIN_MEMBER}]", '"3"', f"{MIN_COUNT} is 4",
+    ),
+    "Volcano's annotation of the template": (
+        indexed_job(
+            labels=QUEUED, annotations={names.VOLCANO_GROUP_MIN_MEMBER: "2"}, scheduling=gang()
+        ), f"spec.template.metadata.annotations[{names.VOLCANO_GROUP_MIN_MEMBER}]", '"2"', f"{MIN_COUNT} is 4",
+    ),
+    "left out": (
+        job(gang(None), min_member="3"),
+        f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"3"', "spec.parallelism 4",
+    ),
+    "basic": (
+        job(BASIC, min_member="4"),
+        f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"4"', "must be 1 or left out",
+    ),
+    "framework": (
+        job(gang(2), labels={"muster.dev/framework": "torch"}), MIN_COUNT, "2", "has 4 pods start together",
+    ),
+    "framework and basic": (
+        job(BASIC, labels={"muster.dev/framework": "torch"}),
+        "spec.scheduling.schedulingPolicy", "1", "has 4 pods start together",
+    ),
+    "topology": (
+        job(gang(key="rack"), topology_required="zone"),
+        f"spec.template.metadata.annotations[{names.TOPOLOGY_REQUIRED}]", '"zone"', "topology[0].key is 'rack'",
+    ),
+    "another gang": (
+        job(gang(), labels={names.GANG: "mine"}), "spec.scheduling", "4", "are to be in PodGroup mine",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("workload", "path", "value", "other"), DIFFER.values(), ids=DIFFER)
+def test_what_differs_is_refused_with_both_values(workload: JSON, path: str, value: str, other: str) -> None:
+    """At the field that is to be changed."""
+    found = errors(workload)
+    assert list(found) == [path]
+    assert value in found[path].partition(": must")[0]
+    assert other in found[path]
+
+
+def converted(workload: JSON) -> tuple[Pod, IndexedJob]:
+    """A pod of a Job, and the Job."""
+    return msgspec.convert(pod_of(workload), Pod), msgspec.convert(workload, IndexedJob)
+
+
+@pytest.mark.parametrize(("scheduling", "least"), [(gang(3), 3), (gang(None), 4), (gang(9), 4), (BASIC, 1), (None, 1)])
+def test_a_gang_that_muster_makes_of_a_job_has_the_minimum_of_its_scheduling(scheduling: Any, least: int) -> None:
+    """Where no native PodGroup is made: a feature gate is off, or admission has not marked the Job."""
+    pod, owner = converted(job(scheduling))
+    assert min_member(pod, owner) == least
+    assert is_independent(pod, owner) is (least == 1)

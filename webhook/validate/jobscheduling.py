@@ -1,0 +1,80 @@
+"""`spec.scheduling` of a batch Job beside its labels and annotations for Muster: where they differ, both are named.
+
+The Job controller makes a PodGroup of it, which is the Job's gang then. What Muster reads elsewhere about the same must
+say the same: the minimum, the topology, and which gang it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.fields import FieldError
+from muster.api.kubernetes.core import IndexedJob
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.limits import whole_number
+from muster.api.muster.gang import named_gang
+from muster.workloads.batch_job import asked_minimum
+from muster.workloads.table import needed
+
+_SCHEDULING = "spec.scheduling"
+_MIN_COUNT = f"{_SCHEDULING}.schedulingPolicy.gang.minCount"
+_KEY = f"{_SCHEDULING}.schedulingConstraints.topology[0].key"
+_TEMPLATE = "spec.template."
+
+
+def contradictions(workload: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Refuse each label or annotation of a batch Job that says otherwise than its `spec.scheduling`."""
+    job = msgspec.convert(workload, IndexedJob)
+    template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
+    minimum = asked_minimum(job)
+    if minimum is None or (names.MANAGED in template.labels and template.labels[names.MANAGED] == "false"):
+        return
+    yield from _other_minimum(job, template, minimum)
+    yield from _other_topology(job, template)
+    named = named_gang(template)
+    if named is not None:
+        message = (
+            f"must be left out: the pods are to be in PodGroup {named}, and {_SCHEDULING} has the Job controller make "
+            "another one for them; leave out one of the two"
+        )
+        yield FieldError(_SCHEDULING, message, minimum)
+
+
+def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Iterator[FieldError]:
+    scheduling = job.spec.scheduling
+    gang = scheduling.scheduling_policy.gang if scheduling and scheduling.scheduling_policy else None
+    what = f"{_MIN_COUNT} is {minimum}" if gang else f"{_SCHEDULING} says basic, by which each pod starts alone"
+    if gang and not gang.min_count:
+        what = f"{_MIN_COUNT} is left out, which stands for spec.parallelism {minimum}"
+    for path, meta in (("", job.metadata), (_TEMPLATE, template)):
+        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
+            text = meta.annotations.get(key)
+            if text is not None and whole_number(text) != minimum:
+                message = f"must be {minimum} or left out: {what}"
+                yield FieldError(f"{path}metadata.annotations[{key}]", message, text)
+    framework = template.labels.get(names.FRAMEWORK)
+    if framework is None:
+        return
+    size = 1 if job.spec.parallelism is None else job.spec.parallelism
+    elastic = template.annotations.get(names.ELASTIC) or job.metadata.annotations.get(names.ELASTIC)
+    least = needed(size, elastic)
+    if least != minimum:
+        message = (
+            f"must be {least} or left out with {_SCHEDULING}: label {names.FRAMEWORK} {framework!r} has {least} pods "
+            f"start together, and {what}"
+        )
+        yield FieldError(_MIN_COUNT if gang else f"{_SCHEDULING}.schedulingPolicy", message, minimum)
+
+
+def _other_topology(job: IndexedJob, template: ObjectMeta) -> Iterator[FieldError]:
+    constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
+    key = next((each.key for each in constraints.topology), "") if constraints else ""
+    if not key:
+        return
+    for path, meta in (("", job.metadata), (_TEMPLATE, template)):
+        said = meta.annotations.get(names.TOPOLOGY_REQUIRED)
+        if said is not None and said != key:
+            where = f"{path}metadata.annotations[{names.TOPOLOGY_REQUIRED}]"
+            yield FieldError(where, f"must be {key!r} or left out: {_KEY} is {key!r}", said)
