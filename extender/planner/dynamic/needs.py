@@ -21,6 +21,8 @@ class SharedClaim:
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
     """Amounts that it takes there, however many pods use it."""
+    grouped: bool = False
+    """Native PodGroups share it, each of which is one user of it however many pods it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,17 @@ class Sums:
         elif nodes is not None:
             self.nodes.append(nodes)
 
-    def share(self, key: str, demand: Demand) -> None:
+    def share(self, key: str, demand: Demand, *, grouped: bool = False) -> None:
         """Add a claim that other pods may use too, and that has no devices yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
-        self._shared.append(SharedClaim(key, rows))
+        self._shared.append(SharedClaim(key, rows, grouped))
         self._named.append(self._shared[-1])
 
-    def share_devices(self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None) -> None:
+    def share_devices(
+        self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, grouped: bool = False
+    ) -> None:
         """Add a claim that other pods may use too, with its devices."""
-        self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items()))))
+        self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items())), grouped))
         if nodes is not None:
             self.nodes.append(nodes)
 

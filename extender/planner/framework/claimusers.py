@@ -1,6 +1,7 @@
 """Users of the claims to devices that pods name, in one session, trials included.
 
-The API lets `MOST_PODS` pods use one claim. Its devices count once in each queue whose pods use it, however many do.
+The API lets `MOST_PODS` pods use one claim, or any number where their native PodGroup shares it. Its devices count once
+in each queue whose pods use it, however many do.
 """
 
 from collections import Counter
@@ -35,11 +36,12 @@ class ClaimUsers:
 
     def hold(self, cls: PodClass) -> int:
         """Return the number of further pods of this class that may use the claims which it names."""
-        return min((max(0, MOST_PODS - self._users[claim.key]) for claim in cls.needs.named), default=ANY)
+        claims = (claim for claim in cls.needs.named if not claim.grouped)
+        return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=ANY)
 
     def full(self, cls: PodClass, pods: int) -> str:
         """Return the claim that so many further pods of this class may not use; empty if there is none."""
-        named = (claim.key for claim in cls.needs.named)
+        named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 
     def new(self, claims: Iterable[SharedClaim], queue: str) -> list[SharedClaim]:

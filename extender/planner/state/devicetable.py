@@ -8,6 +8,7 @@ kube-scheduler gave devices and could not bind.
 Devices change rarely and may change the needs of all pods (`refresh`); claims change often and concern a few pods.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from muster.api.kubernetes.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.resources.vector import Vector
 
 MOST_DEMANDS = 4096
@@ -42,6 +44,8 @@ class ClaimRef:
     """namespace/name of the claim; empty while it has not been made from the template."""
     template: str = ""
     """namespace/name of its template; empty if it is not made from one."""
+    grouped: bool = False
+    """Its pod is in a native PodGroup, whose pods may all have the claim that was made from the template."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
@@ -55,7 +59,8 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
             name = made.get(claim.name, "")
             if name is not None:  # else none was needed
                 key = f"{namespace}/{name}" if name else ""
-                refs.append(ClaimRef(key, f"{namespace}/{claim.resource_claim_template_name}"))
+                template = f"{namespace}/{claim.resource_claim_template_name}"
+                refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None))
         elif claim.resource_claim_name:
             refs.append(ClaimRef(f"{namespace}/{claim.resource_claim_name}"))
     return tuple(refs)
@@ -74,6 +79,8 @@ class Claim:
     demand: Demand
     owner: str
     """UID of the pod that it was made for; empty if there is none."""
+    of_group: bool
+    """It was made for a native PodGroup, all of whose pods may use it."""
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
@@ -109,6 +116,8 @@ class DeviceTable:
         """Keys of claims and claim templates whose devices must share an attribute: any device may matter to them."""
         self.reserved: set[str] = set()
         """Keys of claims of no single pod that are reserved for some pod."""
+        self.grouped: Counter[str] = Counter()
+        """Keys of claims that native PodGroups share among their pods → number of these groups; no zeros."""
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
@@ -233,7 +242,8 @@ class DeviceTable:
 
     def _add(self, sums: Sums, pod: PodClaims, ref: ClaimRef) -> None:
         claim = self.claims.get(ref.key) if ref.key else None
-        if ref.template:
+        grouped = (claim is not None and claim.of_group) or ref.key in self.grouped
+        if ref.template and not (claim is not None and claim.of_group):
             if claim is not None and claim.allocated:
                 sums.add_own(claim.demand, claim.devices, claim.nodes, on_node=pod.on_node)
             elif claim is not None:
@@ -247,12 +257,12 @@ class DeviceTable:
             sums.problems.append(reasons.devices.claim_missing(claim=ref.key))
         elif claim.going:
             sums.problems.append(reasons.devices.claim_deleted(claim=ref.key))
-        elif len(claim.users) >= MOST_PODS and pod.uid not in claim.users:
+        elif not grouped and len(claim.users) >= MOST_PODS and pod.uid not in claim.users:
             sums.problems.append(reasons.devices.claim_full(claim=ref.key, most=MOST_PODS))
         elif claim.allocated:
-            sums.share_devices(ref.key, claim.devices, claim.nodes)
+            sums.share_devices(ref.key, claim.devices, claim.nodes, grouped=grouped)
         else:
-            sums.share(ref.key, claim.demand)
+            sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_extended(self, sums: Sums, pod: PodClaims, asked: Mapping[str, int]) -> None:
         mine = {name: found for name in asked if (found := self.inventory.class_of(name)) and asked[name] > 0}
@@ -271,6 +281,7 @@ def _claim(claim: ResourceClaim, demand: Demand) -> Claim:
     return Claim(
         demand,
         owner.uid if owner is not None and owner.kind == "Pod" else "",
+        owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(f"{NATIVE_POD_GROUPS.group}/"),
         claim.metadata.deletion_timestamp is not None,
         allocation is not None,
         tuple((each.driver, each.pool, each.device) for each in results if not each.admin_access and not each.share_id),

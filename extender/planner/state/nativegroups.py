@@ -4,7 +4,7 @@ The API does not say whose a group is; its pods do. Until one is seen a group is
 another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is set aside.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from extender.planner import reasons
@@ -22,7 +22,8 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 class NativeGroups:
     """Groups by the key of their gang. `gangs` are those of the state, into which `put` puts one or takes it out.
 
-    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` tells a namespace's queue.
+    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` tells a namespace's queue;
+    `claims_changed` hears which claims a group had and has for its pods in common.
     """
 
     gangs: Mapping[str, PodGroup]
@@ -30,6 +31,7 @@ class NativeGroups:
     put: Callable[[PodGroup | None, PodGroup | None], bool]
     changed: Callable[[str], None]
     namespace_queue: Callable[[str], str]
+    claims_changed: Callable[[Collection[str], Collection[str]], None]
     groups: dict[str, NativePodGroup] = field(default_factory=dict)
     _workloads: dict[str, Object] = field(default_factory=dict)
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
@@ -47,6 +49,9 @@ class NativeGroups:
         if new is not None and known is not None and known.metadata.uid == meta.uid and _version(new) < _version(known):
             return False
         put(self.groups, key, new)
+        before, after = _claims_of(known), _claims_of(new)
+        if before != after:
+            self.claims_changed(before, after)
         self._link(known, new, key)
         return self.settle(key)
 
@@ -138,6 +143,13 @@ def _workload_of(group: NativePodGroup) -> str:
     """Return the key of the Workload of which a group was made; empty without one."""
     reference = group.spec.workload_ref
     return f"{group.metadata.namespace}/{reference.workload_name}" if reference and reference.workload_name else ""
+
+
+def _claims_of(group: NativePodGroup | None) -> frozenset[str]:
+    """Return the keys of the claims that pods of a group share, without those that are made from templates for it."""
+    claims = group.spec.resource_claims if group is not None else ()
+    namespace = group.metadata.namespace if group is not None else ""
+    return frozenset(f"{namespace}/{each.resource_claim_name}" for each in claims if each.resource_claim_name)
 
 
 def _version(group: NativePodGroup) -> int:

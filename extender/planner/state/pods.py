@@ -108,7 +108,7 @@ class PodRecord(Struct, eq=False, gc=False):
         kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards: such a
         refusal means nothing.
         """
-        return any(not ref.template for ref in self.claims)
+        return any(not ref.template or ref.grouped for ref in self.claims)
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:

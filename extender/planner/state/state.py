@@ -89,6 +89,7 @@ class State(Tables):
         self.native = NativeGroups(
             self.groups, self.aside.gangs,
             put=self._put_group, changed=self._gang_changed, namespace_queue=self.access.queue_of_namespace,
+            claims_changed=self.claimants.on_group,
         )  # fmt: skip
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:

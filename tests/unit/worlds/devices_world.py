@@ -104,7 +104,7 @@ class Devices(World):
         status: dict[str, Any] = {"reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in users]}
         if got:
             status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
-        owners = [_owner(pod)] if pod is not None else []
+        owners = meta.pop("owner_references", [_owner(pod)] if pod is not None else [])
         self.tell(
             ResourceClaim, self.state.claimants.on_claim, name, spec, status=status, owner_references=owners, **meta
         )
