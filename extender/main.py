@@ -26,6 +26,7 @@ from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
 from muster.api.kubernetes.core import LEASES, Lease
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -100,6 +101,7 @@ class Extender:
         self._config_file.follow(self._planner.reconfigure, refuse)
         milestones = Milestones(active=self._active, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
+        self._cluster.observe(NATIVE_POD_GROUPS, milestones.native)
         self._cluster.observe(PLACEMENTS, milestones.placement)
         self._cluster.observe(QUEUES, milestones.queue)
         self._settling: asyncio.Task[None] | None = None

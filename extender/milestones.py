@@ -10,6 +10,8 @@ from typing import Final
 from prometheus_client import Gauge, Histogram
 
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.kubernetes.scheduling import NativePodGroup
+from muster.api.muster.native import as_group
 from muster.api.muster.placement import Placement, noted
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.process.tracing import ROOT, SPANS, workload_of
@@ -61,6 +63,10 @@ class Milestones:
             self._placed(before, after, came=old is not None or self._is_new(new.metadata))
         if _runs(new):
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
+
+    def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+        """Handle a native PodGroup that has come, changed or gone; one of another scheduler reaches nothing."""
+        self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
         """Handle a Placement that has come, changed or gone."""

@@ -13,6 +13,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
@@ -23,7 +24,10 @@ from musterctl.chart.commands import QUEUES as QUEUE_READERS
 from musterctl.cluster import known
 from musterctl.reader import Reader
 
-_OWN: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS)
+_OWN: Final[tuple[Resource[Any], ...]] = (
+    *(POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS),
+    *(NATIVE_POD_GROUPS, WORKLOADS),
+)
 """What says something of the gangs of one namespace."""
 
 
@@ -87,7 +91,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
     unread = {kind_name(fed.resource) for fed in FEED}
     for resource in _OWN:
         try:
-            with known(client, resource):
+            with suppress(NotFound) if resource.group == NATIVE_POD_GROUPS.group else known(client, resource):
                 dump.put(resource, client.list(resource, namespace if resource.namespaced else None))
         except Forbidden as error:
             if resource is POD_GROUPS:

@@ -133,8 +133,10 @@ class Usage:
             return None
         gang = gang_of(pod)
         group = self._group(f"{pod.metadata.namespace}/{gang}") if gang else None
-        labels = pod.metadata.labels
-        said = group.spec.queue if group else labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE)
+        labels, noted = pod.metadata.labels, pod.metadata.annotations.get(names.VOLCANO_QUEUE)
+        said = labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE)
+        if gang:  # a native PodGroup's members have their queue noted
+            said = group.spec.queue if group else noted or said
         return said or names.DEFAULT_QUEUE
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:

@@ -20,6 +20,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.planned import planned_spec
@@ -77,7 +78,7 @@ def state_of(dump: ClusterDump) -> State:
     state = State()
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
-        if fed.resource is POD_GROUPS:
+        if fed.resource in (POD_GROUPS, NATIVE_POD_GROUPS):
             items = sorted(items, key=lambda item: item.metadata.creation_timestamp or "")
         for item in items:
             fed.tell(state, None, item)

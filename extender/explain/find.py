@@ -19,10 +19,12 @@ from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.pod_problems import problem
+from muster.api.muster.gang import native_gang
+from muster.api.muster.native import subject
 from muster.api.muster.placement import node_of
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.volcano.batch import FINISHED, JOBS, Job
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import queue_of
 
 NEAR = 5
@@ -46,18 +48,20 @@ def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
-        raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.dump.of(POD_GROUPS))])
+        raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.state.groups.values())])
     return _without_group(job)
 
 
 def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
     """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
-    group = what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
+    groups = what_if.state.groups
+    group = groups.get(f"{namespace}/{name}") or groups.get(f"{namespace}/{native_gang(name)}")
+    group = group or _by_workload(what_if, name, namespace)
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is None:
-        groups = what_if.dump.of(POD_GROUPS)
-        alone = [group for group in groups if not group.metadata.owner_references]
-        raise _unknown("gang", name, namespace, [*_owners(groups), *alone], near=groups)
+        there = [subject(each) for each in groups.values()]
+        alone = [each for each in there if not each.metadata.owner_references]
+        raise _unknown("gang", name, namespace, [*_owners(there), *alone], near=there)
     return view
 
 
@@ -65,7 +69,7 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     """Return the PodGroup of a workload of this name; the youngest if there are several."""
     owned = [
         group
-        for group in what_if.dump.of(POD_GROUPS)
+        for group in what_if.state.groups.values()
         if group.metadata.namespace == namespace
         and any(owner.name == name for owner in group.metadata.owner_references)
     ]
@@ -94,7 +98,7 @@ def _without_group(job: Job) -> GangReport:
     )
 
 
-def _owners(groups: Iterable[PodGroup]) -> list[Object]:
+def _owners(groups: Iterable[Object]) -> list[Object]:
     """Return the workloads of gangs, which have the names that users know; those of PodGroups are made up."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))

@@ -8,7 +8,6 @@ from extender.explain.members import gang_words, told_requests, where
 from extender.explain.queues import QueueReport
 from extender.explain.whatif import WhatIf
 from extender.planner.reasons.grammar import many
-from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.vector import PODS, Vector, add, amount_words, to_quantities, vector_words
 
 
@@ -40,8 +39,7 @@ class Demand(Struct, frozen=True, rename="camel"):
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
     """Return the places of these gangs, by default of all that have any, in the order of their names."""
     wanted = set(keys)
-    groups = what_if.dump.of(POD_GROUPS)
-    views = [view for group in groups if (view := what_if.state.gang(group.metadata.key))]
+    views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
     return [GangPlaces(view.key, gang_words(view), where(view)) for view in sorted(chosen, key=lambda view: view.key)]
 

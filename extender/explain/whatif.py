@@ -22,7 +22,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
 from muster.api.kubernetes.meta import Object
-from muster.api.muster.gang import gang_of
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.gang import gang_of, native_gang
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
@@ -138,15 +139,23 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
         if group.metadata.namespace == namespace
         and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
     ]
-    if not jobs and not groups:
+    natives = [
+        group
+        for group in dump.of(NATIVE_POD_GROUPS)
+        if group.metadata.namespace == namespace
+        and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
+    ]
+    if not jobs and not groups and not natives:
         known = [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace]
         near = get_close_matches(short, known, cutoff=0.4) or sorted(known)[:5]
         there = f"; there is {', '.join(near)}" if near else ""
         raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
-    gone = {item.metadata.uid for item in [*jobs, *groups]}
+    gone = {item.metadata.uid for item in [*jobs, *groups, *natives]}
     keys = {group.metadata.key for group in groups}
+    keys |= {f"{group.metadata.namespace}/{native_gang(group.metadata.name)}" for group in natives}
     dump.of(JOBS)[:] = [job for job in dump.of(JOBS) if job.metadata.uid not in gone]
     dump.of(POD_GROUPS)[:] = [group for group in dump.of(POD_GROUPS) if group.metadata.uid not in gone]
+    dump.of(NATIVE_POD_GROUPS)[:] = [group for group in dump.of(NATIVE_POD_GROUPS) if group.metadata.uid not in gone]
     dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
     pods = dump.of(PODS)
     pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys]

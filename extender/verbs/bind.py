@@ -22,8 +22,9 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster import eviction
 from muster.api.muster.gang import Slot
+from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
-from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -159,9 +160,17 @@ class Bind:
         if record.cls.gpu is not None and not devices:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
-        marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch)}
+        marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
         told = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
         return await self._post(args, told, devices)
+
+    def _queue_of(self, key: str) -> dict[str, str]:
+        """Return the note of the queue that a member is charged to, if its gang is a native PodGroup.
+
+        Such a group need not name its queue, and others who count what is bound do not know what it is made of.
+        """
+        group = self._cluster.state.groups.get(key)
+        return {VOLCANO_QUEUE: group.spec.queue or DEFAULT_QUEUE} if group is not None and is_native(group) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""

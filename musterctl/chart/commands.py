@@ -24,7 +24,9 @@ _RUNTIMES: Final = "trainingruntimes.trainer.kubeflow.org"
 _SHARED_RUNTIMES: Final = "clustertrainingruntimes.trainer.kubeflow.org"
 _COMMANDS: Final = "commands.bus.volcano.sh"
 _GANG: Final = (f"list {_GROUPS}",)
-_ABOUT_GANG: Final = (f"list {_JOBS}", "list pods", "get namespaces", f"list {_QUEUES}", WHOLE)
+_NATIVE_GROUPS: Final = "podgroups.scheduling.k8s.io"
+_NATIVE: Final = (f"list {_NATIVE_GROUPS}", "list workloads.scheduling.k8s.io")
+_ABOUT_GANG: Final = (f"list {_JOBS}", "list pods", "get namespaces", f"list {_QUEUES}", *_NATIVE, WHOLE)
 """Besides, explain reads nodes and the Placements of the namespace, where that is allowed."""
 
 
@@ -37,8 +39,8 @@ class CommandRights(NamedTuple):
     more: tuple[str, ...] = ()
 
 
-_OWNERS: Final = (f"list {_JOBS}", f"list {_TRAIN_JOBS}")
-"""Beside its PodGroup: they say what a gang is called, and that one has ended."""
+_OWNERS: Final = (f"list {_JOBS}", f"list {_TRAIN_JOBS}", f"list {_NATIVE_GROUPS}")
+"""Beside its PodGroup: they say what a gang is called, and that one has ended; and gangs that are native PodGroups."""
 COMMANDS: Final = (
     CommandRights("muster ps", VIEW, _GANG, ("list pods", *_OWNERS)),
     CommandRights("muster logs", VIEW, (*_GANG, "list pods", "get pods/log"), _OWNERS),

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
+from muster.api.muster.native import reference
 from muster.api.volcano.scheduling import PodGroup
 
 _WRITTEN = frozenset({"TrainJob", "Deployment"})
@@ -32,7 +33,8 @@ def workload_of(group: PodGroup) -> Workload:
     """Return the workload of a gang: its owner, or what has made that, if that is what its user has written."""
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
     if owner is None:
-        return Workload("scheduling.volcano.sh/v1beta1", "PodGroup", group.metadata.name, group.metadata.uid)
+        own = reference(group)
+        return Workload(own.api_version, own.kind, own.name, own.uid)
     above = workload_above(group.metadata)
     return _of(above if above and above.kind in _WRITTEN else owner)
 

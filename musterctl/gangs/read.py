@@ -1,11 +1,13 @@
 """Reads what rows of gangs are made of. What a user may not read, or a cluster does not have, is left out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -25,14 +27,40 @@ def read(client: Client, namespace: str | None) -> Objects:
         for page in client.pages(POD_GROUPS, namespace):
             groups += page
             version = page.metadata.resource_version
+    pods = may_list(client, PODS, namespace)
     return Objects(
         version=version,
-        groups=groups,
-        pods=may_list(client, PODS, namespace),
+        groups=[*groups, *native_gangs(client, namespace, pods or ())],
+        pods=pods,
         placements=may_list(client, PLACEMENTS, namespace),
         jobs=may_list(client, JOBS, namespace),
         train_jobs=may_list(client, TRAIN_JOBS, namespace),
     )
+
+
+def native_gangs(client: Client, namespace: str | None, pods: Iterable[Pod]) -> list[PodGroup]:
+    """Return the gangs of native PodGroups, as the planner takes them by these pods; none where they are not served."""
+    natives = may_list(client, NATIVE_POD_GROUPS, namespace)
+    if not natives:
+        return []
+    state = State()
+    for workload in may_list(client, WORKLOADS, namespace) or ():
+        state.native.on_workload(None, workload)
+    for each in (may_list(client, NAMESPACES) or ()) if namespace is None else _namespace(client, namespace):
+        state.on_namespace(None, each)
+    for native in natives:
+        state.native.on_group(None, native)
+    for pod in pods:
+        if pod.spec.scheduling_group is not None:
+            state.on_pod(None, pod)
+    return list(state.groups.values())
+
+
+def _namespace(client: Client, name: str) -> list[Namespace]:
+    try:
+        return [client.get(NAMESPACES, name)]
+    except (Forbidden, NotFound):
+        return []
 
 
 def read_cluster(client: Client, objects: Objects, *, everything: bool) -> Cluster | None:

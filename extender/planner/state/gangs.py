@@ -15,7 +15,7 @@ from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot, makes_all_alike
-from muster.api.muster.native import is_native
+from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
@@ -102,7 +102,7 @@ class GangView:
     def workload(self) -> str:
         """The gang as its user calls it: `Job train`, the kind and name of its owner, or its own name without one."""
         owner = self.group.metadata.controller
-        return f"{owner.kind} {owner.name}" if owner else f"gang {self.group.metadata.name}"
+        return f"{owner.kind} {owner.name}" if owner else f"gang {subject(self.group).metadata.name}"
 
     @property
     def classes(self) -> list[PodClass | None]:

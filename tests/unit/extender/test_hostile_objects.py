@@ -20,6 +20,7 @@ from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from muster.api import names
 from muster.api.kubernetes.core import Taint
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
 from muster.kube.codec import decoder
 
 COUNT = 3_000
@@ -41,7 +42,8 @@ RANKS = ("muster.dev/member-index", "batch.kubernetes.io/job-completion-index", 
 NEARNESS = (*TEXTS, "zone", "rack", "hypernodes", '[{"topology": "rack", "size": 2}]', "[" * 3_000)
 NEAR_KEYS = (*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS)
 JSON = dict[str, Any]
-BY_KIND = {fed.resource.kind: fed for fed in FEED}
+NATIVE = {NATIVE_POD_GROUPS: "Native", WORKLOADS: "Workload"}
+BY_KIND = {NATIVE.get(fed.resource, fed.resource.kind): fed for fed in FEED}
 
 
 class Hostile:
@@ -56,7 +58,9 @@ class Hostile:
         """A kind, and an object of it."""
         kind = self.random.choice(("Pod", "Pod", "Pod", "Job", "PodGroup", "PodGroup", "Placement"))
         made: JSON = {"metadata": self._meta(kind), **getattr(self, f"_{kind.lower()}")()}
-        return kind, made
+        return (
+            self._native(self.near, kind, made) if self.near is not None and self.near.random() < 0.2 else (kind, made)
+        )
 
     def _one(self, *given: Any) -> Any:
         return self.random.choice(given)
@@ -171,6 +175,31 @@ class Hostile:
         policies = [{"name": near.choice(("task-0", "x")), "subGroupSize": near.choice(POSITIVE), **labels}]
         return {"networkTopology": network, "subGroupPolicy": policies * near.choice((1, 2, 2_000))}
 
+    def _native(self, near: Random, kind: str, made: JSON) -> tuple[str, JSON]:
+        """The same in a world of native PodGroups: a member, a group or its Workload, or what has a gang's name."""
+        name = made["metadata"]["name"]
+        if kind == "Pod":
+            del made["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+            made["spec"]["schedulingGroup"] = near.choice(({"podGroupName": name}, {"podGroupName": "x" * 253}, {}))
+        elif kind == "PodGroup" and near.random() < 0.8:
+            count, claim = near.choice(NUMBERS), {"name": "c", "resourceClaimName": near.choice(TEXTS)}
+            policy = near.choice(({"gang": {"minCount": near.choice(POSITIVE)}}, {"basic": {}}, {}, {"gang": {}}))
+            spec: JSON = {"schedulingPolicy": policy, "resourceClaims": [claim] * near.choice((0, 1, 4))}
+            spec["workloadRef"] = near.choice((None, {"workloadName": name, "templateName": "x"}))
+            spec["schedulingConstraints"] = near.choice((None, {"topology": [{"key": near.choice(NEARNESS)}]}))
+            spec["disruptionMode"] = near.choice((None, {"all": {}}, {"single": {}}))
+            spec["parentCompositePodGroupName"] = near.choice((None, None, "x"))
+            told = {"type": near.choice(("muster.dev/Phase", "muster.dev/Unschedulable", "x")), "status": "True"}
+            told |= {"reason": near.choice(("Running", "Completed", "x", "")), "lastTransitionTime": "now"}
+            told["message"] = near.choice((f"running={count} place={count}", "=", *TEXTS))
+            return "Native", {**made, "spec": spec, "status": {"conditions": [told]}}
+        elif kind == "Job":
+            made["metadata"]["labels"] = {"muster.dev/queue": near.choice(TEXTS)}
+            return "Workload", {"metadata": made["metadata"]}
+        else:
+            made["metadata"]["name"] = f"native.{name}"
+        return kind, made
+
     def _placement(self) -> JSON:
         runs = [{"node": self._one("", "node-0", "nowhere"), "count": self._one(1, 1, 2, 3, 20_001)} for _ in range(3)]
         sets = [{"name": self._one("task-0", "task-1", "pods", "x"), "runs": runs, "held": bool(self._one(0, 1))}]
@@ -193,7 +222,8 @@ def tell(state: State, kind: str, made: Mapping[str, Any]) -> bool:
         decoded = decoder(fed.resource.type).decode(json.dumps(made))
     except msgspec.ValidationError:
         return False
-    getattr(state, fed.tell.__name__)(None, decoded)  # as this state overrides it
+    told = getattr(type(state), fed.tell.__name__, fed.tell)  # as this state overrides it
+    told(state, None, decoded)
     return True
 
 
