@@ -18,6 +18,8 @@ from musterctl.plane.state import COMPONENTS, Options
 
 KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
 """The version on which these tests run, e.g. 1.32; empty for the newest."""
+SERVES_NATIVE_GROUPS = KUBERNETES in {"", "1.37"}
+"""Whether it has native PodGroups as Muster reads them, behind a feature gate."""
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from gangs import job as gang
 from gangs import metric, runs
 from job_flows import job_flow, template
 from jobs import command, job, task
+from making import SERVES_NATIVE_GROUPS
+from native_groups import Scene
 from tenants import pod
 from train_jobs import make_volume, patch, runtime, train_job
 
@@ -24,6 +26,8 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.native import PHASE
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
@@ -448,6 +452,19 @@ def names_that_are_taken(s: Scenario) -> None:
     s.end("taken")
 
 
+def a_native_gang(s: Scenario) -> None:
+    """Its PodGroup is told of it, and owns its Placement."""
+    if not SERVES_NATIVE_GROUPS:
+        return
+    scene = Scene(s.plane, s.client, s.namespace, s.wait_for)
+    scene.group("native", 1)
+    scene.members("native", [0], gpus=0)
+    s.until(lambda: scene.says("native", PHASE)[1] == "Running", "the native gang to run")
+    assert scene.placement("native")
+    s.client.delete(PODS, "native-0", s.namespace)
+    s.client.delete(NATIVE_POD_GROUPS, "native", s.namespace)
+
+
 def networks(s: Scenario) -> None:
     """A HyperNode, and Kueue's Topologies, which have come while the extender runs."""
     member = {"type": "Node", "selector": {"regexMatch": {"pattern": ".*"}}}
@@ -532,6 +549,7 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     workloads,
     workloads_of_others,
     a_gang_that_moves,
+    a_native_gang,
     networks,
     train_jobs,
 )

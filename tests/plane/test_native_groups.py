@@ -1,0 +1,239 @@
+"""Kubernetes' own gangs as one more way in: Jobs with `spec.scheduling` and native PodGroups under Muster's scheduler.
+
+Twice: with Muster's kube-scheduler as the chart runs it, and with all gates on in it as well.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from gangs import RECOVERY_S, History
+from making import SERVES_NATIVE_GROUPS
+from native_groups import ARGUMENTS, GATES, Scene, scheduled_job
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PODS
+from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS
+from muster.api.muster.gang import native_gang
+from muster.api.muster.native import PHASE
+from muster.api.volcano.scheduling import QUEUES
+from muster.kube.errors import Invalid
+from musterctl.app import main
+from musterctl.plane.install import RACK
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import MUSTER_SCHEDULER
+
+pytestmark = [
+    pytest.mark.plane,
+    pytest.mark.long,
+    pytest.mark.skipif(not SERVES_NATIVE_GROUPS, reason="this Kubernetes has no scheduling.k8s.io/v1beta1"),
+]
+WaitFor = Callable[..., Any]
+EVENTS: Resource[dict[str, Any]] = Resource("", "v1", "events", "Event", dict[str, Any])
+GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+HALF_S = 15.0
+"""The longest that a gang may be partly bound."""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["gates of the cluster", "all gates"])
+def all_gates(request: pytest.FixtureRequest) -> bool:
+    """Whether Muster's kube-scheduler has the gates, too."""
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def groups_plane(module_plane: Callable[..., Plane], *, all_gates: bool) -> Iterator[Plane]:
+    """A plane of 8 nodes in 2 racks, which ends before the next one starts."""
+    more = {MUSTER_SCHEDULER: (GATES,)} if all_gates else {}
+    plane = module_plane(arguments={**ARGUMENTS, **more})
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture
+def scene(groups_plane: Plane, wait_for: WaitFor) -> Iterator[Scene]:
+    """A fresh namespace, which is empty afterwards: nodes are few."""
+    name, client = f"test-{uuid.uuid4().hex[:8]}", groups_plane.client()
+    client.create(NAMESPACES, {"metadata": {"name": name}})
+    yield Scene(groups_plane, client, name, wait_for)
+    groups_plane.start()
+    client.delete(NAMESPACES, name)
+    wait_for(lambda: not client.list(PODS, name), 60, "the pods to be gone")
+
+
+def test_a_job_with_only_scheduling_and_a_queue_starts_whole(scene: Scene) -> None:
+    """On eight whole nodes; the Job controller has made the only group, and says what becomes of it."""
+    with History(scene.client, scene.namespace) as history:
+        scene.job("train", 8, GANG)
+        scene.starts(8)
+        name = scene.native().metadata.name
+        assert history.half_placed_s(native_gang(name), 8) < HALF_S
+    assert scene.no_mirror()
+    assert {pod.spec.node_name for pod in scene.bound()} == {node.metadata.name for node in scene.client.list(NODES)}
+    scene.wait_for(lambda: scene.says(name, INITIALLY_SCHEDULED)[0] == "True", 30, "the group to be scheduled")
+    scene.wait_for(lambda: scene.says(name, PHASE)[1] == "Running", 30, "the gang to run")
+    placement = scene.placement(name)
+    assert placement is not None
+    assert [(owner.kind, owner.name) for owner in placement.metadata.owner_references] == [("PodGroup", name)]
+
+
+def test_a_job_that_does_not_fit_waits_as_a_whole_and_says_why(scene: Scene) -> None:
+    """In the condition of its native PodGroup, in an Event on it and the Job, in `muster explain` and `muster ps`."""
+    with History(scene.client, scene.namespace) as history:
+        scene.job("large", 9, GANG)
+        name = scene.wait_for(
+            lambda: next((each.metadata.name for each in scene.client.list(NATIVE_POD_GROUPS, scene.namespace)), ""),
+            30, "the group",
+        )  # fmt: skip
+        waits = scene.wait_for(lambda: scene.says(name, INITIALLY_SCHEDULED), 30, "the group to say why")
+        scene.wait_for(lambda: scene.says(name, INITIALLY_SCHEDULED)[0] == "False", 30, "the group to say why")
+        scene.wait_for(lambda: len(scene.pods()) == 9, 30, "its pods")
+        scene.wait_for(lambda: "nvidia.com/gpu" in scene.says(name, INITIALLY_SCHEDULED)[2], 30, f"GPUs in {waits}")
+        assert [life.node for life in history.of(native_gang(name))] == [""] * 9
+
+    def told() -> set[str]:
+        events = scene.client.list(EVENTS, scene.namespace)
+        return {each["involvedObject"]["kind"] for each in events if each["reason"] == "Unschedulable"}
+
+    scene.wait_for(lambda: told() == {"PodGroup", "Job"}, 30, "Events on the group and the Job")
+    where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
+    for typed in (["explain", "job", "large"], ["explain", "gang", name], ["ps"]):
+        shown = CliRunner().invoke(main, [*typed, *where])
+        assert shown.exit_code == 0, shown.output
+        assert "large" in shown.output
+    assert "nvidia.com/gpu" in CliRunner().invoke(main, ["explain", "gang", name, *where]).output
+
+
+def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
+    """Members without a queue are held, too; those of the group's queue are charged to it."""
+    scene.client.create(QUEUES, {"metadata": {"name": scene.namespace}, "spec": {}})
+    try:
+        scene.group("bare", 4, queue=scene.namespace)
+        scene.members("bare", range(3))
+        scene.wait_for(lambda: scene.says("bare", INITIALLY_SCHEDULED)[0] == "False", 30, "the group to wait")
+        assert not scene.bound()
+        scene.members("bare", [3])
+        scene.starts(4)
+        assert {pod.metadata.annotations[names.VOLCANO_QUEUE] for pod in scene.pods()} == {scene.namespace}
+
+        def used() -> Any:
+            return scene.client.get(QUEUES, scene.namespace).status.allocated.get("nvidia.com/gpu")
+
+        scene.wait_for(lambda: used() in {"32", 32}, 30, "the queue to be charged")
+        where = ["--kubeconfig", str(scene.plane.kubeconfig)]
+        shown = CliRunner().invoke(main, ["topo", "--gang", f"{scene.namespace}/bare", *where])
+        assert shown.exit_code == 0, shown.output
+    finally:
+        for pod in scene.pods():
+            scene.client.delete(PODS, pod.metadata.name, scene.namespace)
+        scene.wait_for(lambda: not scene.pods(), 60, "the pods to be gone")
+        scene.client.delete(NATIVE_POD_GROUPS, "bare", scene.namespace)
+        scene.client.delete(QUEUES, scene.namespace)
+
+
+def test_a_smaller_minimum_lets_a_gang_start(scene: Scene) -> None:
+    """It is the one field that can change."""
+    scene.group("shrinks", 9)
+    scene.members("shrinks", range(9))
+    scene.wait_for(lambda: scene.says("shrinks", INITIALLY_SCHEDULED)[0] == "False", 30, "the group to wait")
+    assert not scene.bound()
+    change = {"spec": {"schedulingPolicy": {"gang": {"minCount": 8}}}}
+    scene.client.merge_patch(NATIVE_POD_GROUPS, "shrinks", change, scene.namespace)
+    scene.starts(8)
+
+
+def test_a_topology_key_keeps_a_gang_in_one_rack(scene: Scene) -> None:
+    """Four nodes are a rack; five pods of a node each never start there."""
+    near = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    scene.job("near", 4, {**GANG, **near})
+    scene.starts(4)
+    racks = {node.metadata.name: node.metadata.labels[RACK] for node in scene.client.list(NODES)}
+    assert len({racks[pod.spec.node_name] for pod in scene.bound()}) == 1
+    scene.group("wide", 5, **near)
+    scene.members("wide", range(5), gpus=0, nodeSelector={"no": "such"})
+    scene.wait_for(lambda: scene.says("wide", INITIALLY_SCHEDULED)[0] == "False", 30, "the wide group to wait")
+
+
+def test_pods_of_a_basic_group_start_one_by_one(scene: Scene) -> None:
+    """Eight of nine find a node."""
+    scene.group("loose", None)
+    scene.members("loose", range(9))
+    scene.starts(8)
+
+
+def test_a_job_without_scheduling_is_as_ever(scene: Scene) -> None:
+    """Its group of the Job controller is none of Muster's; its PodGroup is."""
+    scene.job("plain", 4, None, min_member="4")
+    scene.starts(4)
+    assert not scene.no_mirror()
+    assert scene.placement(scene.native().metadata.name) is None
+    assert scene.says("", PHASE) == ("", "", "")
+
+
+def test_what_contradicts_itself_is_refused_with_both_values(scene: Scene) -> None:
+    """At creation, by the field that is to be changed."""
+    scheduling = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+    with pytest.raises(Invalid) as refused:
+        scene.client.create(INDEXED_JOBS, scheduled_job("two", 4, scheduling, min_member="3"), scene.namespace)
+    assert "spec.scheduling.schedulingPolicy.gang.minCount is 4" in refused.value.message
+    assert '"3"' in refused.value.message
+
+
+@pytest.mark.parametrize("part", ["extender", "controller", "webhook", MUSTER_SCHEDULER])
+def test_a_gang_starts_whole_whoever_is_killed_in_between(scene: Scene, part: str) -> None:
+    """As soon as its first pod exists, and never partly bound for long."""
+    with History(scene.client, scene.namespace) as history:
+        scene.job("killed", 8, GANG)
+        scene.wait_for(scene.pods, 30, "the first pod")
+        scene.plane.part(part).kill()
+        scene.plane.start()
+        scene.starts(8, RECOVERY_S)
+        assert history.half_placed_s(native_gang(scene.native().metadata.name), 8) < HALF_S
+
+
+def test_a_gang_that_was_placed_is_known_to_the_next_planner(scene: Scene) -> None:
+    """It goes by the conditions and the Placement, and places nothing again."""
+    scene.job("lasts", 8, GANG)
+    scene.starts(8)
+    name = scene.native().metadata.name
+    scene.wait_for(lambda: scene.says(name, PHASE)[1] == "Running", 30, "the gang to run")
+    before = scene.placement(name)
+    scene.plane.part("extender").kill()
+    scene.plane.start()
+    scene.group("next", 1)
+    scene.members("next", [0], gpus=0)
+    scene.starts(9, RECOVERY_S)
+    after = scene.placement(name)
+    assert before is not None
+    assert after is not None
+    assert (after.spec, after.status.phase) == (before.spec, "Bound")
+
+
+def test_a_claim_of_the_group_is_shared_by_300_pods(scene: Scene, *, all_gates: bool) -> None:
+    """It has its devices once, and counts once for the queue; kube-scheduler needs its gates for this."""
+    driver = f"{scene.namespace}.example.com"
+    selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
+    made = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": driver}}
+    scene.client.create(DEVICE_CLASSES, {**made, "kind": "DeviceClass", "spec": {"selectors": selectors}})
+    pool = {"name": "all", "generation": 1, "resourceSliceCount": 1}
+    devices = {"driver": driver, "pool": pool, "allNodes": True, "devices": [{"name": "d0"}]}
+    scene.client.create(RESOURCE_SLICES, {**made, "kind": "ResourceSlice", "spec": devices})
+    wanted = {"requests": [{"name": "one", "exactly": {"deviceClassName": driver, "count": 1}}]}
+    template = {"kind": "ResourceClaimTemplate", "spec": {"spec": {"devices": wanted}}}
+    try:
+        scene.client.create(CLAIM_TEMPLATES, {**made, **template}, scene.namespace)
+        claim = {"name": "link", "resourceClaimTemplateName": driver}
+        scene.group("shares", 300, resourceClaims=[claim])
+        scene.members("shares", range(300), gpus=0, resourceClaims=[claim])
+        if not all_gates:
+            return
+        scene.starts(300, 120)
+        [found] = scene.client.list(RESOURCE_CLAIMS, scene.namespace)
+        assert [each.resource for each in found.status.reserved_for] == ["podgroups"]
+    finally:
+        scene.client.delete(RESOURCE_SLICES, driver)
+        scene.client.delete(DEVICE_CLASSES, driver)
