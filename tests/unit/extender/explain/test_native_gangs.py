@@ -1,0 +1,81 @@
+"""Reports about gangs that are native PodGroups go by the names that their users know."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from extender.explain.clusterdump import ClusterDump, load, save
+from extender.explain.find import explain
+from extender.explain.own import places
+from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.whatif import Change, WhatIf, changed
+from muster.api.kubernetes.core import NODES, PODS, Node, Pod
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, Workload
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.scheduling import QUEUES, Queue
+
+NOW = 1_800_000_000.0
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "fit", "uid": "uid-job", "controller": True}
+
+
+def meta(name: str, **more: Any) -> dict[str, Any]:
+    """Metadata in namespace `ns`."""
+    return {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1", **more}
+
+
+def dump() -> ClusterDump:
+    """A native gang of two that runs, of a Job, with a queue by its Workload."""
+    made = ClusterDump(NOW)
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "workloadRef": {"workloadName": "w", "templateName": "t"}}
+    group = {"metadata": meta("fit-group", ownerReferences=[OWNER]), "spec": spec}
+    made.put(NATIVE_POD_GROUPS, [msgspec.convert(group, NativePodGroup)])
+    made.put(WORKLOADS, [msgspec.convert({"metadata": meta("w", labels={"muster.dev/queue": "red"})}, Workload)])
+    made.put(QUEUES, [msgspec.convert({"metadata": {"name": name}}, Queue) for name in ("default", "red")])
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 8, "pods": 10}}}
+    made.put(NODES, [msgspec.convert(node, Node)])
+    named = {"schedulerName": "muster", "nodeName": "n", "schedulingGroup": {"podGroupName": "fit-group"}}
+    notes = {"scheduling.k8s.io/group-name": "native.fit-group"}
+    made.put(
+        PODS,
+        [
+            msgspec.convert(
+                {"metadata": meta(f"fit-{rank}", annotations=notes), "spec": named, "status": {"phase": "Running"}}, Pod
+            )
+            for rank in range(2)
+        ],
+    )
+    made.put(PLACEMENTS, [msgspec.convert({"metadata": meta("native.fit-group")}, Placement)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("gang", "fit-group"), ("gang", "native.fit-group"), ("gang", "fit"), ("job", "fit")]
+)
+def test_a_native_gang_is_found_by_each_of_its_names(kind: str, name: str) -> None:
+    """Its own, that of its Placement, and that of its Job; also in a file that was written and read."""
+    for each in (dump(), load(save(dump()))):
+        report = explain(WhatIf(each), kind, name, "ns")
+        assert isinstance(report, GangReport)
+        assert (report.gang, report.workload, report.queue.name) == ("ns/native.fit-group", "Job ns/fit", "red")
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    """Natives among them."""
+    with pytest.raises(UnknownNameError, match="fit"):
+        explain(WhatIf(dump()), "gang", "fitt", "ns")
+
+
+def test_its_nodes_are_told_to_who_sees_one_namespace() -> None:
+    """As those of other gangs."""
+    [place] = places(WhatIf(dump()))
+    assert (place.workload, place.nodes) == ("Job ns/fit", ["pods: n (2)"])
+
+
+@pytest.mark.parametrize("name", ["ns/fit", "ns/fit-group"])
+def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
+    """With its pods and its Placement."""
+    left = changed(dump(), Change("ns", without=[name]))
+    assert not left.of(NATIVE_POD_GROUPS)
+    assert not left.of(PODS)
+    assert not left.of(PLACEMENTS)
