@@ -38,6 +38,8 @@ class NativeGroups:
     """Key of a Workload → keys of gangs."""
     _told: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
     """Key of a gang → its first pod by age, by which it is Muster's, and the queue that this pod names."""
+    _podless: set[str] = field(default_factory=set)
+    """Keys of gangs all of whose pods are gone; a later group of the name is nobody's again."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
         """Take a group that changed; return True if that is news about a gang."""
@@ -49,6 +51,9 @@ class NativeGroups:
         if new is not None and known is not None and known.metadata.uid == meta.uid and _version(new) < _version(known):
             return False
         put(self.groups, key, new)
+        if key in self._podless and (new is None or known is None or new.metadata.uid != known.metadata.uid):
+            self._podless.discard(key)
+            self._told.pop(key, None)
         before, after = _claims_of(known), _claims_of(new)
         if before != after:
             self.claims_changed(before, after)
@@ -77,6 +82,7 @@ class NativeGroups:
         """Take a pod, by which the group of its gang may become Muster's."""
         if record.gang is None or not record.ours:
             return
+        self._podless.discard(record.gang)
         told, age = self._told.get(record.gang), (record.created, record.name)
         if told is not None and told[0] <= age:
             return
@@ -86,7 +92,9 @@ class NativeGroups:
 
     def without_pods(self, key: str) -> None:
         """Take that no pod of a gang is left; its group stays Muster's."""
-        if key not in self.groups:
+        if key in self.groups:
+            self._podless.add(key)
+        else:
             self._told.pop(key, None)
 
     def settle(self, key: str) -> bool:

@@ -122,6 +122,21 @@ def test_a_deleted_group_is_no_gang(world: Natives) -> None:
     assert world.state.gang(KEY) is None
 
 
+@pytest.mark.parametrize("first", ["pod", "group"])
+def test_a_later_group_of_the_name_is_nobodys_again(world: Natives, first: str) -> None:
+    """Whatever went first; until its pods are gone, it stays Muster's without any."""
+    group, pod = world.native(), world.member(0)
+    if first == "pod":
+        world.state.on_pod(pod, None)
+        assert KEY in world.state.groups
+        world.state.native.on_group(group, None)
+    else:
+        world.state.native.on_group(group, None)
+        world.state.on_pod(pod, None)
+    world.native(uid="another")
+    assert KEY not in world.state.groups
+
+
 def test_the_queue_is_of_the_group_its_workload_its_pods_or_its_namespace(world: Natives) -> None:
     """In this order, each as it is now."""
     for queue in ("a", "b", "c", "d", "e"):
