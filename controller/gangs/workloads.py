@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
@@ -15,6 +15,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup,
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
+from muster.workloads.batch_job import asked_level
 from muster.workloads.table import group_name, is_independent, min_member
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
@@ -62,6 +63,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     own = pod.metadata.annotations
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
+    if isinstance(owner, IndexedJob) and (level := asked_level(owner)):  # no native PodGroup was made of it
+        annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
     top = world or owner

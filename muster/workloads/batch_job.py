@@ -74,6 +74,12 @@ def asked_minimum(job: IndexedJob) -> int | None:
     return 1 if gang is None else gang.min_count or _parallelism(job)
 
 
+def asked_level(job: IndexedJob) -> str:
+    """The node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
+    constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
+    return next((each.key for each in constraints.topology), "") if constraints else ""
+
+
 def _at_once(job: IndexedJob) -> int:
     parallelism = _parallelism(job)
     return max(1, min(parallelism, job.spec.completions or parallelism))

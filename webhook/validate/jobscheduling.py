@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.muster.gang import named_gang
-from muster.workloads.batch_job import asked_minimum
+from muster.workloads.batch_job import asked_level, asked_minimum
 from muster.workloads.table import needed
 
 _SCHEDULING = "spec.scheduling"
@@ -69,8 +69,7 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
 
 
 def _other_topology(job: IndexedJob, template: ObjectMeta) -> Iterator[FieldError]:
-    constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
-    key = next((each.key for each in constraints.topology), "") if constraints else ""
+    key = asked_level(job)
     if not key:
         return
     for path, meta in (("", job.metadata), (_TEMPLATE, template)):

@@ -10,6 +10,7 @@ from controller.gangs.workloads import pod_group as group_of
 from controller.gangs.workloads import update as update_of_workload
 from muster.api.kubernetes.core import IndexedJob, IndexedJobSpec, Pod
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 
 def pod(scheduler: str = "muster", owner: dict[str, Any] | None = None, **metadata: Any) -> Pod:
@@ -40,6 +41,34 @@ VCJOB = {**TRAIN, "apiVersion": "batch.volcano.sh/v1alpha1"}
 def test_which_pods_get_a_group(of: Pod, name: str | None) -> None:
     """Those of our schedulers without a group of their own, and not those of Volcano Jobs."""
     assert group_to_make(of) == name
+
+
+def in_a_group(*, annotations: dict[str, str] | None = None, owner: dict[str, Any] | None = None) -> Pod:
+    """A pod of Muster's scheduler in a native PodGroup."""
+    made = pod("muster", owner, annotations=annotations or {})
+    made.spec.scheduling_group = PodSchedulingGroup(pod_group_name="g")
+    return made
+
+
+def test_a_pod_whose_gang_is_a_native_podgroup_gets_no_other() -> None:
+    """That of a Job which asks for nothing is none: the Job controller gives every Job a group."""
+    assert group_to_make(in_a_group()) is None
+    assert group_to_make(in_a_group(annotations={"muster.dev/native-group": "true"}, owner=TRAIN)) is None
+    assert group_to_make(in_a_group(owner=TRAIN)) == "podgroup-t"
+
+
+def test_a_job_with_scheduling_of_which_no_native_group_was_made() -> None:
+    """As of a CronJob's: its gang is what it asks for all the same."""
+    asked = {
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]},
+    }
+    job = batch_job(4, 4)
+    job.spec.scheduling = msgspec.convert(asked, JobScheduling)
+    group = group_of(pod("muster", TRAIN), job)
+    assert group.spec.min_member == 3
+    assert group.metadata.annotations["muster.dev/topology-required"] == "example.com/rack"
+    assert "muster.dev/independent-pods" not in group.metadata.annotations
 
 
 def batch_job(parallelism: int | None, completions: int | None, **meta: Any) -> IndexedJob:
