@@ -13,7 +13,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
@@ -26,7 +26,7 @@ from musterctl.reader import Reader
 
 _OWN: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS),
-    *(NATIVE_POD_GROUPS, WORKLOADS),
+    *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
 """What says something of the gangs of one namespace."""
 

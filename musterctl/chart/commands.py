@@ -25,7 +25,10 @@ _SHARED_RUNTIMES: Final = "clustertrainingruntimes.trainer.kubeflow.org"
 _COMMANDS: Final = "commands.bus.volcano.sh"
 _GANG: Final = (f"list {_GROUPS}",)
 _NATIVE_GROUPS: Final = "podgroups.scheduling.k8s.io"
-_NATIVE: Final = (f"list {_NATIVE_GROUPS}", "list workloads.scheduling.k8s.io")
+_NATIVE: Final = (
+    f"list {_NATIVE_GROUPS}",
+    *("list compositepodgroups.scheduling.k8s.io", "list workloads.scheduling.k8s.io"),
+)
 _ABOUT_GANG: Final = (f"list {_JOBS}", "list pods", "get namespaces", f"list {_QUEUES}", *_NATIVE, WHOLE)
 """Besides, explain reads nodes and the Placements of the namespace, where that is allowed."""
 

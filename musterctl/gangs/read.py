@@ -7,7 +7,7 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -44,6 +44,8 @@ def native_gangs(client: Client, namespace: str | None, pods: Iterable[Pod]) -> 
     if not natives:
         return []
     state = State()
+    for composite in may_list(client, COMPOSITE_POD_GROUPS, namespace) or ():
+        state.native.on_composite(None, composite)
     for workload in may_list(client, WORKLOADS, namespace) or ():
         state.native.on_workload(None, workload)
     for each in (may_list(client, NAMESPACES) or ()) if namespace is None else _namespace(client, namespace):

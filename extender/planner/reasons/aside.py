@@ -8,9 +8,11 @@ SHOWN_CHARS = 300
 """Length of an error's text, which may quote the user's object."""
 
 composite = (
-    "it is a part of CompositePodGroup {parent}, and Muster does not know groups of groups: its pods would not start "
-    "together with those of the other parts. Make one PodGroup of them, or leave them to another scheduler"
+    "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: its "
+    "pods would not start together with those of the other parts. Make one PodGroup of them, or leave them to another "
+    "scheduler"
 ).format
+composite_missing = "it is a part of CompositePodGroup {parent}, which is not there, or cannot be read".format
 same_name = (
     "PodGroup {name} of {one} and PodGroup {native} of {other} are one gang by their names; delete one of the two, or "
     "give it another name"

@@ -18,7 +18,7 @@ from muster.api.kubernetes.devices import (
     RESOURCE_SLICES,
 )
 from muster.api.kubernetes.quota import BUDGETS, RESOURCE_QUOTAS
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
@@ -58,6 +58,7 @@ FEED = (
     Fed(JOBS, State.on_job),
     Fed(POD_GROUPS, State.on_pod_group),
     Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True),
+    Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True),
     Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True),
     Fed(PLACEMENTS, State.on_placement),
     Fed(PODS, State.on_pod),

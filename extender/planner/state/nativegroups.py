@@ -2,6 +2,8 @@
 
 The API does not say whose a group is; its pods do. Until one is seen a group is nobody's, and is left alone. A gang has
 another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is set aside.
+
+Groups of groups (CompositePodGroup) that bind their parts to each other are not planned: the parts are set aside.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,11 +13,14 @@ from extender.planner import reasons
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.tables import put
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup, Workload
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
 from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import as_group, is_native, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+
+MOST_LEVELS = 8
+"""Groups of groups that are looked at above a group; the API has four levels at most."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +38,7 @@ class NativeGroups:
     namespace_queue: Callable[[str], str]
     claims_changed: Callable[[Collection[str], Collection[str]], None]
     groups: dict[str, NativePodGroup] = field(default_factory=dict)
+    _composites: dict[str, CompositePodGroup] = field(default_factory=dict)
     _workloads: dict[str, Object] = field(default_factory=dict)
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Key of a Workload → keys of gangs."""
@@ -72,6 +78,19 @@ class NativeGroups:
         before, after = (queue_of(each) if each else "" for each in (known, new))
         keys = self._of_workload.get(meta.key, ()) if before != after else ()
         return bool([key for key in keys if self.settle(key)])
+
+    def on_composite(self, old: CompositePodGroup | None, new: CompositePodGroup | None) -> bool:
+        """Take a group of groups; return True if that is news about a gang."""
+        meta = (new or old or CompositePodGroup()).metadata
+        known = put(self._composites, meta.key, new)
+        if known is not None and new is not None and known.spec == new.spec:
+            return False
+        parts = [
+            key
+            for key, group in self.groups.items()
+            if group.spec.parent_composite_pod_group_name and group.metadata.namespace == meta.namespace
+        ]
+        return bool([key for key in parts if self.settle(key)])
 
     def on_namespace(self, namespace: str) -> bool:
         """Take a namespace whose queue changed; return True if that is news about a gang."""
@@ -120,7 +139,16 @@ class NativeGroups:
         if foreign is not None:
             one, other = POD_GROUPS.group, NATIVE_POD_GROUPS.group
             return reasons.aside.same_name(name=foreign.metadata.name, one=one, native=group.metadata.name, other=other)
-        parent = group.spec.parent_composite_pod_group_name
+        parent, namespace = group.spec.parent_composite_pod_group_name, group.metadata.namespace
+        for _ in range(MOST_LEVELS):
+            if not parent:
+                return ""
+            above = self._composites.get(f"{namespace}/{parent}")
+            if above is None:
+                return reasons.aside.composite_missing(parent=parent)
+            if _binds(above):
+                break
+            parent = above.spec.parent_composite_pod_group_name
         return reasons.aside.composite(parent=parent) if parent else ""
 
     def _set_aside(self, key: str, why: str) -> bool:
@@ -145,6 +173,14 @@ class NativeGroups:
                 del self._of_workload[before]
         if after:
             self._of_workload.setdefault(after, set()).add(key)
+
+
+def _binds(composite: CompositePodGroup) -> bool:
+    """Return True if the parts of a group of groups start, or end, or have to be near, together."""
+    spec = composite.spec
+    near = spec.scheduling_constraints is not None and bool(spec.scheduling_constraints.topology)
+    together = spec.disruption_mode is not None and spec.disruption_mode.all is not None
+    return spec.scheduling_policy.basic is None or near or together
 
 
 def _workload_of(group: NativePodGroup) -> str:

@@ -12,7 +12,7 @@ from extender.planner.plugins.topology import Topology
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.scheduling import NativePodGroup, NativePodGroupStatus, Workload
+from muster.api.kubernetes.scheduling import CompositePodGroup, NativePodGroup, NativePodGroupStatus, Workload
 from muster.api.muster.native import conditions_of
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus
 
@@ -183,13 +183,45 @@ def test_two_groups_of_one_name_are_set_aside_until_one_is_gone(world: Natives) 
     assert "are one gang by their names" in world.view(KEY).set_aside
 
 
-def test_a_part_of_a_composite_group_is_set_aside(world: Natives) -> None:
-    """It would start without the other parts."""
-    world.native(parentCompositePodGroupName="all")
+BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
+NEAR = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
+
+
+def composite(world: Natives, name: str, **spec: Any) -> CompositePodGroup:
+    """A group of groups, or a newer version of it."""
+    metadata = msgspec.to_builtins(world.meta(name, uid=f"uid-{name}"))
+    made = msgspec.convert({"metadata": metadata, "spec": {**BASIC, **spec}}, CompositePodGroup)
+    world.state.native.on_composite(None, made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "spec", [{"schedulingPolicy": {"gang": {"minGroupCount": 2}}}, NEAR, {"disruptionMode": {"all": {}}}]
+)
+def test_a_part_of_groups_that_belong_together_is_set_aside(world: Natives, spec: dict[str, Any]) -> None:
+    """It would start without the other parts; also below others that only group."""
+    composite(world, "all", **spec)
+    composite(world, "some", parentCompositePodGroupName="all")
+    world.native(parentCompositePodGroupName="some")
     world.member(0)
     world.member(1)
     assert "CompositePodGroup all" in world.view(KEY).set_aside
     assert of(world.plan(), decisions.Place) == []
+    composite(world, "all")
+    assert len(of(world.plan(), decisions.Place)) == 1
+
+
+def test_a_part_of_groups_that_are_not_there_waits_for_them(world: Natives) -> None:
+    """They may say anything; those in a circle say nothing that could be followed."""
+    world.native(parentCompositePodGroupName="all")
+    world.member(0)
+    assert "CompositePodGroup all, which is not there" in world.view(KEY).set_aside
+    above = composite(world, "all")
+    assert world.view(KEY).set_aside == ""
+    world.state.native.on_composite(above, None)
+    assert "which is not there" in world.view(KEY).set_aside
+    composite(world, "all", parentCompositePodGroupName="all")
+    assert "CompositePodGroup all" in world.view(KEY).set_aside
 
 
 def test_a_minimum_over_the_limit_sets_the_gang_aside(world: Natives) -> None:
