@@ -8,9 +8,9 @@ SHOWN_CHARS = 300
 """Length of an error's text, which may quote the user's object."""
 
 composite = (
-    "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: its "
-    "pods would not start together with those of the other parts. Make one PodGroup of them, or leave them to another "
-    "scheduler"
+    "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: "
+    "its pods would not start together with those of the other parts. Make one PodGroup of them, or leave them to "
+    "another scheduler"
 ).format
 composite_missing = "it is a part of CompositePodGroup {parent}, which is not there, or cannot be read".format
 same_name = (
