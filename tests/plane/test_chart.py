@@ -324,6 +324,24 @@ def test_vendors_versions_of_kubernetes_have_an_image() -> None:
     assert scheduler["image"].endswith(":v1.35.1")
 
 
+@pytest.mark.parametrize(
+    ("cluster", "tag", "known"),
+    [("v1.34.9", "", False), ("v1.35.0-rc.1", "", True), ("v1.37.2", "", True), ("v1.37.2", "v1.34.4", False)],
+)
+def test_kube_scheduler_is_kept_from_gangs_of_its_own(cluster: str, tag: str, *, known: bool) -> None:
+    """By a gate, where its version knows that gate; what the user adds comes later, and so counts."""
+    more = "--feature-gates=GenericWorkload=true"
+    values = [f"--set=scheduler.extraArgs={{{more}}}", *([f"--set=scheduler.image.tag={tag}"] if tag else [])]
+    rendered = objects(helm("template", "muster", str(CHART), f"--kube-version={cluster}", *values).stdout)
+    (scheduler,) = [
+        each
+        for each in one(rendered, "Deployment", "muster-scheduler")["spec"]["template"]["spec"]["containers"]
+        if each["name"] == "kube-scheduler"
+    ]
+    gates = [each for each in scheduler["args"] if each.startswith("--feature-gates")]
+    assert gates == [*(["--feature-gates=GenericWorkload=false"] if known else []), more]
+
+
 def test_notes_say_where_the_scheduler_part_goes() -> None:
     """Of a cluster whose own kube-scheduler shall ask Muster."""
     arguments = ("install", "muster", str(CHART), "--dry-run=client", f"--namespace={NAMESPACE}")

@@ -43,6 +43,15 @@ labels:
 {{- regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
 {{- end }}
 
+{{/*
+The gate without which kube-scheduler queues the pods of a native PodGroup as one: a pod that still has a gate of Muster's
+would hold back all others (docs/native-podgroups.md). kube-scheduler before 1.35 does not know it, and would not start.
+*/}}
+{{- define "muster.kubeSchedulerGates" -}}
+{{- $tag := .Values.scheduler.image.tag | default "" | toString | regexFind "^v?[0-9]+\\.[0-9]+\\.[0-9]+" -}}
+{{- if semverCompare ">=1.35.0" ($tag | default (include "muster.kubeSchedulerTag" .)) }}--feature-gates=GenericWorkload=false{{ end -}}
+{{- end }}
+
 {{/* What every pod has: (list $ "webhook" $values) */}}
 {{- define "muster.podSpec" -}}
 {{- $values := index . 2 -}}

@@ -88,6 +88,16 @@ def test_names_in_the_configurations() -> None:
     assert markers == [names.MEMBER_MARKER, names.BINDING_MARKER]
 
 
+def test_gangs_of_musters_profiles_have_one_decider() -> None:
+    """kube-scheduler's own gangs and preemption are off in Muster's profiles, and as they were in the cluster's."""
+    off = {"DefaultPreemption", "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"}
+    for shared in (False, True):
+        for profile in files.kube_scheduler(kubeconfig="", shared=shared)["profiles"]:
+            ours = profile["schedulerName"] in names.SCHEDULERS
+            disabled = profile.get("plugins", {}).get("multiPoint", {}).get("disabled", [])
+            assert {each["name"] for each in disabled} == (off if ours else set())
+
+
 def test_bind_waits_longer_than_the_other_verbs() -> None:
     """The extender has two entries: one decides from memory, the other, with a longer time limit, binds."""
     decide, bind = extenders(ExtenderAt("http://127.0.0.1:1/"))
