@@ -10,6 +10,7 @@ from controller.cron.controller import CronJobs
 from controller.cron.reconcile import CRON_INDEX, cron_keys
 from controller.flow.controller import JobFlows
 from controller.flow.reconcile import TEMPLATE_INDEX, template_keys
+from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
@@ -53,7 +54,8 @@ class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
     `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
-    are the objects of the installation, `authorities` the certificates that trainers trust when they report.
+    are the objects of the installation, `authorities` the certificates that trainers trust when they report. Gangs are
+    published as Kubernetes' own PodGroups, too, with `native_groups`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Controller:
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
+        native_groups: bool = False,
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         self._gather_s = gather_s
@@ -88,6 +91,9 @@ class Controller:
         self._effects = Effects(client, self._expectations, self._recorder, at_once, monotonic_s=monotonic_s)
         self._worker = Worker("job", self._process, threads=workers, monotonic_s=monotonic_s)
         self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
+        self.native_groups = (
+            NativeGroups(client, self._groups.store, monotonic_s=monotonic_s, wall_s=wall_s) if native_groups else None
+        )
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
             client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
@@ -151,6 +157,8 @@ class Controller:
                 handler(None, obj)
         self.queue_controller.replay()
         self.shipped.replay()
+        if self.native_groups:
+            self.native_groups.replay()
 
     def stop(self) -> None:
         """Ends the workers, then the caches that they read."""
@@ -179,6 +187,7 @@ class Controller:
             requeue_after=self._worker.queue.add_after,
             others_wait=self._worker.queue.others_wait,
             needed=self.job_flows.needs,
+            joins_native=self.native_groups.joins if self.native_groups else lambda _: False,
             wall_s=self._wall_s,
         )
 
@@ -194,12 +203,14 @@ class Controller:
             **self.job_flows.reflectors,
             **self.cron_jobs.reflectors,
             **self.finalizers.reflectors,
+            **(self.native_groups.reflectors if self.native_groups else {}),
         }
         groups = (self.queue_controller, self.group_controller, self.rendezvous)
         self.workers = [
             self._worker,
             *(each.worker for each in (*groups, self.train_jobs, self.finalizers, self.shipped)),
             *(self.job_flows.worker, self.job_flows.list_worker, self.cron_jobs.worker),
+            *([self.native_groups.worker] if self.native_groups else []),
         ]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
@@ -211,6 +222,7 @@ class Controller:
             *self.job_flows.handlers,
             *self.cron_jobs.handlers,
             *self.finalizers.handlers,
+            *(self.native_groups.handlers if self.native_groups else []),
         ]
         for budgeted in self.reflectors.values():
             if budgeted.mirror.budget is not None:
@@ -278,6 +290,8 @@ class Controller:
             self.group_controller.group_seen(old, new)
             self.train_jobs.group_seen(old, new)
         self.queue_controller.group_seen(old, new)
+        if self.native_groups:
+            self.native_groups.group_seen(old, new)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         self.queue_controller.command_seen(old, new)

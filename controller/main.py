@@ -78,6 +78,7 @@ class Process:
             ),
             authorities=authorities,
             target=settings.train_jobs_as,
+            native_groups=settings.native_pod_groups,
         )
         certificates = certificates_of(settings)
         self._keeper = Keeper(client, certificates, settings.lease_namespace) if certificates else None

@@ -27,12 +27,14 @@ from muster.api.kubeflow.trainingruntime import (
 )
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, IndexedJob, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.codec import decoder
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
+from muster.kube.served import Served
 from muster.kube.store import Store, text_of
 from muster.volcano.access import Barrier, barrier
 from muster.workloads.table import CONTROLLERS
@@ -132,6 +134,8 @@ class Lookups:
     """None without an API server that knows the rights of users."""
     services: Services | None = None
     """None without an API server that has Services."""
+    native_groups: Callable[[], bool] | None = None
+    """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
 
 
 class Cached(Generic[T]):
@@ -251,13 +255,14 @@ class RuntimeLookup:
 
 
 class ClusterLookups:
-    """All look-ups from one API server, with the caches behind them."""
+    """All look-ups from one API server, with the caches behind them; `native`: gangs are published if they can be."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, native: bool = False) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = ServerDryRuns(client), ServerRights(client), ServerServices(client)
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services)
+        served = Served(client, NATIVE_POD_GROUPS) if native else None
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, served)
         self.caches: list[Cached[Any]] = [
             queues.cached,
             namespaces.cached,

@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
     try:
-        _serve(options, groups, ClusterLookups(client))
+        native = settings.native_pod_groups and not settings.mark_pods
+        _serve(options, groups, ClusterLookups(client, native=native))
     except FileError as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
     return 1

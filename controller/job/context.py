@@ -28,7 +28,8 @@ class Context:
     """Caches, effects and the time.
 
     `requeue_after` asks for another pass after some seconds; `others_wait` is true while other namespaces wait;
-    `needed` is true while the end of a Job is not noted by what has made it.
+    `needed` is true while the end of a Job is not noted by what has made it; `joins_native` if the pods of a gang are
+    to name the native PodGroup as which it is published.
     """
 
     client: Client
@@ -43,6 +44,7 @@ class Context:
     requeue_after: Callable[[str, float], None]
     others_wait: Callable[[str], bool]
     needed: Callable[[Job], bool]
+    joins_native: Callable[[PodGroup], bool]
     wall_s: Callable[[], float]
 
     def job(self, key: str) -> Job | None:

@@ -16,7 +16,7 @@ from muster.process.tracing import SPANS
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
-from muster.volcano.pods import complete_pod, pinned_or_gated
+from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
 from muster.volcano.tasks import PodSlot
 
 PODS_A_TURN = 64
@@ -66,7 +66,8 @@ class Provisioner:
             return []
         try:
             placement = self._context.groups.placement(group)
-            batches = self._batches(job, slots, plugins, placement)
+            native = group.metadata.name if self._context.joins_native(group) else ""
+            batches = self._batches(job, slots, plugins, placement, native)
             with SPANS.around(job.metadata.uid, "create pods", slots=len(slots)):
                 return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
         except PluginError as error:
@@ -76,7 +77,7 @@ class Provisioner:
             return [self._failed(job, Failure("FailedCreate", why))]
 
     def _batches(
-        self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None
+        self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None, native: str
     ) -> Iterator[list[Manifest]]:
         """The manifests in batches, which end early when Jobs of other namespaces wait."""
         key = job.metadata.key
@@ -85,7 +86,8 @@ class Provisioner:
                 self._context.requeue_after(key, 0)
                 return
             now = slots[start : start + PODS_A_TURN]
-            yield [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in now]
+            pods = [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in now]
+            yield [in_native_group(each, native) if native else each for each in pods]
 
     def delete_group(self, job: Job) -> list[Failure]:
         """Deletes the PodGroup: a Job that is killed or has ended takes nothing of its queue."""

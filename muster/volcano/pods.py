@@ -118,6 +118,17 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
     )
 
 
+def in_native_group(manifest: Manifest, name: str) -> Manifest:
+    """The pod as a member of this PodGroup of Kubernetes' own, unless it is in another; changed in place.
+
+    One with `evictionResponders` stays outside: the API server refuses the two together.
+    """
+    spec = manifest["spec"]
+    if not spec.get("evictionResponders"):
+        spec.setdefault("schedulingGroup", {"podGroupName": name})
+    return manifest
+
+
 def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
     """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
 

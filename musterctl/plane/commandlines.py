@@ -237,6 +237,7 @@ def _controller(commandlines: CommandLines) -> list[str]:
         report_cert_file=str(commandlines.pki.cert_file(state.CONTROLLER)),
         report_key_file=str(commandlines.pki.key_file(state.CONTROLLER)),
         report_ca_file=str(commandlines.pki.ca_file),
+        native_pod_groups=not commandlines.options.shared,
     )
     return [*_own(commandlines, state.CONTROLLER, settings), f"--report-host={LOOPBACK}"]
 

@@ -20,6 +20,7 @@ from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, NamespaceQueues, Namespaces
 from webhook.mutate import optin
+from webhook.mutate.native import name_native_group
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
@@ -66,6 +67,7 @@ def mutate(
         if meta.controller is None:
             review.warnings += beyond_every_node("spec", review.typed_spec, lookups.queues)
         set_scheduler(review, review.opt_in)
+        name_native_group(review, lookups)
     else:
         hold_member(review)
     add_requested_gate(review)

@@ -25,6 +25,7 @@ keyFile: /etc/muster/tls/tls.key
 clientCaFile: /etc/muster/client-ca/ca.crt
 {{- end }}
 markPods: {{ eq .Values.scheduler.mode "cluster" }}
+nativePodGroups: {{ .Values.nativePodGroups }}
 {{- if $values.resourceGroups }}
 config: /etc/muster/settings/admission.yaml
 {{- end }}
@@ -74,6 +75,7 @@ statusPort: {{ $values.statusPort }}
 workers: {{ $values.workers }}
 leaseNamespace: {{ .Release.Namespace }}
 leaseName: muster-controller
+nativePodGroups: {{ and .Values.nativePodGroups (ne .Values.scheduler.mode "cluster") }}
 leaseDuration: {{ $values.leaseDurationSeconds }}
 shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}

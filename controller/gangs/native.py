@@ -1,0 +1,179 @@
+"""Publishes Muster's gangs as Kubernetes' own PodGroups, where the API server serves these (docs/native-podgroups.md).
+
+kube-scheduler's preemption in the cluster's other profiles goes by them: with `disruptionMode.all` the pods of a gang
+end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change: so pods get it
+when they are created, from admission or, if they are a Volcano Job's, from this process (`NativeGroups.joins`).
+
+The native PodGroup has the name of ours and belongs to it, so it goes with it. The planner does not read it.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from msgspec import to_builtins
+
+from controller.live import find_or_make, owned_by, write_status
+from controller.worker import Worker
+from muster.api import names
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.kubernetes.scheduling import (
+    INITIALLY_SCHEDULED,
+    NATIVE_POD_GROUPS,
+    SCHEDULED,
+    DisruptionMode,
+    GangPolicy,
+    NativePodGroup,
+    NativePodGroupSpec,
+    Policy,
+    SchedulingPolicy,
+)
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound
+from muster.kube.reflector import Reflector
+from muster.kube.served import FRESH_S, Served
+from muster.kube.store import Store
+
+log = structlog.get_logger(__name__)
+REFUSED_S = 300.0
+"""Time until a native PodGroup that was refused is tried again: its PriorityClass may have come back."""
+_LOOK = ""
+"""The key under which the worker looks whether the kind is served."""
+
+
+def is_gang(group: PodGroup) -> bool:
+    """True if pods start together: there is something to keep whole. A PodGroup that has ended is none any more."""
+    return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
+
+
+def published(group: PodGroup) -> NativePodGroup:
+    """The native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
+    meta = group.metadata
+    owner = OwnerReference(
+        api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=meta.name, uid=meta.uid, controller=True
+    )
+    return NativePodGroup(
+        api_version=NATIVE_POD_GROUPS.api_version,
+        kind=NATIVE_POD_GROUPS.kind,
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            labels={names.MANAGED_BY: names.MANAGER},
+            owner_references=[owner],
+        ),
+        spec=NativePodGroupSpec(
+            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=group.spec.min_member)),
+            disruption_mode=DisruptionMode(all=Policy()),
+            priority_class_name=group.spec.priority_class_name,
+        ),
+    )
+
+
+class NativeGroups:
+    """A worker over `namespace/name` of PodGroups. It is idle while the API server does not serve the kind."""
+
+    def __init__(
+        self,
+        client: Client,
+        groups: Store[PodGroup],
+        *,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._groups = groups
+        self._wall_s = wall_s
+        self._served = Served(client, NATIVE_POD_GROUPS, monotonic_s=monotonic_s)
+        self._was_served = False
+        self._reflector = Reflector(
+            client, NATIVE_POD_GROUPS, label_selector=f"{names.MANAGED_BY}={names.MANAGER}", may_be_absent=True
+        )
+        self.reflectors: dict[str, Reflector[Any]] = {"native podgroups": self._reflector}
+        self.handlers: list[tuple[Reflector[Any], Any]] = [(self._reflector, self._native_seen)]
+        self.worker = Worker("native", self.process, monotonic_s=monotonic_s)
+
+    def joins(self, group: PodGroup) -> bool:
+        """True if the gang is published, so that its new pods are to name the native PodGroup."""
+        return is_gang(group) and self._served()
+
+    def replay(self) -> None:
+        """Has a new leader look at once whether the kind is served."""
+        self._was_served = False
+        self.worker.queue.add(_LOOK)
+
+    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """Queues a PodGroup of which something is published that has changed."""
+        if self._was_served and new and is_gang(new) and (old is None or _shown(old) != _shown(new)):
+            self.worker.queue.add(new.metadata.key)
+
+    def process(self, key: str) -> None:
+        """One pass over one gang; or a look if the kind is served, after which all gangs are published."""
+        if key == _LOOK:
+            self._look()
+            return
+        group = self._groups.get(key)
+        if group is None or not is_gang(group) or not self._served():
+            return
+        try:
+            self._publish(key, group)
+        except (Invalid, Forbidden) as error:
+            log.warning("gang not published", group=key, why=str(error), again_s=REFUSED_S)
+            self.worker.queue.add_after(key, REFUSED_S)
+        except NotFound:  # the kind is served no more, or the namespace goes
+            log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
+
+    def _look(self) -> None:
+        served = self._served()
+        if served and not self._was_served:
+            for group in self._groups.list():
+                if is_gang(group):
+                    self.worker.queue.add(group.metadata.key)
+        self._was_served = served
+        self.worker.queue.add_after(_LOOK, FRESH_S)
+
+    def _publish(self, key: str, group: PodGroup) -> None:
+        """Makes the native PodGroup, or brings its minimum and its condition up to date."""
+        wanted = published(group)
+        known = self._reflector.store.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
+        meta = known.metadata
+        if not owned_by(meta, group.metadata.uid):
+            return  # somebody else's; or of an earlier gang of this name, and it goes when that gang's pods are gone
+        if known.spec.scheduling_policy != wanted.spec.scheduling_policy:
+            spec = {"schedulingPolicy": to_builtins(wanted.spec.scheduling_policy)}
+            body = {"metadata": {"uid": meta.uid}, "spec": spec}
+            known = self._client.merge_patch(NATIVE_POD_GROUPS, meta.name, body, meta.namespace)
+        if group.status.phase == "Running" and not _initially_scheduled(known):
+            self._tell(known)
+
+    def _tell(self, known: NativePodGroup) -> None:
+        """Writes the condition that the gang has had its nodes, which stays; others in the status stay, too."""
+        condition = {
+            "type": INITIALLY_SCHEDULED,
+            "status": "True",
+            "reason": SCHEDULED,
+            "message": "Muster has placed the gang",
+            "lastTransitionTime": format_time(self._wall_s()),
+        }
+        others = [to_builtins(each) for each in known.status.conditions if each.type != INITIALLY_SCHEDULED]
+        try:
+            write_status(self._client, NATIVE_POD_GROUPS, known, {"conditions": [*others, condition]})
+        except Conflict:
+            self.worker.queue.add_after(known.metadata.key, 1.0)  # the cache is behind; it shows the newer one by then
+        except APIError as error:
+            log.info("condition of a native PodGroup not written", group=known.metadata.key, why=str(error))
+
+    def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+        """Queues the gang of a native PodGroup that is gone: it is published again if the gang is there."""
+        if old and new is None:
+            self.worker.queue.add(old.metadata.key)
+
+
+def _shown(group: PodGroup) -> tuple[int, bool]:
+    """What a native PodGroup shows of a gang, as far as it changes."""
+    return group.spec.min_member, group.status.phase == "Running"
+
+
+def _initially_scheduled(known: NativePodGroup) -> bool:
+    return any(each.type == INITIALLY_SCHEDULED and each.status == "True" for each in known.status.conditions)

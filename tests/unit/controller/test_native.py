@@ -1,0 +1,189 @@
+"""Gangs that are published as Kubernetes' own PodGroups."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import convert, structs, to_builtins
+
+from controller.gangs.native import NativeGroups, is_gang, published
+from muster.api.base import Resource
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
+from muster.kube.errors import AlreadyExists, Forbidden, NotFound
+from muster.kube.served import FRESH_S
+from muster.kube.store import Store
+from muster.volcano.pods import in_native_group
+
+
+class Cluster:
+    """An API server with native PodGroups, which may not serve them."""
+
+    def __init__(self) -> None:
+        self.served = True
+        self.forbidden = False
+        self.asked = 0
+        self.writes = self.patches = 0
+        self.groups: dict[str, NativePodGroup] = {}
+
+    def request(self, _method: str, path: str, **_: Any) -> bytes:
+        """As the client does."""
+        assert path == "/apis/scheduling.k8s.io/v1beta1"
+        self.asked += 1
+        if not self.served:
+            raise NotFound(path)
+        return json.dumps({"resources": [{"name": "workloads"}, {"name": "podgroups"}]}).encode()
+
+    def get(self, _resource: Resource[Any], name: str, _namespace: str | None = None) -> NativePodGroup:
+        """As the client does."""
+        return self.groups[name]
+
+    def create(self, resource: Resource[Any], wanted: NativePodGroup) -> NativePodGroup:
+        """As the client does."""
+        self.writes += 1
+        assert resource is NATIVE_POD_GROUPS
+        if self.forbidden:
+            raise Forbidden("no PriorityClass with name high was found")
+        if wanted.metadata.name in self.groups:
+            raise AlreadyExists(wanted.metadata.name)
+        self.groups[wanted.metadata.name] = wanted
+        return wanted
+
+    def merge_patch(
+        self, _resource: Resource[Any], name: str, body: dict[str, Any], _namespace: str, **_: Any
+    ) -> NativePodGroup:
+        """As the client does, for the fields that are written here."""
+        self.patches += 1
+        old: dict[str, Any] = to_builtins(self.groups[name])
+        for part in ("spec", "status"):
+            old[part] = {**old.get(part, {}), **body.get(part, {})}
+        self.groups[name] = convert(old, NativePodGroup)
+        return self.groups[name]
+
+
+def gang(name: str = "g", least: int = 4, phase: Any = "Inqueue", **spec: Any) -> PodGroup:
+    """A PodGroup of Muster's."""
+    return PodGroup(
+        metadata=ObjectMeta(name=name, namespace="n", uid=f"uid-{name}"),
+        spec=PodGroupSpec(min_member=least, **spec),
+        status=PodGroupStatus(phase=phase),
+    )
+
+
+class World:
+    """The worker with a cluster and a clock of its own."""
+
+    def __init__(self, *gangs: PodGroup) -> None:
+        self.cluster = Cluster()
+        self.now_s = 0.0
+        self.groups = Store[PodGroup]()
+        client: Any = self.cluster
+        self.native = NativeGroups(client, self.groups, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0)
+        for each in gangs:
+            self.groups.put(each)
+        self.native.replay()
+
+    def show(self, new: PodGroup) -> None:
+        """The cache shows a PodGroup."""
+        old = self.groups.get(new.metadata.key)
+        self.groups.put(new)
+        self.native.group_seen(old, new)
+
+    def work(self) -> None:
+        """Does all that is due."""
+        queue = self.native.worker.queue
+        while (key := queue.get(0)) is not None:
+            assert self.native.worker.once(key) == "done"
+
+
+def test_a_gang_is_published_whole_and_belongs_to_its_podgroup() -> None:
+    """With its minimum and priority; preemption ends all or none, and the PodGroup takes it along when it goes."""
+    native = published(gang(least=3, priority_class_name="high"))
+    assert to_builtins(native.spec) == {
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "disruptionMode": {"all": {}},
+        "priorityClassName": "high",
+    }
+    (owner,) = native.metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid) == ("PodGroup", "g", "uid-g")
+    assert owner.api_version == "scheduling.volcano.sh/v1beta1"
+
+
+@pytest.mark.parametrize(("of", "yes"), [(gang(), True), (gang(least=1), False), (gang(phase="Completed"), False)])
+def test_what_is_published(of: PodGroup, *, yes: bool) -> None:
+    """What starts together and has not ended."""
+    assert is_gang(of) == yes
+
+
+def test_gangs_are_published_when_they_come_and_follow_their_minimum() -> None:
+    """The minimum is the one field that may change; that the gang has had its nodes is told once."""
+    world = World(gang("there"))
+    world.work()
+    world.show(gang("new"))
+    world.show(gang("lone", least=1))
+    world.work()
+    assert set(world.cluster.groups) == {"there", "new"}
+    world.show(gang("new", least=2))
+    world.work()
+    policy = world.cluster.groups["new"].spec.scheduling_policy
+    assert policy.gang
+    assert policy.gang.min_count == 2
+    before = world.cluster.patches
+    world.show(gang("new", least=2, phase="Running"))
+    world.work()
+    (condition,) = world.cluster.groups["new"].status.conditions
+    assert (condition.type, condition.status) == ("PodGroupInitiallyScheduled", "True")
+    world.show(gang("new", least=2, phase="Unknown"))
+    world.show(gang("new", least=2, phase="Running"))
+    world.work()
+    assert world.cluster.patches == before + 1
+
+
+def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is() -> None:
+    """The gate may be switched on while gangs run: one question a minute tells."""
+    world = World(gang("there"))
+    world.cluster.served = False
+    for _ in range(5):
+        world.work()
+        world.show(gang("new"))
+        assert not world.native.joins(gang())
+    assert (world.cluster.writes, world.cluster.asked) == (0, 1)
+    world.cluster.served = True
+    world.now_s += FRESH_S
+    world.work()
+    assert set(world.cluster.groups) == {"there", "new"}
+    assert world.native.joins(gang())
+    assert not world.native.joins(gang(least=1))
+
+
+def test_what_somebody_else_has_under_the_name_stays() -> None:
+    """A PodGroup of a user, or one of an earlier gang that goes when its pods are gone."""
+    world = World()
+    foreign = structs.replace(published(gang()), metadata=ObjectMeta(name="g", namespace="n", uid="x"))
+    world.cluster.groups["g"] = foreign
+    world.work()
+    world.show(gang(least=2))
+    world.work()
+    assert world.cluster.groups["g"] is foreign
+
+
+def test_a_refusal_is_tried_again_after_a_while() -> None:
+    """Not at once and for ever: what is missing has to be made by somebody."""
+    world = World(gang(priority_class_name="high"))
+    world.cluster.forbidden = True
+    world.work()
+    world.work()
+    assert world.cluster.writes == 1
+    world.cluster.forbidden = False
+    world.now_s += 300.0
+    world.work()
+    assert set(world.cluster.groups) == {"g"}
+
+
+def test_pods_of_a_volcano_job_name_the_group() -> None:
+    """Unless their template names another one, or has what a member must not have."""
+    assert in_native_group({"spec": {}}, "g")["spec"] == {"schedulingGroup": {"podGroupName": "g"}}
+    other = {"schedulingGroup": {"podGroupName": "mine"}}
+    assert in_native_group({"spec": dict(other)}, "g")["spec"] == other
+    assert "schedulingGroup" not in in_native_group({"spec": {"evictionResponders": [{}]}}, "g")["spec"]
