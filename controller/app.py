@@ -92,7 +92,9 @@ class Controller:
         self._worker = Worker("job", self._process, threads=workers, monotonic_s=monotonic_s)
         self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self.native_groups = (
-            NativeGroups(client, self._groups.store, monotonic_s=monotonic_s, wall_s=wall_s) if native_groups else None
+            NativeGroups(client, self._groups.store, pods, monotonic_s=monotonic_s, wall_s=wall_s)
+            if native_groups
+            else None
         )
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(

@@ -14,9 +14,11 @@ from typing import Any
 import structlog
 from msgspec import to_builtins
 
+from controller.gangs.podgroups import GROUP_INDEX
 from controller.live import find_or_make, owned_by, write_status
 from controller.worker import Worker
 from muster.api import names
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.kubernetes.scheduling import (
     INITIALLY_SCHEDULED,
@@ -78,12 +80,14 @@ class NativeGroups:
         self,
         client: Client,
         groups: Store[PodGroup],
+        pods: Store[Pod],
         *,
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._groups = groups
+        self._pods = pods
         self._wall_s = wall_s
         self._served = Served(client, NATIVE_POD_GROUPS, monotonic_s=monotonic_s)
         self._was_served = False
@@ -114,7 +118,7 @@ class NativeGroups:
             self._look()
             return
         group = self._groups.get(key)
-        if group is None or not is_gang(group) or not self._served():
+        if group is None or not is_gang(group) or not self._served() or self._elsewhere(key):
             return
         try:
             self._publish(key, group)
@@ -123,6 +127,11 @@ class NativeGroups:
             self.worker.queue.add_after(key, REFUSED_S)
         except NotFound:  # the kind is served no more, or the namespace goes
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
+
+    def _elsewhere(self, key: str) -> bool:
+        """True if pods of the gang name another native PodGroup, as those of a Job do for which Kubernetes makes one."""
+        others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
+        return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
     def _look(self) -> None:
         served = self._served()

@@ -7,7 +7,9 @@ import pytest
 from msgspec import convert, structs, to_builtins
 
 from controller.gangs.native import NativeGroups, is_gang, published
+from controller.gangs.podgroups import GROUP_INDEX, group_keys
 from muster.api.base import Resource
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
@@ -79,7 +81,8 @@ class World:
         self.now_s = 0.0
         self.groups = Store[PodGroup]()
         client: Any = self.cluster
-        self.native = NativeGroups(client, self.groups, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0)
+        self.pods = Store[Pod]({GROUP_INDEX: group_keys})
+        self.native = NativeGroups(client, self.groups, self.pods, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0)
         for each in gangs:
             self.groups.put(each)
         self.native.replay()
@@ -166,6 +169,19 @@ def test_what_somebody_else_has_under_the_name_stays() -> None:
     world.show(gang(least=2))
     world.work()
     assert world.cluster.groups["g"] is foreign
+
+
+@pytest.mark.parametrize(("named", "yes"), [("podgroup-u", True), ("train", False)])
+def test_a_gang_whose_pods_name_another_group_is_not_published_twice(named: str, *, yes: bool) -> None:
+    """Kubernetes makes a PodGroup for each Job where the gate WorkloadWithJob is on, before there are pods."""
+    world = World()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    metadata = {"name": "train-0", "namespace": "n", "uid": "p", "ownerReferences": [owner]}
+    spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": named}}
+    world.pods.put(convert({"metadata": metadata, "spec": spec}, Pod))
+    world.groups.put(gang("podgroup-u"))
+    world.work()
+    assert (list(world.cluster.groups) == ["podgroup-u"]) == yes
 
 
 def test_a_refusal_is_tried_again_after_a_while() -> None:
