@@ -129,7 +129,7 @@ class NativeGroups:
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
     def _elsewhere(self, key: str) -> bool:
-        """True if pods of the gang name another native PodGroup, as those of a Job do for which Kubernetes makes one."""
+        """True if pods of the gang name another native PodGroup, as those of a Job do that Kubernetes grouped."""
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
