@@ -19,58 +19,21 @@ from controller.live import find_or_make, owned_by, write_status
 from controller.worker import Worker
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.kubernetes.scheduling import (
-    INITIALLY_SCHEDULED,
-    NATIVE_POD_GROUPS,
-    SCHEDULED,
-    DisruptionMode,
-    GangPolicy,
-    NativePodGroup,
-    NativePodGroupSpec,
-    Policy,
-    SchedulingPolicy,
-)
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, SCHEDULED, NativePodGroup
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.served import FRESH_S, Served
 from muster.kube.store import Store
+from muster.volcano.native import is_gang, native_of
 
 log = structlog.get_logger(__name__)
 REFUSED_S = 300.0
 """Time until a native PodGroup that was refused is tried again: its PriorityClass may have come back."""
 _LOOK = ""
 """The key under which the worker looks whether the kind is served."""
-
-
-def is_gang(group: PodGroup) -> bool:
-    """True if pods start together: there is something to keep whole. A PodGroup that has ended is none any more."""
-    return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
-
-
-def published(group: PodGroup) -> NativePodGroup:
-    """The native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
-    meta = group.metadata
-    owner = OwnerReference(
-        api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=meta.name, uid=meta.uid, controller=True
-    )
-    return NativePodGroup(
-        api_version=NATIVE_POD_GROUPS.api_version,
-        kind=NATIVE_POD_GROUPS.kind,
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            labels={names.MANAGED_BY: names.MANAGER},
-            owner_references=[owner],
-        ),
-        spec=NativePodGroupSpec(
-            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=group.spec.min_member)),
-            disruption_mode=DisruptionMode(all=Policy()),
-            priority_class_name=group.spec.priority_class_name,
-        ),
-    )
 
 
 class NativeGroups:
@@ -144,7 +107,7 @@ class NativeGroups:
 
     def _publish(self, key: str, group: PodGroup) -> None:
         """Makes the native PodGroup, or brings its minimum and its condition up to date."""
-        wanted = published(group)
+        wanted = native_of(group)
         known = self._reflector.store.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
         if not owned_by(meta, group.metadata.uid):

@@ -28,6 +28,7 @@ _COMMENT_COLUMN = 60
 @click.option("-f", "--filename", "files", multiple=True, required=True, help="A manifest; - is standard input.")
 @click.option("--explain", is_flag=True, help="Show reason and source of each added line.")
 @click.option("--diff", is_flag=True, help="Mark added (+) and replaced (-) lines.")
+@click.option("--native", is_flag=True, help="Show Kubernetes' own PodGroups: of each gang, and in Muster's words.")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects that name none.")
 @click.option("--online", is_flag=True, help="Look up queues, namespaces, runtimes and owners in the cluster.")
 @admission_config_option
@@ -37,6 +38,7 @@ def shape(
     files: tuple[str, ...],
     explain: bool,
     diff: bool,
+    native: bool,
     namespace: str,
     online: bool,
     admission_config: str | None,
@@ -47,13 +49,16 @@ def shape(
     A workload is followed by its first pod of each shape, a TrainJob by its compiled objects. Without --online or
     --kubeconfig no cluster is needed: owners, namespaces, queues and runtimes are looked up in the same files, every
     queue counts as open, and runtimes are those that Muster ships. Defaults of the API server are not shown. Nothing is
-    changed. The exit code is 1 if an object would be refused.
+    changed. --native also shows the PodGroup of scheduling.k8s.io as which a gang is published, and what such a
+    PodGroup or a Workload in the files is in Muster's words. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")
     refused = False
     with _cluster(where) if online or where.given else nullcontext() as cluster:
-        admission = OfflineAdmission(Documents(found, namespace), registry.framework(), cluster, groups=groups)
+        admission = OfflineAdmission(
+            Documents(found, namespace), registry.framework(), cluster, groups=groups, native=native
+        )
         for number, admitted in enumerate(admit_all(admission, found)):
             if number:
                 click.echo("---")

@@ -5,7 +5,7 @@ A workload is followed by its first pod of each shape, as Muster shapes pods; a 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jsonpatch
@@ -23,6 +23,7 @@ from muster.workloads.table import kind_of
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
+from webhook.offline import native
 from webhook.offline.lookups import JSON, Documents, lookups
 from webhook.patch import Operation, Why
 from webhook.registration import routes_of
@@ -51,7 +52,10 @@ class Admitted:
 
 
 class OfflineAdmission:
-    """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`."""
+    """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`.
+
+    `native`: as where gangs are published as Kubernetes' own PodGroups, which follow their workload.
+    """
 
     def __init__(
         self,
@@ -60,10 +64,12 @@ class OfflineAdmission:
         cluster: Lookups | None = None,
         *,
         groups: Sequence[ResourceGroup] = (),
+        native: bool = False,
     ) -> None:
+        self.native = native
         self.documents = documents
         self.framework = framework
-        self.lookups = lookups(documents, cluster)
+        self.lookups = replace(lookups(documents, cluster), native_groups=(lambda: True) if native else None)
         self._handlers = routes(self.lookups, framework, groups=groups)
 
     def admit(self, document: JSON) -> Admitted:
@@ -128,7 +134,23 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
         yield admitted
         if not admitted.errors:
             yield from _components(admission, admitted.after)
-            yield from _pods(admission, admitted.after)
+            pods = list(_pods(admission, admitted.after))
+            yield from pods
+            if admission.native:
+                yield from _native(admission, admitted.after, pods)
+
+
+def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:
+    """Yield the native PodGroups of a workload's gangs, or a native one in Muster's words."""
+    found = native.as_published(
+        document, [each.after for each in pods], admission.lookups.owners, admission.documents.namespace
+    )
+    try:
+        for manifest, about in (*native.in_musters_words(document), *found):
+            yield Admitted(manifest, manifest, about=about)
+    except ValueError as error:  # msgspec.ValidationError is one
+        refused = FieldError(str(document.get("kind")), f"it cannot be read: {error}")
+        yield Admitted(document, document, errors=[refused])
 
 
 def sample_pods(workload: JSON) -> Iterator[SamplePod]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import convert, structs, to_builtins
 
-from controller.gangs.native import NativeGroups, is_gang, published
+from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import GROUP_INDEX, group_keys
 from muster.api.base import Resource
 from muster.api.kubernetes.core import Pod
@@ -16,6 +16,7 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 from muster.kube.errors import AlreadyExists, Forbidden, NotFound
 from muster.kube.served import FRESH_S
 from muster.kube.store import Store
+from muster.volcano.native import is_gang, native_of
 from muster.volcano.pods import in_native_group
 
 
@@ -102,7 +103,7 @@ class World:
 
 def test_a_gang_is_published_whole_and_belongs_to_its_podgroup() -> None:
     """With its minimum and priority; preemption ends all or none, and the PodGroup takes it along when it goes."""
-    native = published(gang(least=3, priority_class_name="high"))
+    native = native_of(gang(least=3, priority_class_name="high"))
     assert to_builtins(native.spec) == {
         "schedulingPolicy": {"gang": {"minCount": 3}},
         "disruptionMode": {"all": {}},
@@ -163,7 +164,7 @@ def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is()
 def test_what_somebody_else_has_under_the_name_stays() -> None:
     """A PodGroup of a user, or one of an earlier gang that goes when its pods are gone."""
     world = World()
-    foreign = structs.replace(published(gang()), metadata=ObjectMeta(name="g", namespace="n", uid="x"))
+    foreign = structs.replace(native_of(gang()), metadata=ObjectMeta(name="g", namespace="n", uid="x"))
     world.cluster.groups["g"] = foreign
     world.work()
     world.show(gang(least=2))

@@ -1,0 +1,76 @@
+"""Gangs as Kubernetes' own PodGroups (scheduling.k8s.io), and these in Muster's words: `muster shape --native`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, NativePodGroupSpec, Workload
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
+from muster.kube.errors import APIError
+from muster.volcano.native import group_of, is_gang, native_of
+from muster.volcano.podgroup import pod_group
+from muster.workloads.adapter import OwnerError
+from muster.workloads.table import group_name, min_member, source_of
+from webhook.lookup import Owners
+from webhook.offline.lookups import JSON
+
+
+def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
+    """Yield the PodGroups of Muster's that say what a native PodGroup, or a template of a Workload, says; and whose."""
+    kind = (document.get("apiVersion"), document.get("kind"))
+    if kind == (NATIVE_POD_GROUPS.api_version, NATIVE_POD_GROUPS.kind):
+        native = msgspec.convert(document, NativePodGroup)
+        yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes' own says"
+    elif kind == (WORKLOADS.api_version, WORKLOADS.kind):
+        workload = msgspec.convert(document, Workload)
+        for template in workload.spec.pod_group_templates:
+            spec = NativePodGroupSpec(
+                scheduling_policy=template.scheduling_policy,
+                scheduling_constraints=template.scheduling_constraints,
+                priority_class_name=template.priority_class_name,
+            )
+            name = f"{workload.metadata.name}-{template.name}"
+            meta = msgspec.structs.replace(workload.metadata, name=name)
+            about = f"what template {template.name} of Workload {workload.metadata.name} says"
+            yield _plain(group_of(NativePodGroup(metadata=meta, spec=spec))), about
+
+
+def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace: str) -> Iterator[tuple[JSON, str]]:
+    """Yield the native PodGroups as which gangs of an admitted workload are published; `pods` are its first ones."""
+    groups: dict[str, PodGroup] = {}
+    if (document.get("apiVersion"), document.get("kind")) == (JOBS.api_version, JOBS.kind):
+        group = pod_group(msgspec.convert(document, Job), {})
+        groups[group.metadata.name] = group
+    for manifest in pods:
+        named = (manifest.get("spec") or {}).get("schedulingGroup")
+        pod = msgspec.convert(manifest, Pod)
+        if named and named.get("podGroupName") == group_name(pod.metadata):
+            least = min_member(pod, _owner(pod, owners, namespace))
+            groups[named["podGroupName"]] = PodGroup(
+                metadata=ObjectMeta(name=named["podGroupName"], namespace=pod.metadata.namespace),
+                spec=PodGroupSpec(min_member=least, priority_class_name=pod.spec.priority_class_name),
+            )
+    for group in groups.values():
+        if is_gang(group):
+            native = native_of(group)
+            native.metadata.owner_references = []  # of an object that does not exist yet
+            yield _plain(native), "as which Muster publishes the gang where the API server serves the kind"
+
+
+def _owner(pod: Pod, owners: Owners, namespace: str) -> Any:
+    try:
+        source, reference = source_of(pod.metadata), pod.metadata.controller
+        return owners.find(source, namespace, reference) if source and reference else None
+    except (APIError, OwnerError):
+        return None
+
+
+def _plain(obj: Any) -> JSON:
+    """The object as a user would write it."""
+    document: JSON = msgspec.to_builtins(obj)
+    document.pop("status", None)
+    return document
