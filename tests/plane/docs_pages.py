@@ -87,6 +87,7 @@ PAGES: Final[dict[str, Page]] = {
         setup=("muster queue create research", "kubectl create namespace team-a"),
         after=("kubectl delete queue team", "kubectl delete queue research"),
     ),
+    "native-podgroups.md": Page(words={"FILE": JOB}),
     "operations.md": Page(
         words={
             "FILE": "planning.yaml",

@@ -50,6 +50,7 @@ NOT_RUN: Final = {
     "kubectl -n muster-system rollout restart *": "it needs the chart's pods",
     "kubectl get crds -o name | *": "an API server takes up to minutes until all CRDs are gone",
     "kube-scheduler --config=scheduler.yaml": "it runs for ever: tests/plane/test_local_attach.py",
+    "kubectl get podgroups.scheduling.k8s.io": "it needs a feature gate: tests/plane/test_native_deciders.py has it",
     "kube-scheduler decides, *": "a message, no command",
     "kubectl create -f": "half a command",
     "muster logs *": "it needs pods that really run: tests/plane/test_my_work.py",
