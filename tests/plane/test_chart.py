@@ -325,6 +325,27 @@ def test_vendors_versions_of_kubernetes_have_an_image() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "webhook", "controller"),
+    [
+        ({}, True, True),
+        ({"nativePodGroups": False}, False, False),
+        ({"controller": {"enabled": False}, "certificates": {"mode": "provided", "caBundle": "PEM"}}, False, None),
+        ({"scheduler": {"mode": "cluster"}}, True, False),  # without effect in the webhook, which marks pods then
+    ],
+    ids=["by default", "switched off", "without the controller", "in a shared kube-scheduler"],
+)
+def test_gangs_are_published_unless_nobody_would_or_should(
+    values: dict[str, Any], *, webhook: bool, controller: bool | None
+) -> None:
+    """The settings of both processes fit together."""
+    made = rendered(values)
+    for process, wanted in (("webhook", webhook), ("controller", controller)):
+        if wanted is not None:
+            settings = yaml.safe_load(one(made, "ConfigMap", f"muster-{process}-settings")["data"]["settings.yaml"])
+            assert settings["nativePodGroups"] == wanted
+
+
+@pytest.mark.parametrize(
     ("cluster", "tag", "known"),
     [("v1.34.9", "", False), ("v1.35.0-rc.1", "", True), ("v1.37.2", "", True), ("v1.37.2", "v1.34.4", False)],
 )

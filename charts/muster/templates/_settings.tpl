@@ -25,7 +25,7 @@ keyFile: /etc/muster/tls/tls.key
 clientCaFile: /etc/muster/client-ca/ca.crt
 {{- end }}
 markPods: {{ eq .Values.scheduler.mode "cluster" }}
-nativePodGroups: {{ .Values.nativePodGroups }}
+nativePodGroups: {{ and .Values.nativePodGroups .Values.controller.enabled }}
 {{- if $values.resourceGroups }}
 config: /etc/muster/settings/admission.yaml
 {{- end }}
