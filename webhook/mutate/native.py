@@ -9,7 +9,7 @@ from contextlib import suppress
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object
-from muster.api.muster.gang import gang_of
+from muster.api.muster.gang import named_gang
 from muster.kube.errors import APIError
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import group_name, min_member, source_of
@@ -26,7 +26,7 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
     spec, meta = review.spec, review.meta
     if lookups.native_groups is None or meta.controller is None or review.scheduler not in names.SCHEDULERS:
         return
-    if spec.get("schedulingGroup") or spec.get(_REFUSED_WITH) or gang_of(meta) not in {None, group_name(meta)}:
+    if spec.get("schedulingGroup") or spec.get(_REFUSED_WITH) or named_gang(meta) not in {None, group_name(meta)}:
         return
     if not lookups.native_groups():
         return
