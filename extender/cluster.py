@@ -5,6 +5,7 @@ planner and its writers have threads, and ask the loop: `ask` runs a question th
 """
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,10 +20,12 @@ from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
+from extender.poolfeed import PoolFeed
 from muster.api.base import Resource
-from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.core import NODES, PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.pools import DEFAULT_POOL, selector_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.budget import Budget, weight_of
@@ -43,6 +46,7 @@ LOOKS = 1_000
 SLICE_LOOKS = 1_500
 SLICE_S = 0.002
 """Looks of a slice, and the pause after it; both take about as long."""
+_LOOK_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
 
 log = structlog.get_logger()
@@ -153,18 +157,21 @@ _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_
 class Cluster(Live):
     """The live state and the reflectors that feed it."""
 
-    def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
-        super().__init__(State(LOOKS, self._compare_on), wake=wake)
+    def __init__(self, client: Client, *, wake: Callable[[], None], pool: str = DEFAULT_POOL) -> None:
+        super().__init__(State(LOOKS, self._compare_on, pool=pool), wake=wake)
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """The queries that were not compared yet when the caches were filled."""
+        told = next(self._teller(fed) for fed in FEED if fed.resource is NODES)
+        self._pool = PoolFeed(client, self.state, told, random.random)
         self._reflectors = [self._watch(client, fed) for fed in FEED]
         self._synced = False
+        self._later: asyncio.Task[None] | None = None
 
     @property
     def synced(self) -> bool:
         """True if every cache has been filled once, and all that was in them has been compared."""
-        if self._synced or not all(reflector.synced for reflector in self._reflectors):
+        if self._synced or self._pool.held_back or not all(reflector.synced for reflector in self._reflectors):
             return self._synced
         pending = self.state.comparisons.open_marks
         self._first = pending if self._first is None else self._first & pending
@@ -189,13 +196,29 @@ class Cluster(Live):
                 reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors. Runs on the loop."""
+        """Start the reflectors: that of pods last, as those of the pool are known by its nodes and gangs.
+
+        Runs on the loop.
+        """
         self.run_here()
-        for reflector in self._reflectors:
-            reflector.start()
+        for fed, reflector in zip(FEED, self._reflectors, strict=True):
+            if fed.resource is not PODS:
+                reflector.start()
+        self._later = asyncio.get_running_loop().create_task(self._start_pods())
+
+    async def _start_pods(self) -> None:
+        known = {fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)}
+        while not all(known[resource.plural].synced for resource in (NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(_LOOK_S)
+        known[PODS.plural].start()
 
     def stop(self) -> None:
         """Stop the reflectors; the state stays as it is."""
+        loop, later = self._loop, self._later
+        if loop is not None and later is not None:
+            with suppress(RuntimeError):  # the loop has ended, and the task with it
+                loop.call_soon_threadsafe(later.cancel)
+                loop.call_soon_threadsafe(self._pool.stop)
         for reflector in self._reflectors:
             reflector.stop()
 
@@ -216,15 +239,21 @@ class Cluster(Live):
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
             return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
+        wants: dict[Resource[Any], Callable[[Any], bool]] = {PODS: self._pool.wants_pod, JOBS: self._pool.wants_job}
         reflector: Reflector[Any] = Reflector(
             client,
             fed.resource,
             keep=_KEEP.get(fed.resource),
             budget=_budget_of(fed.resource),
+            wants=wants.get(fed.resource),
+            label_selector=selector_of(self.state.pool) if fed.pooled else "",
             longest_delay_s=MAX_DELAY_S,
             may_be_absent=fed.newer,
         )
-        reflector.add_handler(self._teller(fed))
+        reflector.add_handler(self._pool.on_node if fed.resource is NODES else self._teller(fed))
+        if fed.resource is PODS:
+            self._pool.pods = reflector.mirror
+            reflector.mirror.gone.append(self._pool.pod_gone)
         return reflector
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:

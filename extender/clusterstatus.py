@@ -22,6 +22,7 @@ from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import Problem
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import Condition, format_time, readable_time
+from muster.api.muster.pools import DEFAULT_POOL, pool_of
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.api.volcano.topology import HYPER_NODES, HyperNode
@@ -63,12 +64,13 @@ class QueueStatusWriter:
         why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
         standings = session.hooks.queue_standings.call()
-        for name in dict.fromkeys((*standings, ROOT_QUEUE)):
+        told = largest_told_at(session.snapshot)
+        for name in dict.fromkeys((*standings, *told)):
             queue, standing = session.snapshot.queues.get(name), standings.get(name)
             patch = (
                 queue_difference(queue, standing, why.get(name, ""), waiting[name], now) if queue and standing else {}
             )
-            if queue and name == ROOT_QUEUE:
+            if queue and name in told:
                 patch |= largest_difference(queue, session.snapshot)
             if queue and patch:
                 due.append((name, patch))
@@ -78,6 +80,14 @@ class QueueStatusWriter:
 
     def _patch(self, name: str, patch: dict[str, object]) -> None:
         self._client.merge_patch(QUEUES, name, {"status": patch}, subresource="status")
+
+
+def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
+    """Return the queues that tell of the largest node: `root`, or in a named pool the root queues of its trees."""
+    if snapshot.pool == DEFAULT_POOL:
+        return frozenset({ROOT_QUEUE})
+    queues = snapshot.queues
+    return frozenset(name for name, queue in queues.items() if queue.spec.parent not in queues)
 
 
 def queue_difference(queue: Queue, standing: QueueStanding, why: str, waiting: int, now: float) -> dict[str, object]:
@@ -142,7 +152,10 @@ class HyperNodeStatusWriter:
     def write(self, session: Session) -> None:
         """Write the differences, if it is time again."""
         now = self._wall_s()
-        hyper_nodes = session.snapshot.hyper_nodes
+        snapshot = session.snapshot
+        hyper_nodes = {
+            name: each for name, each in snapshot.hyper_nodes.items() if pool_of(each.metadata) == snapshot.pool
+        }  # one writer for each
         if now < self._next or not (hyper_nodes or self._said):
             return
         found = session.hyper_nodes

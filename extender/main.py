@@ -55,17 +55,16 @@ class Extender:
         config = load_config(options.kubeconfig or None)
         client = Client(config, user_agent=USER_AGENT, loop=loop)
         self._follower = LeaseFollower(
-            client, settings.lease_namespace, settings.lease_name, options.identity_prefix, monotonic_s=time.monotonic
+            client, settings.lease_namespace, settings.lease, options.identity_prefix, monotonic_s=time.monotonic
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
-        self._cluster = Cluster(client, wake=self._wake)
+        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool)
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )
-        publisher = ConfigPublisher(
-            client, settings.lease_namespace, config_file, self._committer.writes, wall_s=time.time
-        )
+        writes, namespace = self._committer.writes, settings.lease_namespace
+        publisher = ConfigPublisher(client, namespace, config_file, writes, pool=settings.node_pool, wall_s=time.time)
         self._committer.publish = publisher.write
         self._planner = Planner(
             self._cluster,
@@ -95,11 +94,11 @@ class Extender:
         )
         self._config_file = config_file
         # Told at the Lease that this extender follows, as it exists for certain.
-        named = ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace)
+        named = ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
         lease = Lease(api_version=LEASES.api_version, kind=LEASES.kind, metadata=named)
         refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
         self._config_file.follow(self._planner.reconfigure, refuse)
-        milestones = Milestones(active=self._active, wall_s=time.time)
+        milestones = Milestones(active=self._active, owns=self._owns, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(NATIVE_POD_GROUPS, milestones.native)
         self._cluster.observe(PLACEMENTS, milestones.placement)
@@ -150,6 +149,9 @@ class Extender:
 
     def _active(self) -> bool:
         return self._follower.active
+
+    def _owns(self, queue: str) -> bool:
+        return queue in self._cluster.state.queues
 
     def _last_session(self) -> Session | None:
         return self._planner.session

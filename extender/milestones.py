@@ -35,10 +35,23 @@ _JUST_S: Final = 2.0
 
 
 class Milestones:
-    """Handlers of changes. `active` returns True while this extender leads, `wall_s` seconds since the epoch."""
+    """Handlers of changes.
 
-    def __init__(self, *, active: Callable[[], bool], wall_s: Callable[[], float]) -> None:
+    `active` returns True while this extender leads, `owns` for the queues of its node pool, `wall_s` seconds since the
+    epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        active: Callable[[], bool],
+        owns: Callable[[str], bool] = lambda _: True,
+        wall_s: Callable[[], float],
+    ) -> None:
         self._active = active
+        self._owns = owns
+        self._told: dict[str, frozenset[tuple[str, str, str]]] = {}
+        """Queue → labels of the amounts that are told."""
         self._wall_s = wall_s
         self._submitted: dict[str, float] = {}
         self._workloads: dict[str, str] = {}
@@ -87,9 +100,12 @@ class Milestones:
 
     def queue(self, old: Queue | None, new: Queue | None) -> None:
         """Handle a Queue that has come, changed or gone; unreadable amounts are left out."""
-        before, after = _amounts(old), _amounts(new)
-        for labels in before.keys() - after.keys():
+        name = (new or old or Queue()).metadata.name
+        after = _amounts(new) if self._owns(name) else {}
+        for labels in self._told.pop(name, frozenset()) - after.keys():
             AMOUNTS.remove(*labels)
+        if after:
+            self._told[name] = frozenset(after)
         for labels, amount in after.items():
             AMOUNTS.labels(*labels).set(amount)
 

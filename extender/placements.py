@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import structlog
@@ -29,6 +30,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.merge_diff import applied
 from muster.api.muster.native import reference
 from muster.api.muster.placement import PLACEMENTS, Placement, Victim, is_noted, ranks_of
+from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
@@ -133,7 +135,9 @@ class PlacementWriter:
     def _create(self, group: PodGroup, content: dict[str, object]) -> Placement:
         owners = [msgspec.to_builtins(replace(reference(group), controller=True, block_owner_deletion=True))]
         meta = group.metadata
-        metadata = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": owners}
+        metadata: dict[str, Any] = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": owners}
+        if labels := labels_of(self._cluster.state.pool):
+            metadata["labels"] = labels
         body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata, **content}
         return self._client.create(PLACEMENTS, body, meta.namespace)
 

@@ -10,7 +10,8 @@ import structlog
 
 from extender.configfile import ConfigFile
 from extender.writes import Lane, Writes
-from muster.api.muster.configuration import NAME, PUBLISHED, published
+from muster.api.muster.configuration import PUBLISHED, name_for, published
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 
@@ -23,8 +24,16 @@ class ConfigPublisher:
     """Writes the ConfigMap in this namespace when there is something else to say, and now and then."""
 
     def __init__(
-        self, client: Client, namespace: str, config_file: ConfigFile, writes: Writes, *, wall_s: Callable[[], float]
+        self,
+        client: Client,
+        namespace: str,
+        config_file: ConfigFile,
+        writes: Writes,
+        *,
+        pool: str = DEFAULT_POOL,
+        wall_s: Callable[[], float],
     ) -> None:
+        self._name = name_for(pool)
         self._client = client
         self._namespace = namespace
         self._config_file = config_file
@@ -39,15 +48,15 @@ class ConfigPublisher:
         """Start a write, if something has changed or a minute is over."""
         data = published(*self._config_file.told)
         if data != self._said or self._wall_s() >= self._again:
-            self._writes.start(Lane.WORDS, "configuration", NAME, lambda: self._patch(data))
+            self._writes.start(Lane.WORDS, "configuration", self._name, lambda: self._patch(data))
 
     def _patch(self, data: dict[str, str]) -> None:
         self._said, self._again = data, self._wall_s() + AGAIN_S
         try:
-            self._client.merge_patch(PUBLISHED, NAME, {"data": data}, self._namespace)
+            self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)
         except APIError as error:  # not raised: it would be tried again in a second, and nothing waits for it
             if str(error) != self._failed:
-                where = f"ConfigMap {self._namespace}/{NAME}"
+                where = f"ConfigMap {self._namespace}/{self._name}"
                 log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)
             self._failed = str(error)
         else:

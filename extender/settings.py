@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from muster.api import names
+from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
 from muster.process.health import is_loopback
 from muster.process.settings import Settings
@@ -34,8 +35,12 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     with such a certificate may call."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
-    lease_name: str = names.SCHEDULER_LEASE
-    """The Lease of the kube-scheduler beside it. Its holder decides which extender acts."""
+    node_pool: str = DEFAULT_POOL
+    """The node pool of this pair (docs/pools.md): it plans the nodes whose label `muster.dev/node-pool` has this value,
+    and the gangs of the queues of that pool. Empty: the default pool, the nodes without that label."""
+    lease_name: str = ""
+    """The Lease of the kube-scheduler beside it. Its holder decides which extender acts. Empty: `muster-scheduler`,
+    with a node pool `muster-scheduler-NAME`."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
@@ -67,8 +72,18 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
         """The files of TLS, for settings without problems; None: the verbs are served over plain HTTP."""
         return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
 
+    @property
+    def lease(self) -> str:
+        """The name of the Lease: the given one, else that of the pool's pair."""
+        return self.lease_name or lease_of(self.node_pool)
+
     def problems(self) -> Iterator[str]:
-        """TLS without one of its files."""
+        """A node pool that cannot be called so, and TLS without one of its files."""
+        if self.node_pool and not is_pool_name(self.node_pool):
+            yield (
+                f"nodePool: {self.node_pool!r} is no name of a node pool: lower-case letters, digits and '-', at most "
+                f"{LONGEST_NAME}, without '-' at the ends"
+            )
         files = {"certFile": self.cert_file, "keyFile": self.key_file, "clientCaFile": self.client_ca_file}
         missing = [name for name, value in files.items() if not value]
         if missing and len(missing) < len(files):

@@ -67,9 +67,9 @@ def routes(
     """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
     queues, namespaces = lookups.queues, lookups.namespaces
     return {
-        "/mutate/job": mutate_job.reviewer(lookups.namespaces, marks=marks, groups=groups),
+        "/mutate/job": mutate_job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups),
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
-        "/mutate/podgroup": mutate_queues.reviewer(lookups.namespaces),
+        "/mutate/podgroup": mutate_queues.reviewer(lookups.namespaces, queues),
         "/mutate/queue": mutate_queues.review_queue,
         "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups),
         f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time.time),

@@ -10,6 +10,7 @@ from typing import Final
 
 from muster.api import names
 from muster.api.limits import RESOURCES
+from muster.api.muster.pools import PREFIX
 from muster.api.volcano.batch import JOBS
 from muster.workloads.kind import Path, WorkloadKind
 from webhook.config import ResourceGroup
@@ -85,17 +86,19 @@ ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHA
 """The pod has the annotation for a gate, or for a part of a GPU."""
 _NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
-_SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+_SCHEDULER: Final = "object.spec.schedulerName"
+_OPEN_SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+_OF_A_POOL: Final = f"{_SCHEDULER}.startsWith('{PREFIX}')"
 IN_A_NATIVE_GROUP: Final = (
     "has(object.spec.schedulingGroup) && has(object.spec.schedulerName) && "
-    f"object.spec.schedulerName in {sorted(names.SCHEDULERS)}"
+    f"({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"
 )
 """The pod is in a native PodGroup, and names a scheduler of Muster's. API servers before 1.36 have no such field."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
     ("is-for-any-node", f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})"),
-    ("scheduler-is-open", f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}"),
+    ("scheduler-is-open", f"!has({_SCHEDULER}) || {_SCHEDULER} in {_OPEN_SCHEDULERS} || {_OF_A_POOL}"),
 )
 
 OPTS_IN: Final = (("asks-for-muster", _LABELLED),)
@@ -181,7 +184,10 @@ _VOLCANO_GPUS: Final = (
 )
 _HAS_A_BUDGET: Final = _any_annotation((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
 NEEDS_A_CHECK: Final = (
-    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
+    (
+        "asks-for-muster",
+        f"has({_SCHEDULER}) && ({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})",
+    ),
     (
         "has-a-budget-a-topology-shares-gpus-or-many-resources",
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
@@ -189,14 +195,23 @@ NEEDS_A_CHECK: Final = (
 )
 """A pod of Muster's schedulers with a disruption budget, a topology, a part of a GPU, or unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
+_POOL: Final = (
+    f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "
+    f"{{0}}.metadata.labels['{names.NODE_POOL}'] : '')"
+)
 _ENTERS_A_QUEUE: Final = (
     "enters-a-queue",
-    f"request.operation == 'CREATE' || {_QUEUE.format('object')} != {_QUEUE.format('oldObject')}",
+    " || ".join(
+        (
+            "request.operation == 'CREATE'",
+            *(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _POOL)),
+        )
+    ),
 )
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new or move.
+    """Return the conditions of PodGroups that are new or move, to another queue or node pool.
 
     Those that Muster's controller, whose account is in this namespace, computes from a checked Job are left out.
     """

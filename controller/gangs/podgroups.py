@@ -17,6 +17,7 @@ from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.gang import gang_of
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
@@ -72,7 +73,7 @@ class PodGroups:
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues the gang of a pod that has changed."""
         pod = new or old
-        if pod is None or pod.spec.scheduler_name not in names.SCHEDULERS:
+        if pod is None or not is_musters(pod.spec.scheduler_name):
             return
         key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
         if new and group_to_make(new) and (key not in self._fits or gang_of(new) is None):

@@ -11,6 +11,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
 from muster.api.muster.gang import gang_of, workload_note
+from muster.api.muster.pools import DEFAULT_POOL, is_musters, labels_of, pool_of_scheduler
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
@@ -30,7 +31,7 @@ _COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "network
 def group_to_make(pod: Pod) -> str | None:
     """The name of the PodGroup that the controller makes for this pod; None if it makes none."""
     meta = pod.metadata
-    if pod.spec.scheduler_name not in names.SCHEDULERS or pod.finished or meta.deletion_timestamp or job_of(meta):
+    if not is_musters(pod.spec.scheduler_name) or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
     name = group_name(meta)
     return name if gang_of(pod) in {None, name} else None
@@ -67,7 +68,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
         annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
-    top = world or owner
+    top, pool = world or owner, pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL
     annotations |= workload_note(top.metadata) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     return PodGroup(
@@ -76,7 +77,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
         metadata=ObjectMeta(
             name=group_name(pod.metadata),
             namespace=pod.metadata.namespace,
-            labels=copied(pod.metadata.labels, COPIED_LABELS),
+            labels=copied(pod.metadata.labels, COPIED_LABELS) | labels_of(pool),
             annotations=annotations,
             owner_references=[_reference(world) if world else pod.metadata.controller or _reference(pod)],
         ),
@@ -97,14 +98,14 @@ def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed."""
+    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed. Its pool stays."""
     patch: dict[str, Any] = {}
     spec = difference(_compared(existing), _compared(wanted))
     if spec:
         patch["spec"] = spec
     for name in ("labels", "annotations"):
         old, new = getattr(existing.metadata, name), getattr(wanted.metadata, name)
-        changed = {key: value for key, value in new.items() if old.get(key) != value}
+        changed = {key: value for key, value in new.items() if key != names.NODE_POOL and old.get(key) != value}
         if changed:
             patch.setdefault("metadata", {})[name] = changed
     return patch

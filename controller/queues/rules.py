@@ -17,6 +17,7 @@ from msgspec import structs
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import gang_of
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import PodGroup, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
@@ -129,7 +130,7 @@ class Usage:
 
     def queue_of(self, pod: Pod) -> str | None:
         """The queue of the pod's gang; None if another scheduler places the pod."""
-        if pod.spec.scheduler_name not in names.SCHEDULERS:
+        if not is_musters(pod.spec.scheduler_name):
             return None
         gang = gang_of(pod)
         group = self._group(f"{pod.metadata.namespace}/{gang}") if gang else None

@@ -22,7 +22,8 @@ from muster.api.kubernetes.pod_problems import problem
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import subject
 from muster.api.muster.placement import node_of
-from muster.api.names import GATES, SCHEDULERS
+from muster.api.muster.pools import is_musters
+from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import queue_of
@@ -136,7 +137,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = None
-    alone = not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS
+    alone = not gang and record.waiting and is_musters(pod.spec.scheduler_name)
     if alone and what_if.dump.whole:  # as for a gang of one
         lacks = shortage(what_if.cycle(), None, PodSetView("pod", record.cls, 1, 1), 1, 0)
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
@@ -163,7 +164,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
     words = reasons.members
     if record.other_gates and not record.gated:
         return "other-gates", words.other_gates(gates=", ".join(record.other_gates))
-    if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
+    if record.gang is None and not is_musters(pod.spec.scheduler_name):
         return "other-scheduler", words.other_scheduler(name=pod.spec.scheduler_name)
     if record.gang is None:
         return "no-gang", words.no_gang(why=_alone(pod, lacks))

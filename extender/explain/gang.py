@@ -30,6 +30,7 @@ CAUSES: dict[str, GangCause] = {
     reasons.queues.NOT_FOUND: "queue-missing",
     reasons.queues.NOT_OPEN: "queue-closed",
     reasons.queues.NOT_FOR_NAMESPACE: "queue-not-for-namespace",
+    reasons.queues.OF_OTHER_POOL: "queue-of-other-pool",
     reasons.queues.STRICT_ORDER: "strict-order",
     reasons.pods.TOO_FEW: "too-few-pods",
     reasons.pods.NOT_CREATED: "pods-not-created",

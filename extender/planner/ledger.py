@@ -172,6 +172,10 @@ class Ledger:
             self._count(entry, -1)
         return entry
 
+    def holders_on(self, node: str) -> list[Hashable]:
+        """Return the holders of the entries on a node, which may not be known: UIDs of pods, and others."""
+        return list(self._by_node.get(node, ()))
+
     def put_node(self, node: Node) -> None:
         """Add or update a node; one that cannot be evaluated raises, and changes nothing."""
         with self._emptied(node.metadata.name):

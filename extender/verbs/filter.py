@@ -23,6 +23,7 @@ from extender.verbs.room import counted, nodes_with_room, not_for_namespace, req
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
+from muster.api.muster.pools import pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
@@ -51,6 +52,8 @@ class Filter:
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
         _names(kind).inc(len(nodes))
         answer: Answer | None = unavailable(self._cluster, self._active)
+        if pool_of_scheduler(args.pod.spec.scheduler_name) not in {None, self._cluster.state.pool}:
+            answer = Reason.OTHER_POOL
         if answer is None:
             answer = self._member(args, gang, nodes) if gang else self._plain(args, nodes)
         _calls(kind, answer if isinstance(answer, Reason) else None).inc()

@@ -44,8 +44,11 @@ def not_for_namespace(state: State, queue: str, namespace: str) -> Reason | None
 
     Without the namespace, which the watch brings a moment later, that is not certain.
     """
-    if not state.access.barrier(queue, namespace):
+    found = state.access.barrier(queue, namespace)
+    if not found:
         return None
+    if found.pools:
+        return Reason.QUEUE_OF_OTHER_POOL
     return Reason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else Reason.NOT_SEEN
 
 

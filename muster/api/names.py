@@ -8,6 +8,8 @@ FRAMEWORK = f"{DOMAIN}/framework"
 GANG = f"{DOMAIN}/gang"
 TASK_PRIORITY = f"{DOMAIN}/task-priority"
 MANAGED = f"{DOMAIN}/managed"  # "false": opt out
+# Label of nodes and root queues, and by Muster of PodGroups and Placements: their node pool (api.muster.pools).
+NODE_POOL = f"{DOMAIN}/node-pool"
 
 # Annotation of users on a Volcano Job: quirks of Volcano that it asks for.
 COMPAT = f"{DOMAIN}/compat"
@@ -76,7 +78,7 @@ MEMBER_MARKER = f"{DOMAIN}/member"
 BINDING_MARKER = f"{DOMAIN}/binding"
 MARKERS = frozenset({MEMBER_MARKER, BINDING_MARKER})
 
-# Schedulers: the profiles of Muster's kube-scheduler.
+# Schedulers: the profiles of Muster's kube-scheduler; other node pools have others (api.muster.pools.is_musters).
 CLUSTER_SCHEDULER = "default-scheduler"
 SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"

@@ -67,7 +67,8 @@ class Reflector(Generic[T]):
     Handlers get changes as `Mirror` tells them. They are called on the loop's thread and must only take notes: while
     they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
-    Objects over the `budget` are left out of the store; they are read again when there is room.
+    Objects over the `budget` are left out of the store; they are read again when there is room. Those that it does not
+    want (`wants`) are as if they were not there.
 
     `keep` trims an object to the part that the store keeps (at least its name, UID and resourceVersion); `old` is then
     no more than that. The API server may not know a kind that `may_be_absent`: then there are no objects of it.
@@ -83,6 +84,7 @@ class Reflector(Generic[T]):
         store: Store[T] | None = None,
         keep: Callable[[T], T] | None = None,
         budget: Budget[T] | None = None,
+        wants: Callable[[T], bool] | None = None,
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
@@ -91,7 +93,7 @@ class Reflector(Generic[T]):
         may_be_absent: bool = False,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
-        self.mirror = Mirror(resource.plural, self.store, keep, budget)
+        self.mirror = Mirror(resource.plural, self.store, keep, budget, wants)
         self._may_be_absent = may_be_absent
         self.relists = 0
         self._client = client

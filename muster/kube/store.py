@@ -134,6 +134,8 @@ class Mirror(Generic[T]):
 
     Objects over the `budget` are left out, which is told to `refused`; one that was known stays as it was, or has gone
     if older ones of its namespace need its room.
+
+    An object that is not wanted is as one that is not there; `wants` is asked for each version of it.
     """
 
     def __init__(
@@ -142,8 +144,12 @@ class Mirror(Generic[T]):
         store: Store[T],
         keep: Callable[[T], T] | None = None,
         budget: Budget[T] | None = None,
+        wants: Callable[[T], bool] | None = None,
     ) -> None:
         self.store = store
+        self.gone: list[Callable[[str], None]] = []
+        """Told the key of each object that is not there any more, also of one that was not wanted."""
+        self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
         """Told of each object that is left out, and why."""
@@ -172,6 +178,9 @@ class Mirror(Generic[T]):
     def put(self, new: T) -> str:
         """Take in an object that is there or has changed, unless it is known in this version; return its key."""
         key = new.metadata.key
+        if self._wants is not None and not self._wants(new):
+            self.remove(key)
+            return key
         old = self.store.get(key)
         if old is not None:
             if old.metadata.uid != new.metadata.uid:
@@ -195,6 +204,8 @@ class Mirror(Generic[T]):
 
     def remove(self, key: str) -> None:
         """Take in that there is no such object any more."""
+        for tell in self.gone:
+            tell(key)
         if self.budget is not None:
             self.budget.drop(key)
         old = self.store.discard(key)

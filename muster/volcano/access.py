@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.api import names
+from muster.api.muster.pools import words
 from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
@@ -28,9 +29,13 @@ class Barrier:
     """The reason why the selector cannot be read; empty if it can."""
     locked: str = ""
     """The queue that the namespace is locked to, if that is the reason."""
+    pools: tuple[str, str] | None = None
+    """The node pools of the queue and of who asks, if they are not the same: then no namespace may."""
 
     def __str__(self) -> str:
         """Return the reason as a clause."""
+        if self.pools:
+            return f"queue {self.queue!r} is of {words(self.pools[0])}, and the pods are of {words(self.pools[1])}"
         if self.locked:
             return f"the namespace is locked to queue {self.locked!r} (its labels {names.QUEUE}, {names.QUEUE_LOCKED})"
         if self.error:

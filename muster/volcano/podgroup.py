@@ -9,10 +9,11 @@ from muster.api import names
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.merge_diff import difference
 from muster.api.muster.gang import workload_note
+from muster.api.muster.pools import DEFAULT_POOL, labels_of, pool_of_scheduler
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.pods import NOTHING, quota, template_usage
-from muster.volcano.tasks import minimum, owner_of, queue_of, total_minimum, total_replicas
+from muster.volcano.tasks import minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
@@ -45,7 +46,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
         metadata=ObjectMeta(
             name=group_name(job),
             namespace=job.metadata.namespace,
-            labels=job.metadata.labels,
+            labels=_labels(job),
             annotations=annotations,
             owner_references=[owner_of(job)],
         ),
@@ -62,6 +63,12 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
         ),
         status=PodGroupStatus(phase="Pending"),
     )
+
+
+def _labels(job: Job) -> dict[str, str]:
+    """The Job's own, with the node pool of its scheduler, whatever the Job says itself."""
+    own = {key: value for key, value in job.metadata.labels.items() if key != names.NODE_POOL}
+    return own | labels_of(pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL)
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from muster.api import names
 from muster.api.muster.gang import pinned_affinity
 from muster.api.muster.placement import Placement, pin_of
+from muster.api.muster.pools import in_pool, pool_of_scheduler
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_env, containers, mount
 from muster.volcano.plugins.base import Plugin
@@ -47,7 +48,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
     """The pod as the Job and its template have it, without volumes and plugins."""
     template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-    spec["schedulerName"] = spec.get("schedulerName") or scheduler_of(job.spec)
+    spec["schedulerName"] = _scheduler(spec.get("schedulerName") or "", scheduler_of(job.spec))
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return {
@@ -63,6 +64,12 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
         },
         "spec": spec,
     }
+
+
+def _scheduler(own: str, of_job: str) -> str:
+    """The template's own, else the Job's; one of the default node pool becomes that of the Job's pool."""
+    pool = pool_of_scheduler(of_job)
+    return in_pool(own, pool) if own in names.SCHEDULERS and pool else own or of_job
 
 
 def task_labels(job: Job, task: TaskSpec) -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
+from muster.api.muster.pools import DEFAULT_POOL, lease_of, scheduler_of_pool
+from muster.api.names import EXTENDER_HOST, NODE_POOL, SYSTEM_NAMESPACE
 from muster.chart import CHART
 from musterctl.plane import binaries
 from musterctl.plane.machine import LocalError
@@ -91,8 +92,10 @@ class ExtenderAt(NamedTuple):
 _ON_LOOPBACK: Final = ExtenderAt()
 
 
-def kube_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK, shared: bool = False) -> dict[str, Any]:
-    """Return the configuration of Muster's kube-scheduler; an empty kubeconfig means in-cluster.
+def kube_scheduler(
+    *, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK, shared: bool = False, pool: str = DEFAULT_POOL
+) -> dict[str, Any]:
+    """Return the configuration of the kube-scheduler of a node pool's pair; an empty kubeconfig means in-cluster.
 
     `shared`: that of a cluster's own scheduler, which asks Muster about marked pods, and about no others.
     """
@@ -100,7 +103,18 @@ def kube_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK, shar
     config["clientConnection"]["kubeconfig"] = kubeconfig
     for entry in config["extenders"]:
         entry |= {"urlPrefix": extender.url.rstrip("/"), **_tls(extender)}
-    return config
+    return _of_pool(config, pool) if pool else config
+
+
+def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
+    """Return the configuration with one profile, for the nodes with the label of the pool, and a Lease of its own."""
+    profile = config["profiles"][0] | {"schedulerName": scheduler_of_pool(pool)}
+    for each in profile["pluginConfig"]:
+        required = each["args"]["addedAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        for term in required["nodeSelectorTerms"]:
+            term["matchExpressions"] = [{"key": NODE_POOL, "operator": "In", "values": [pool]}]
+    lease = config["leaderElection"] | {"resourceName": lease_of(pool)}
+    return config | {"profiles": [profile], "leaderElection": lease}
 
 
 def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:

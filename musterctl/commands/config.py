@@ -9,6 +9,7 @@ import yaml
 
 from extender.planner.configuration.tables import defaults
 from extender.planner.cycle import report_of
+from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name
 from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.process.settings import SettingsError
 from musterctl import settings
@@ -45,17 +46,24 @@ def config() -> None:
 @click.option(
     "--shared", is_flag=True, help="For a scheduler that also serves other pods: it asks Muster about marked pods only."
 )
+@click.option(
+    "--pool", default=DEFAULT_POOL, help="Node pool of the pair (docs/pools.md).  [default: the nodes of no other pool]"
+)
 @existing_name_option
 def scheduler(
     extender_url: str | None,
     extender_tls_folder: str | None,
     extender_server_name: str,
     kubeconfig: str,
+    pool: str,
     name: str,
     *,
     shared: bool,
 ) -> None:
     """Prints the configuration of a kube-scheduler for Muster."""
+    if pool and (shared or not is_pool_name(pool)):
+        why = "not with --shared" if shared else f"lower-case letters, digits and '-', at most {LONGEST_NAME}"
+        raise click.UsageError(f"--pool {pool}: {why}")
     folder = state.folder_of(name)
     plane = state.load(folder)
     at = ExtenderAt(server_name=extender_server_name)
@@ -66,10 +74,8 @@ def scheduler(
         at = at._replace(url=extender_url)
     if extender_tls_folder is not None:
         at = at._replace(folder=extender_tls_folder)
-    click.echo(
-        yaml.safe_dump(files.kube_scheduler(kubeconfig=kubeconfig, extender=at, shared=shared), sort_keys=False),
-        nl=False,
-    )
+    content = files.kube_scheduler(kubeconfig=kubeconfig, extender=at, shared=shared, pool=pool)
+    click.echo(yaml.safe_dump(content, sort_keys=False), nl=False)
 
 
 @config.command()

@@ -15,7 +15,8 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import gang_of
 from muster.api.muster.placement import Placement, noted
-from muster.api.names import DEFAULT_QUEUE, QUEUE, SCHEDULERS
+from muster.api.muster.pools import is_musters
+from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.table import group_name
@@ -128,7 +129,7 @@ def difference(before: Iterable[Row], now: Iterable[Row]) -> list[tuple[Row | No
 
 def gang_name(pod: Pod) -> str | None:
     """Return the name of the PodGroup that a pod is in; None for a pod of other schedulers."""
-    if pod.spec.scheduler_name not in SCHEDULERS:
+    if not is_musters(pod.spec.scheduler_name):
         return None
     return gang_of(pod) or group_name(pod.metadata)
 

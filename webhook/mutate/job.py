@@ -8,16 +8,18 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PodSpec
+from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
 from webhook.config import ResourceGroup
-from webhook.lookup import Namespaces
+from webhook.lookup import Namespaces, Queues
 from webhook.mutate.optin import set_queue
 from webhook.mutate.reapply import Reapply, keep_record, remember, restore
 from webhook.mutate.resourcegroup import assign_groups, group_of_template
 from webhook.mutate.scheduling import mark
 from webhook.objects.canonical import same
+from webhook.objects.pools import scheduler_in
 from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 
@@ -28,9 +30,13 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 
 def reviewer(
-    namespaces: Namespaces | None = None, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
+    namespaces: Namespaces | None = None,
+    queues: Queues | None = None,
+    *,
+    marks: bool = False,
+    groups: Sequence[ResourceGroup] = (),
 ) -> Handler:
-    """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, and the queue of the namespace.
+    """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
     An UPDATE gets back only what creation had added and `kubectl apply` or `replace` left out. An object without a
     Job's shape passes unchanged: the API server's schema names every wrong field next.
@@ -44,8 +50,10 @@ def reviewer(
             if old is not None and job.metadata.deletion_timestamp:
                 return Verdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
+            queue = queue_of(job.spec)
             if namespaces:
-                set_queue(job, old, request.namespace, namespaces, patch)
+                queue = set_queue(job, old, request.namespace, namespaces, patch)
+            _set_scheduler(job, old, queue, queues, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict.of(patch)
@@ -97,7 +105,7 @@ def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patc
         pod = msgspec.convert(spec, PodSpec)  # raises here, so that `mark` can rely on its shape
         group = group_of_template(task.template, groups, namespace)
         chosen = (group.scheduler_name if group else "") or pod.scheduler_name or scheduler_of(job.spec)
-        if chosen in names.SCHEDULERS:
+        if is_musters(chosen):
             mark(spec, patch, "spec", "tasks", index, "template", "spec")
 
 
@@ -106,7 +114,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
-    if not spec.scheduler_name:
+    if not spec.scheduler_name and old is not None:  # a new one gets that of its pool
         patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)
     if not spec.max_retry:
         patch.set("spec", "maxRetry", value=max_retry(spec), why=_DEFAULT)
@@ -117,6 +125,19 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin in required(spec.plugins):
         patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
+
+
+def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: Queues | None, patch: Patch) -> None:
+    """Write the scheduler of the queue's node pool; an update that names none of a pool's gets back the old one."""
+    wanted, was = scheduler_of(job.spec), find(old, ("spec", "schedulerName"))
+    if old is None:
+        wanted = scheduler_in(wanted, queue, queues) if queues else wanted
+    else:
+        of_a_pool = wanted in names.SCHEDULERS and isinstance(was, str) and pool_of_scheduler(was)
+        wanted = was if of_a_pool else job.spec.scheduler_name
+    if wanted != job.spec.scheduler_name:
+        why = _DEFAULT if wanted in names.SCHEDULERS else Why("it finds the nodes of the pool", f"queue {queue}")
+        patch.set("spec", "schedulerName", value=wanted, why=why)
 
 
 def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:

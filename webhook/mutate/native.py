@@ -6,10 +6,10 @@ Volcano Jobs do not come here: the controller makes them with the field.
 
 from contextlib import suppress
 
-from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.muster.gang import named_gang
+from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import group_name, min_member, source_of
@@ -24,7 +24,7 @@ _REFUSED_WITH = "evictionResponders"
 def name_native_group(review: PodReview, lookups: Lookups) -> None:
     """Name the native PodGroup of a gang of two or more, by the rule that sizes the gang for its PodGroup."""
     spec, meta = review.spec, review.meta
-    if lookups.native_groups is None or meta.controller is None or review.scheduler not in names.SCHEDULERS:
+    if lookups.native_groups is None or meta.controller is None or not is_musters(review.scheduler):
         return
     if spec.get("schedulingGroup") or spec.get(_REFUSED_WITH) or named_gang(meta) not in {None, group_name(meta)}:
         return

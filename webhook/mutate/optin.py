@@ -23,6 +23,7 @@ from typing import Any
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import Job
 from muster.volcano.access import locked_to
 from muster.workloads.table import KINDS
@@ -84,7 +85,7 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (
         not spec.get("nodeName")
-        and (scheduler == names.CLUSTER_SCHEDULER or scheduler in names.SCHEDULERS)
+        and (scheduler == names.CLUSTER_SCHEDULER or is_musters(scheduler))
         and named_gang(meta) is None
         and not any(owner.kind in TIED_OWNERS for owner in meta.owner_references)
     )
@@ -104,10 +105,14 @@ def in_default_queue(queue: str | None) -> bool:
     return (queue or names.DEFAULT_QUEUE) == names.DEFAULT_QUEUE
 
 
-def set_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
-    """Write the queue of the namespace into a new Job in the default one, and that of the `old` Job into an update."""
+def set_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespaces: Namespaces, patch: Patch) -> str:
+    """Write the queue of the namespace into a new Job in the default one, and that of the `old` Job into an update.
+
+    Return the queue that the Job has then.
+    """
     if not in_default_queue(job.spec.queue):
-        return
+        return job.spec.queue
     queue = annotated_queue(namespace, namespaces) if old is None else find(old, ("spec", "queue"))
     if not in_default_queue(queue):
         patch.set("spec", "queue", value=queue, why=ANNOTATED)
+    return queue or names.DEFAULT_QUEUE

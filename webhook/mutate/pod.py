@@ -15,8 +15,10 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
+from muster.volcano.pools import pool_of_queue
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, NamespaceQueues, Namespaces
 from webhook.mutate import optin
@@ -27,6 +29,7 @@ from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, hold_member, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
 from webhook.objects.names import unknown_keys, unknown_queue
+from webhook.objects.pools import wrong_scheduler
 from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, generic
 
@@ -64,14 +67,16 @@ def mutate(
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
         review.errors += _queue_errors(review, review.opt_in, lookups)
+        review.pool = pool_of_queue(review.opt_in.queue, lookups.queues.get)
+        review.errors += wrong_scheduler("spec.schedulerName", review.scheduler, review.opt_in.queue, lookups.queues)
         if meta.controller is None:
-            review.warnings += beyond_every_node("spec", review.typed_spec, lookups.queues)
+            review.warnings += beyond_every_node("spec", review.typed_spec, review.opt_in.queue, lookups.queues)
         set_scheduler(review, review.opt_in)
         name_native_group(review, lookups)
     else:
         hold_member(review)
     add_requested_gate(review)
-    if marks and review.scheduler in names.SCHEDULERS:
+    if marks and is_musters(review.scheduler):
         mark(review.spec, review.patch, "spec")
     share_gpus(review)
     if names.FRAMEWORK in meta.labels:
@@ -104,7 +109,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
         return locked or own
     spec = review.spec
     if review.assigned_scheduler:
-        if review.assigned_scheduler not in names.SCHEDULERS:
+        if not is_musters(review.assigned_scheduler):
             return None
         spec = {**spec, "schedulerName": review.assigned_scheduler}
     if not optin.may_inherit(spec, review.meta):

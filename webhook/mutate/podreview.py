@@ -12,6 +12,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.pools import DEFAULT_POOL, in_pool
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import OptIn
 from webhook.patch import Patch
@@ -34,6 +35,8 @@ class PodReview:
     """The resource group that the pod belongs to."""
     opt_in: OptIn | None = None
     """The queue that the pod, or its namespace for it, opts in to."""
+    pool: str = DEFAULT_POOL
+    """The node pool of that queue."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -54,11 +57,16 @@ class PodReview:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler that the pod ends up with: of its group, its own, or Muster's if it opts in and has none."""
-        own = self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
-        if self.assigned_scheduler:
-            return self.assigned_scheduler
-        return names.SCHEDULER if self.opt_in and own == names.CLUSTER_SCHEDULER else own
+        """The scheduler that the pod ends up with: of its group, its own, or Muster's if it opts in and has none.
+
+        A pod that opts in gets that of the node pool in place of Muster's of the default one.
+        """
+        own = self.assigned_scheduler or self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
+        if not self.opt_in:
+            return own
+        if own == names.CLUSTER_SCHEDULER and not self.assigned_scheduler:
+            own = names.SCHEDULER
+        return in_pool(own, self.pool) if own in names.SCHEDULERS else own
 
     @property
     def verdict(self) -> Verdict:

@@ -5,9 +5,11 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
-from webhook.lookup import Namespaces
+from muster.volcano.pools import pool_of_queue
+from webhook.lookup import Namespaces, Queues
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
 from webhook.patch import Patch, Why, mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -16,8 +18,8 @@ _DEFAULT = Why("left out", "default")
 _ROOTED = Why("every path begins at the root", "default")
 
 
-def reviewer(namespaces: Namespaces) -> Handler:
-    """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs.
+def reviewer(namespaces: Namespaces, queues: Queues | None = None) -> Handler:
+    """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs: their queue, and its node pool.
 
     A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
     """
@@ -26,14 +28,18 @@ def reviewer(namespaces: Namespaces) -> Handler:
         try:
             group = generic(request.object)
             metadata = msgspec.convert(mapping(group.get("metadata")), ObjectMeta)
-            if is_job(metadata.controller) or not in_default_queue(mapping(group.get("spec")).get("queue")):
+            if is_job(metadata.controller):
                 return Verdict()
-            queue = annotated_queue(request.namespace, namespaces)
+            own = mapping(group.get("spec")).get("queue")
+            queue = annotated_queue(request.namespace, namespaces) if in_default_queue(own) else ""
+            pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, queues.get) if queues else DEFAULT_POOL
         except (MalformedError, msgspec.ValidationError, APIError):
             return Verdict()  # the API server's schema refuses a malformed one
         patch = Patch(group)
         if queue:
             patch.set("spec", "queue", value=queue, why=ANNOTATED)
+        if pool and names.NODE_POOL not in metadata.labels:
+            patch.set("metadata", "labels", names.NODE_POOL, value=pool, why=Why("the pool of its queue", "default"))
         return Verdict.of(patch)
 
     return review

@@ -17,6 +17,7 @@ from typing import Any
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.muster.gang import named_gang, native_gang_of
+from muster.api.muster.pools import is_musters
 from muster.workloads.table import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
@@ -32,11 +33,11 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
     """Add queue, scheduler, gang and gate; a foreign scheduler stays, and pods without a controller have no gang."""
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
-    if scheduler not in names.SCHEDULERS:
+    if not is_musters(scheduler):
         advice = f"leave schedulerName out, or use {names.SCHEDULER!r}"
         _warn_no_effect(review, f"spec.schedulerName: label {names.QUEUE}", advice)
         return
-    if scheduler != review.spec.get("schedulerName") and not review.assigned_scheduler:
+    if scheduler != (review.assigned_scheduler or review.spec.get("schedulerName")):
         patch.set("spec", "schedulerName", value=scheduler, why=Why("Muster finds its node", source))
     if opt_in.inherited:
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=Why("the queue of its namespace", source))
@@ -52,7 +53,7 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
 def hold_member(review: PodReview) -> None:
     """Add the gate to a pod of a native PodGroup that names Muster's scheduler, and no queue itself."""
     gang = native_gang_of(review.meta, review.typed_spec.scheduling_group)
-    if review.scheduler in names.SCHEDULERS and gang and named_gang(review.meta) is None:
+    if is_musters(review.scheduler) and gang and named_gang(review.meta) is None:
         _add_gate(review, names.GATE, Why("it waits until its gang has places", "spec.schedulingGroup"))
 
 
@@ -61,7 +62,7 @@ def add_requested_gate(review: PodReview) -> None:
     gate = names.QUEUE_ALLOCATION_GATE
     if review.meta.annotations.get(gate) != "true":
         return
-    if review.scheduler in names.SCHEDULERS:
+    if is_musters(review.scheduler):
         _add_gate(review, gate, Why("it waits until Muster has a node for it", f"annotation {gate}"))
         return
     advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
@@ -99,7 +100,7 @@ def share_gpus(review: PodReview) -> None:
     """Add the variables to the container that uses the GPUs: the one that an annotation names, else the first."""
     annotations = review.meta.annotations
     asked = next((key for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if key in annotations), "")
-    if not asked or review.scheduler not in names.SCHEDULERS:
+    if not asked or not is_musters(review.scheduler):
         return
     wanted = annotations.get(names.GPU_CONTAINER)
     for kind in ("containers", "initContainers"):

@@ -26,7 +26,7 @@ _MAX_SUBDOMAIN = 253
 _CLOSE = 0.7  # as difflib measures: 1 is the same word
 _PREFIX = f"{names.DOMAIN}/"
 LABELS = frozenset({
-    *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP),
+    *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP, names.NODE_POOL),
 })  # fmt: skip
 _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),

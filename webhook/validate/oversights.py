@@ -12,6 +12,7 @@ import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
+from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.workloads.kind import Place
 from webhook.apiserver import Services
@@ -64,7 +65,7 @@ def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
 def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
     """Warn of pods that are set up for a framework but not started together, as they are in no queue."""
     framework = given.labels.get(names.FRAMEWORK)
-    if framework is None or names.QUEUE in given.labels or given.scheduler in names.SCHEDULERS:
+    if framework is None or names.QUEUE in given.labels or is_musters(given.scheduler):
         return
     with suppress(APIError):  # a warning is not worth a refusal while namespaces cannot be read
         of_namespace = queues.namespace_labels
@@ -78,7 +79,7 @@ def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
 
 def _other_scheduler(given: Labelled) -> Iterator[str]:
     """Warn of a scheduler beside a queue: a foreign one stays, the cluster's own is replaced."""
-    if names.QUEUE not in given.labels or given.scheduler in names.SCHEDULERS:
+    if names.QUEUE not in given.labels or is_musters(given.scheduler):
         return
     path = f"{given.path}.spec.schedulerName"
     if given.scheduler != names.CLUSTER_SCHEDULER:

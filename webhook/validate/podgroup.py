@@ -17,6 +17,7 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.limits import PODS, SUB_GROUPS
+from muster.api.muster.pools import pool_of, words
 from muster.api.volcano.batch import JOBS, Job, is_job
 from muster.api.volcano.scheduling import NetworkTopology, PodGroup
 from muster.kube.lean import too_long
@@ -26,6 +27,7 @@ from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
 from webhook.lookup import NamespaceQueues, Namespaces, Owners, Queues
 from webhook.objects.names import unknown_queue, unusable_queue
+from webhook.objects.pools import wrong_label
 from webhook.review import Handler, Verdict, decode
 
 _POD_GROUP = Decoder(PodGroup)
@@ -41,8 +43,15 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
         if request.operation != "UPDATE":
             return Verdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
         old = decode(request.old_object, _POD_GROUP)
-        if group.metadata.deletion_timestamp or _queue(group) == _queue(old):
+        if group.metadata.deletion_timestamp or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
             return Verdict()
+        if _pool(group) != _pool(old):
+            message = (
+                f"must stay as it is: the gang is of {words(_pool(old))}; create its workload anew in another queue"
+            )
+            return Verdict(
+                errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
+            )
         return Verdict(errors=_move_errors(old, group, request.namespace, usable, owners))
 
     return review
@@ -51,7 +60,8 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
 def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
     """Yield everything that is wrong with a new PodGroup."""
     spec = group.spec
-    yield from _queue_errors(_queue(group), group.metadata.controller, queues)
+    wrong = _queue_errors(_queue(group), group.metadata.controller, queues)
+    yield from wrong or wrong_label(_pool(group), _queue(group), queues)
     yield from check_network_topology(spec.network_topology, "spec.networkTopology")
     if group.metadata.controller is None:  # else they are its workload's, and were checked there
         yield from mistakes(group.metadata.annotations, "metadata.annotations")
@@ -90,6 +100,10 @@ def _queue(group: PodGroup) -> str:
     return group.spec.queue or names.DEFAULT_QUEUE
 
 
+def _pool(group: PodGroup) -> str:
+    return pool_of(group.metadata)
+
+
 def _move_errors(
     old: PodGroup, group: PodGroup, namespace: str, queues: NamespaceQueues, owners: Owners
 ) -> list[FieldError]:
@@ -98,13 +112,14 @@ def _move_errors(
         if owner and is_job(owner):
             job = owners.find(JOBS, namespace, owner)
             if isinstance(job, Job) and queue_of(job.spec) == _queue(group):
-                return []
+                return wrong_label(_pool(group), _queue(group), queues)
             message = (
                 f"must stay {_queue(old)!r}: the PodGroup is that of Job {owner.name}, which was admitted to a queue "
                 "and stays in it; create the Job anew in another queue"
             )
             return [FieldError("spec.queue", message, _queue(group))]
-    return _queue_errors(_queue(group), group.metadata.controller, queues)
+    wrong = _queue_errors(_queue(group), group.metadata.controller, queues)
+    return wrong or wrong_label(_pool(group), _queue(group), queues)
 
 
 def _queue_errors(name: str, owner: OwnerReference | None, queues: NamespaceQueues) -> list[FieldError]:

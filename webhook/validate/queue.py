@@ -20,6 +20,7 @@ from muster.volcano.weights import read_weights
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.senders import listed
+from webhook.validate.queuepool import check_pool, check_pool_change
 
 LARGEST_DEPTH = 5
 _QUEUE = Decoder(Queue)
@@ -42,7 +43,7 @@ def reviewer(queues: Queues) -> Handler:
         queue = decode(request.object, _QUEUE)
         if request.operation == "UPDATE":
             return Verdict(errors=list(check_update(decode(request.old_object, _QUEUE), queue, queues)))
-        return Verdict(errors=list(check(queue, queues)))
+        return Verdict(errors=[*check_pool(queue, queues), *check(queue, queues)])
 
     return review
 
@@ -59,6 +60,7 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
 
 def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
     """Check a changed queue, unless nothing has changed that is checked; amounts of the root are fixed."""
+    yield from [] if new.metadata.deletion_timestamp else check_pool_change(old, new, queues)
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
         for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS, names.NAMESPACE_SELECTOR, names.QUEUE_WEIGHTS)

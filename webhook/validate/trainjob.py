@@ -121,7 +121,9 @@ def _too_large(job: TrainJob, lookups: Lookups) -> list[str]:
     if not given:
         return []
     container = Container(resources=msgspec.convert(given, ResourceRequirements))
-    return beyond_every_node("spec.trainer.resourcesPerNode", PodSpec(containers=[container]), lookups.queues)
+    queue = job.metadata.labels.get(names.QUEUE) or names.DEFAULT_QUEUE
+    spec = PodSpec(containers=[container])
+    return beyond_every_node("spec.trainer.resourcesPerNode", spec, queue, lookups.queues)
 
 
 def _check_queue(job: TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:

@@ -26,6 +26,7 @@ from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.apiserver import Services
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
+from webhook.objects.pools import wrong_scheduler
 from webhook.objects.room import beyond_every_node
 from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -157,8 +158,10 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
     if given.managed:
         findings.add(oversights(Labelled(given.workload, given.place, given.path, given.template), queues))
     if names.QUEUE in given.labels and given.managed:
-        findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)
-        findings.warnings += beyond_every_node(f"{given.path}.spec", given.spec, queues)
+        queue = given.labels[names.QUEUE]
+        findings.errors += unusable_queue(given.where(names.QUEUE), queue, queues)
+        findings.errors += wrong_scheduler(f"{given.path}.spec.schedulerName", given.spec.scheduler_name, queue, queues)
+        findings.warnings += beyond_every_node(f"{given.path}.spec", given.spec, queue, queues)
     adapter = None
     if names.FRAMEWORK in given.labels and given.managed:
         path, name = given.where(names.FRAMEWORK), given.labels[names.FRAMEWORK]

@@ -38,6 +38,8 @@ class Snapshot:
     gangs: list[GangView]
     set_aside: list[GangView]
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
+    pool: str
+    """The node pool that is planned: all that follows is of it."""
     queues: dict[str, Queue]
     barred: dict[str, Barrier]
     """Key of a gang that wants room in a queue which is not for its namespace → why; nothing more is planned for it."""
@@ -156,6 +158,7 @@ def take(state: State) -> Snapshot:
     return Snapshot(
         gangs=[gang for gang in gangs if not gang.set_aside],
         set_aside=[gang for gang in gangs if gang.set_aside],
+        pool=state.pool,
         queues=dict(state.queues),
         barred=barred_gangs(state, gangs),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},

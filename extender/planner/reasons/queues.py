@@ -13,12 +13,14 @@ NOT_FOUND = "QueueNotFound"
 NOT_OPEN = "QueueNotOpen"
 STRICT_ORDER = "StrictOrder"
 NOT_FOR_NAMESPACE = "QueueNotForNamespace"
+OF_OTHER_POOL = "QueueOfOtherPool"
 """Reasons of conditions."""
 
 ROOT = "queue 'root' holds other queues and takes no gangs"
 missing = "queue {queue!r} does not exist".format
 closed = "queue {queue!r} is {state}".format
 not_for_namespace = "namespace {namespace} may not use queue {queue!r}: {why}".format
+of_other_pool = "{why}: a gang has the nodes of one pool; create its workload anew in a queue of its pool".format
 behind = "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room".format
 unreadable_capability = "the capability of queue {queue} cannot be read: {error}".format
 first_waits = "the first gang of the queue waits: {reason}".format

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     QUEUE_FULL_NOW = "the pod's queue has become full meanwhile; trying again"
     ROOM_TAKEN = "the room on this node has been given to others meanwhile; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"
+    OTHER_POOL = "the pod's scheduler is that of another node pool than this extender's; its own extender places it"
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"
 
@@ -38,6 +39,7 @@ class Reason(StrEnum):
     HELD_BY_GANG = "the room is taken by gangs that are starting"
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
     QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
+    QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (muster queue list shows whose each is)"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property
@@ -57,5 +59,6 @@ _REJECTIONS = (
     Reason.HELD_BY_GANG,
     Reason.KEPT_FOR_GANG,
     Reason.QUEUE_NOT_FOR_NAMESPACE,
+    Reason.QUEUE_OF_OTHER_POOL,
     Reason.QUEUE_FULL,
 )

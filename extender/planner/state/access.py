@@ -1,18 +1,27 @@
-"""Queues, and which namespaces may use them by the labels of both."""
+"""Queues of the node pool, and which namespaces may use them by the labels of both."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from extender.planner.state.tables import put
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.names import NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.volcano.access import Barrier, barrier, locked_to, restricts
+from muster.volcano.pools import pool_of_queue
 
 
 class Access:
     """Queues by name, and the labels of namespaces that decide about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: str = DEFAULT_POOL) -> None:
+        self.pool = pool
         self.queues: dict[str, Queue] = {}
+        """Those of the pool. The queue `root` is in the default one; others do without the object."""
+        self._every: dict[str, Queue] = {}
+        """Those of all pools: the pool of a queue is that of its root queue."""
+        self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
         """Namespaces that have given their pods a queue, and do not any more; as far as this process has seen."""
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -21,12 +30,43 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        """True if some queue may not be for some namespace."""
-        return bool(self._locked) or any(map(restricts, self.queues.values()))
+        """True if some queue may not be for some namespace, or for no gang of this pool."""
+        some_elsewhere = len(self._every) != len(self.queues)
+        return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
     def barrier(self, queue: str, namespace: str) -> Barrier | None:
-        """Return the reason why a namespace may not use a queue; None if it may."""
-        return barrier(queue, namespace, self._labels.get(namespace, {}), self.queues.get)
+        """Return the reason why a namespace may not use a queue from this pool; None if it may."""
+        if queue in self._every and queue not in self.queues:
+            return Barrier(queue, "", pools=(pool_of_queue(queue, self._every.get), self.pool))
+        return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)
+
+    def on_queue(self, old: Queue | None, new: Queue | None) -> None:
+        """Take a queue; a new parent or label may take it, and those below it, to another pool."""
+        name = (new or old or Queue()).metadata.name
+        known = put(self._every, name, new)
+        before, after = _place(known), _place(new)
+        if before == after:
+            if name in self.queues:
+                put(self.queues, name, new)
+            return
+        if known is not None:
+            self._children.get(before[0], set()).discard(name)
+        if new is not None:
+            self._children.setdefault(after[0], set()).add(name)
+        for each in self._below(name):
+            there = self._every.get(each)
+            own = there is not None and pool_of_queue(each, self._every.get) == self.pool
+            put(self.queues, each, there if own else None)
+
+    def _below(self, name: str) -> Iterator[str]:
+        """Yield the queue and those below it, each once; below `root` it is only itself."""
+        waiting, met = [name], set[str]()
+        while waiting:
+            each = waiting.pop()
+            if each not in met:
+                met.add(each)
+                waiting += self._children.get(each, ()) if each != ROOT_QUEUE else ()
+                yield each
 
     def queue_of_namespace(self, name: str) -> str:
         """Return the queue that a namespace gives to what is in it; empty without one."""
@@ -44,3 +84,10 @@ class Access:
         was_locked = name in self._locked
         (self._locked.add if locked_to(labels) else self._locked.discard)(name)
         return changed or (before != labels and (was_locked or self.restricted))
+
+
+def _place(queue: Queue | None) -> tuple[str, str | None]:
+    """Return what decides about the pool of a queue and of those below it; ("", None) without one."""
+    if queue is None:
+        return "", None
+    return queue.spec.parent or ROOT_QUEUE, queue.metadata.labels.get(NODE_POOL, DEFAULT_POOL)

@@ -36,10 +36,12 @@ class Fed:
     """Another project's kind: not read where its CRD is not installed."""
     newer: bool = False
     """A kind of Kubernetes that older API servers do not serve: there are no objects of it then."""
+    pooled: bool = False
+    """Its objects have the label of their node pool, so that the API server selects them."""
 
 
 FEED = (
-    Fed(NODES, State.on_node),
+    Fed(NODES, State.on_node, pooled=True),
     Fed(NAMESPACES, State.on_namespace),
     Fed(STORAGE_CLASSES, State.on_storage_class),
     Fed(VOLUMES, State.on_volume),
@@ -56,10 +58,10 @@ FEED = (
     Fed(HYPER_NODES, State.on_hyper_node),
     Fed(TOPOLOGIES, State.on_topology, optional=True),
     Fed(JOBS, State.on_job),
-    Fed(POD_GROUPS, State.on_pod_group),
+    Fed(POD_GROUPS, State.on_pod_group, pooled=True),
     Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True),
     Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True),
     Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True),
-    Fed(PLACEMENTS, State.on_placement),
+    Fed(PLACEMENTS, State.on_placement, pooled=True),
     Fed(PODS, State.on_pod),
 )

@@ -16,7 +16,7 @@ from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
 from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
-from muster.api.muster.native import as_group, is_native, queue_of
+from muster.api.muster.native import as_group, is_native, pool_told, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
@@ -37,6 +37,7 @@ class NativeGroups:
     changed: Callable[[str], None]
     namespace_queue: Callable[[str], str]
     claims_changed: Callable[[Collection[str], Collection[str]], None]
+    pool: str
     groups: dict[str, NativePodGroup] = field(default_factory=dict)
     _composites: dict[str, CompositePodGroup] = field(default_factory=dict)
     _workloads: dict[str, Object] = field(default_factory=dict)
@@ -130,9 +131,12 @@ class NativeGroups:
         return self.put(known, gang) or told
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
-        """Return the gang of a group; None while it is nobody's. It stays Muster's once Muster has said its phase."""
+        """Return the gang of a group; None while it is nobody's, or another pool's.
+
+        It stays Muster's once Muster has said its phase, and with it the pool.
+        """
         gang = as_group(group, self._queue(key, group))
-        return gang if key in self._told or gang.status.phase else None
+        return gang if key in self._told or (gang.status.phase and pool_told(group) == self.pool) else None
 
     def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
         """Return the reason why the gang cannot be evaluated, in a sentence; empty if it can."""

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from extender.planner.state.amounts import clipped, tally
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podshape import ours, pin_of
+from extender.planner.state.podshape import marked, pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.muster import eviction
 from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
+from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
@@ -111,11 +112,17 @@ class PodRecord(Struct, eq=False, gc=False):
         return any(not ref.template or ref.grouped for ref in self.claims)
 
 
-def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells."""
+def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
+    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells.
+
+    A pod of another pool than this one, on a node that has come from there, is one of a foreign scheduler: it uses its
+    room, and has no gang here.
+    """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
-    gang, scheduled = gang_of(pod), status.condition("PodScheduled")
+    placed_by = pool_of_scheduler(spec.scheduler_name)
+    elsewhere = placed_by is not None and placed_by != pool
+    gang, scheduled = "" if elsewhere else gang_of(pod), status.condition("PodScheduled")
     unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
     in_our_words = scheduled is not None and scheduled.message.startswith(names.SAYS)
     return PodRecord(
@@ -127,7 +134,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         node=intern(spec.node_name or assumed),
         phase=intern(status.phase),
         scheduler_name=intern(spec.scheduler_name),
-        ours=ours(spec),
+        ours=not elsewhere and (placed_by is not None or (pool == DEFAULT_POOL and marked(spec))),
         system=of_the_system(meta.namespace, spec.priority_class_name),
         priority=spec.priority,
         priority_class=intern(spec.priority_class_name),

@@ -15,6 +15,7 @@ from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelect
 from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
 from muster.api.muster.gang import gang_of
+from muster.api.muster.pools import is_musters
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
@@ -118,7 +119,7 @@ def asked_of(
 
 def ours(spec: PodSpec) -> bool:
     """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
-    return spec.scheduler_name in names.SCHEDULERS or marked(spec)
+    return is_musters(spec.scheduler_name) or marked(spec)
 
 
 def marked(spec: PodSpec) -> bool:

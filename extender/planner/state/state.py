@@ -30,11 +30,12 @@ from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
-from extender.planner.state.tables import Tables, put
+from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, node_of
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
@@ -46,8 +47,10 @@ MAX_LOOKS = 4
 class State(Tables):
     """Nodes, pods, gangs, placements and queues, and the marks of gangs that changed."""
 
-    def __init__(self, looks: int | None = None, later: Callable[[], None] = lambda: None) -> None:
-        """Make an empty state.
+    def __init__(
+        self, looks: int | None = None, later: Callable[[], None] = lambda: None, *, pool: str = DEFAULT_POOL
+    ) -> None:
+        """Make an empty state of a node pool: what it is given of other pools is not planned.
 
         It compares new queries with pods at once (`looks` is None), or at most about so often in one event: then it
         calls `later` for what is left, and `compare` goes on with it.
@@ -58,8 +61,10 @@ class State(Tables):
         self.ledger = Ledger(self.classes)
         super().__init__(self.ledger.nodes)
         self.devices = DeviceTable()
-        self.access = Access()
-        self.queues = self.access.queues
+        self.pool = pool
+        self.access = Access(pool)
+        self.queues: Mapping[str, Queue] = self.access.queues
+        """By name, those of the pool."""
         self.pod_table = PodTable()
         self.pods: Mapping[str, PodRecord] = self.pod_table.records
         """By UID, pods of all schedulers, with a gang or without."""
@@ -89,7 +94,7 @@ class State(Tables):
         self.native = NativeGroups(
             self.groups, self.aside.gangs,
             put=self._put_group, changed=self._gang_changed, namespace_queue=self.access.queue_of_namespace,
-            claims_changed=self.claimants.on_group,
+            claims_changed=self.claimants.on_group, pool=pool,
         )  # fmt: skip
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
@@ -128,7 +133,7 @@ class State(Tables):
         self._gang_changed(self.aside.forget_pod(uid))
         try:
             there = as_charged(known, new)
-            record = record_of(there, self.classes.of_pod(there), known.node if known else "")
+            record = record_of(there, self.classes.of_pod(there), known.node if known else "", self.pool)
             record = self.claimants.equipped(charged(known, record))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             if left := unread(known, new):
@@ -208,8 +213,8 @@ class State(Tables):
         return key is not None
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Take a queue."""
-        put(self.queues, (new or old or Queue()).metadata.name, new)
+        """Take a queue of any pool."""
+        self.access.on_queue(old, new)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Take a priority class; gangs have its value from their next change on."""

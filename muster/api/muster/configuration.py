@@ -13,6 +13,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 
 NAME: Final = "muster-planner"
+"""Of the default node pool's."""
 _TEXT, _SEEN, _REFUSED = "config.yaml", "seen", "refused"
 
 
@@ -33,6 +34,11 @@ class PublishedConfig(Object):
 
 
 PUBLISHED: Final = Resource("", "v1", "configmaps", "ConfigMap", PublishedConfig)
+
+
+def name_for(pool: str) -> str:
+    """Return the name of the ConfigMap of a node pool's pair."""
+    return f"{NAME}-{pool}" if pool else NAME
 
 
 def digest(text: str) -> str:

@@ -12,6 +12,7 @@ from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import PodSchedulingGroup
 from muster.api.limits import EPOCH, RANK, whole_number
+from muster.api.muster.pools import is_musters
 
 DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
@@ -40,7 +41,7 @@ def gang_of(pod: Pod) -> str | None:
     the pod.
     """
     named = named_gang(pod.metadata)
-    if named is not None or pod.spec.scheduler_name not in names.SCHEDULERS:
+    if named is not None or not is_musters(pod.spec.scheduler_name):
         return named
     return native_gang_of(pod.metadata, pod.spec.scheduling_group)
 

@@ -23,6 +23,7 @@ from muster.api.kubernetes.scheduling import (
 )
 from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.scheduling import (
     EVICTED,
     POD_GROUPS,
@@ -115,7 +116,7 @@ def status_of(native: NativePodGroup) -> PodGroupStatus:
     status = PodGroupStatus()
     told = found.get(PHASE)
     if told is not None and told.reason in _PHASES:
-        counts = dict(part.partition("=")[::2] for part in told.message.split(" "))
+        counts = _words_of(told)
         status.phase = _PHASES[told.reason]
         status.running, status.succeeded, status.failed, status.place = (
             whole_number(counts.get(key)) or 0 for key in ("running", "succeeded", "failed", "place")
@@ -142,14 +143,22 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
 
-def conditions_of(status: PodGroupStatus, known: Sequence[Condition], now: float) -> list[Condition]:
+def pool_told(native: NativePodGroup) -> str:
+    """Return the node pool whose pair has written the phase; that of the default pool, and nobody, has none."""
+    told = next((each for each in native.status.conditions if each.type == PHASE), None)
+    return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
+
+
+def conditions_of(
+    status: PodGroupStatus, known: Sequence[Condition], now: float, pool: str = DEFAULT_POOL
+) -> list[Condition]:
     """Return the conditions of a native PodGroup that say this; `known` are its conditions now, `now` in seconds.
 
     Conditions of others stay. PodGroupInitiallyScheduled, once True, stays so, as the API has it.
     """
     before = {each.type: each for each in known}
     moment = format_time(now)
-    wanted = [_phase(status), *_reasons(status), *_for_everyone(status, before)]
+    wanted = [_phase(status, pool), *_reasons(status), *_for_everyone(status, before)]
     result = [each for each in known if each.type not in {one.type for one in wanted} | _OURS]
     for each in wanted:
         old = before.get(each.type)
@@ -159,13 +168,19 @@ def conditions_of(status: PodGroupStatus, known: Sequence[Condition], now: float
     return result
 
 
-def _phase(status: PodGroupStatus) -> Condition:
+def _words_of(phase: Condition) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in phase.message.split(" "))
+
+
+def _phase(status: PodGroupStatus, pool: str) -> Condition:
     counts = {"running": status.running, "succeeded": status.succeeded, "failed": status.failed}
     if status.place:
         counts["place"] = status.place
     words = [f"{key}={count}" for key, count in counts.items()]
     if status.expected_start:
         words.append(f"expected-start={status.expected_start}")
+    if pool:
+        words.append(f"pool={pool}")
     return _condition(PHASE, "True", status.phase or "Pending", " ".join(words))
 
 

@@ -9,6 +9,7 @@ from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.limits import whole_number
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import JOBS
 from muster.runtime.info import Info
 from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
@@ -141,7 +142,7 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
-    if (pods["spec"].get("schedulerName") or names.SCHEDULER) in names.SCHEDULERS:
+    if is_musters(pods["spec"].get("schedulerName") or names.SCHEDULER):
         pods["metadata"]["labels"] = {names.QUEUE: queue, **pods["metadata"]["labels"]}
     return {
         "apiVersion": INDEXED_JOBS.api_version,

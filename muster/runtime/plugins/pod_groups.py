@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.vector import PODS, Vector, add, scale, to_quantities
 from muster.runtime.info import Info, PodSet
@@ -110,7 +111,7 @@ def _mark(info: Info, queue: str) -> None:
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
-        if (pod_set.spec.scheduler_name or names.SCHEDULER) in names.SCHEDULERS:
+        if is_musters(pod_set.spec.scheduler_name or names.SCHEDULER):
             pod_set.labels[names.QUEUE] = queue
 
 

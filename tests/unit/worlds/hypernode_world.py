@@ -50,6 +50,7 @@ class HyperNodeWorld:
     """What `HyperNodeTree.of` looks at, kept by the state as in the process."""
 
     state: State = field(default_factory=State)
+    pool: str = ""
 
     def tell(self, *objects: Node | HyperNode) -> "HyperNodeWorld":
         """Adds or changes objects."""

@@ -10,14 +10,17 @@ from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import QUIRKS, Job, compat
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
+from muster.volcano.tasks import queue_of
 from webhook.apiserver import DryRuns, Rights
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
+from webhook.objects.pools import wrong_scheduler
 from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.senders import is_known
@@ -53,9 +56,12 @@ def reviewer(
             return _review_update(request, job, dry_runs)
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
+        found.errors += wrong_scheduler("spec.schedulerName", job.spec.scheduler_name, queue_of(job.spec), queues)
         for index, task in enumerate(job.spec.tasks):
             spec, _, _ = template_of(task.template)
-            found.warnings += beyond_every_node(f"spec.tasks[{index}].template.spec", spec, usable)
+            place = f"spec.tasks[{index}].template.spec"
+            found.errors += wrong_scheduler(f"{place}.schedulerName", spec.scheduler_name, queue_of(job.spec), queues)
+            found.warnings += beyond_every_node(place, spec, queue_of(job.spec), usable)
         found.add(check_frameworks(job, framework))
         if dry_runs:
             found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))
@@ -109,7 +115,7 @@ def warn(job: Job) -> list[str]:
     result += unknown_keys({"labels": job.metadata.labels, "annotations": job.metadata.annotations})
     for index, task in enumerate(job.spec.tasks):
         result += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")
-    if job.spec.scheduler_name not in names.SCHEDULERS | {""}:
+    if job.spec.scheduler_name and not is_musters(job.spec.scheduler_name):
         result.append(
             f"spec.schedulerName: {job.spec.scheduler_name!r} is not a scheduler of Muster's: the pods will not be "
             f"placed together; leave it out, or use {names.VOLCANO_SCHEDULER!r}"

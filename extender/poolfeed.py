@@ -1,0 +1,151 @@
+"""The part of the cluster that a pair of one node pool reads, where a selector cannot say it: pods, and Volcano Jobs.
+
+Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be: what runs on
+a node of the pool may be anybody's. So all pods come by the watch, and those of other pools are dropped before anything
+is kept of them. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a node of the
+pool, whoever placed it.
+
+A node that leaves the pool is as one that is deleted: gangs of the pool go on there, and other pods are dropped. A node
+that comes from another pool comes with its pods: they were dropped, so they are listed before the planner sees it, or
+it would look empty.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from extender.planner.state.podshape import marked
+from extender.planner.state.state import State
+from muster.api.kubernetes.core import PODS, Node, Pod
+from muster.api.muster.gang import gang_of
+from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
+from muster.api.volcano.batch import Job
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Backoff
+from muster.kube.store import Mirror
+from muster.volcano.tasks import scheduler_of
+
+log = structlog.get_logger()
+MOST_NAMES = 100_000
+"""Names of nodes with dropped pods that are kept; with more, the pods of every new node are listed."""
+_LIST_TIMEOUT_S = 30.0
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
+Tell = Callable[[Node | None, Node | None], None]
+
+
+class PoolFeed:
+    """Decides which pods and Jobs are kept, and holds a node back until its pods are there. On the client's loop."""
+
+    def __init__(self, client: Client, state: State, tell: Tell, random: Callable[[], float]) -> None:
+        self._client = client
+        self._state = state
+        self._tell = tell
+        self._random = random
+        self.pods: Mirror[Pod] | None = None
+        """Set before the first event."""
+        self._nodes: dict[str, Node] = {}
+        """Nodes of the pool as the watch has them, also those that are held back."""
+        self._elsewhere: set[str] = set()
+        """Nodes of which pods were dropped."""
+        self._forgotten = False
+        """True if there were too many of them to remember."""
+        self._coming: dict[str, asyncio.Task[None]] = {}
+        self._gone: set[str] = set()
+        """Keys of pods that were deleted while some are listed: the list may be older."""
+
+    @property
+    def held_back(self) -> int:
+        """Nodes whose pods are being listed."""
+        return len(self._coming)
+
+    def wants_job(self, job: Job) -> bool:
+        """Return True for a Volcano Job whose gang is of the pool; its scheduler cannot change."""
+        return (pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL) == self._state.pool
+
+    def wants_pod(self, pod: Pod) -> bool:
+        """Return True for a pod of the pool; note the node of one that is dropped."""
+        of, node = pool_of_scheduler(pod.spec.scheduler_name), pod.spec.node_name
+        if of == self._state.pool:
+            return True
+        if node:
+            if node in self._nodes or (of is None and self._is_member(pod)):
+                return True
+            self._note(node)
+            return False
+        return of is None and self._state.pool == DEFAULT_POOL
+
+    def on_node(self, old: Node | None, new: Node | None) -> None:
+        """Take a node of the pool that came, changed or left."""
+        name = (new or old or Node()).metadata.name
+        if new is None:
+            self._left(name)
+            self._tell(old, None)
+            return
+        came = name not in self._nodes
+        self._nodes[name] = new
+        if came and (self._forgotten or name in self._elsewhere):
+            self._coming[name] = asyncio.get_running_loop().create_task(self._bring(name), name=f"pods-of-{name}")
+        elif name not in self._coming:
+            self._tell(old, new)
+
+    def stop(self) -> None:
+        """Hold nothing back any more."""
+        for task in self._coming.values():
+            task.cancel()
+
+    def pod_gone(self, key: str) -> None:
+        """Note the end of a pod while some are listed."""
+        if self._coming:
+            self._gone.add(key)
+
+    def _left(self, name: str) -> None:
+        self._nodes.pop(name, None)
+        task = self._coming.pop(name, None)
+        if task is not None:
+            task.cancel()
+        for uid in self._state.ledger.holders_on(name):
+            record = self._state.pods.get(str(uid))
+            if record is not None and not record.ours and not record.gang and self.pods is not None:
+                self._note(name)
+                self.pods.remove(f"{record.namespace}/{record.name}")
+
+    async def _bring(self, name: str) -> None:
+        """List the pods of a node, and tell of it then; until that has worked, or the node has left."""
+        backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
+        while True:
+            try:
+                found = await self._client.on_loop.list(
+                    PODS, field_selector=f"spec.nodeName={name}", timeout_s=_LIST_TIMEOUT_S
+                )
+                break
+            except APIError as error:
+                log.warning("a node of the pool waits until its pods can be listed", node=name, why=str(error))
+                await asyncio.sleep(backoff.next())
+        for pod in found:
+            if (
+                self.pods is not None
+                and pod.metadata.key not in self._gone
+                and pod.metadata.uid not in self._state.pods
+            ):
+                self.pods.put(pod)
+        self._elsewhere.discard(name)
+        del self._coming[name]
+        if not self._coming:
+            self._gone.clear()
+        log.info("a node has come to the pool", node=name, pods=len(found))
+        self._tell(None, self._nodes[name])
+
+    def _is_member(self, pod: Pod) -> bool:
+        """Return True for a pod of another scheduler that is a gang's of the pool, or that asks Muster by markers."""
+        gang = gang_of(pod)
+        if gang and f"{pod.metadata.namespace}/{gang}" in self._state.groups:
+            return True
+        return self._state.pool == DEFAULT_POOL and marked(pod.spec)
+
+    def _note(self, node: str) -> None:
+        if len(self._elsewhere) >= MOST_NAMES:
+            self._forgotten = True
+            self._elsewhere.clear()
+        if not self._forgotten:
+            self._elsewhere.add(node)
