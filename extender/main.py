@@ -41,7 +41,7 @@ from muster.process.lag import LoopLag
 from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()
-LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
+LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease", ["pool"])
 USER_AGENT = "muster-extender"
 BINDINGS = 32
 """Bindings that are posted at a time, on connections of their own."""
@@ -104,7 +104,7 @@ class Extender:
         self._cluster.observe(PLACEMENTS, milestones.placement)
         self._cluster.observe(QUEUES, milestones.queue)
         self._settling: asyncio.Task[None] | None = None
-        LEADING.set_function(lambda: float(self._follower.active))
+        LEADING.labels(settings.node_pool).set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", self._cluster.not_ready)
         self._lag = LoopLag()

@@ -15,16 +15,13 @@ from collections.abc import Callable
 
 import structlog
 
-from extender.planner.state.podshape import marked
+from extender.planner.state.pooled import job_belongs, pod_belongs
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import PODS, Node, Pod
-from muster.api.muster.gang import gang_of
-from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff
 from muster.kube.store import Mirror
-from muster.volcano.tasks import scheduler_of
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
@@ -60,20 +57,16 @@ class PoolFeed:
         return len(self._coming)
 
     def wants_job(self, job: Job) -> bool:
-        """Return True for a Volcano Job whose gang is of the pool; its scheduler cannot change."""
-        return (pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL) == self._state.pool
+        """Return True for a Volcano Job of the pool."""
+        return job_belongs(job, self._state.pool)
 
     def wants_pod(self, pod: Pod) -> bool:
         """Return True for a pod of the pool; note the node of one that is dropped."""
-        of, node = pool_of_scheduler(pod.spec.scheduler_name), pod.spec.node_name
-        if of == self._state.pool:
+        if pod_belongs(pod, self._state.pool, self._nodes, self._state.groups):
             return True
-        if node:
-            if node in self._nodes or (of is None and self._is_member(pod)):
-                return True
-            self._note(node)
-            return False
-        return of is None and self._state.pool == DEFAULT_POOL
+        if pod.spec.node_name:
+            self._note(pod.spec.node_name)
+        return False
 
     def on_node(self, old: Node | None, new: Node | None) -> None:
         """Take a node of the pool that came, changed or left."""
@@ -135,13 +128,6 @@ class PoolFeed:
             self._gone.clear()
         log.info("a node has come to the pool", node=name, pods=len(found))
         self._tell(None, self._nodes[name])
-
-    def _is_member(self, pod: Pod) -> bool:
-        """Return True for a pod of another scheduler that is a gang's of the pool, or that asks Muster by markers."""
-        gang = gang_of(pod)
-        if gang and f"{pod.metadata.namespace}/{gang}" in self._state.groups:
-            return True
-        return self._state.pool == DEFAULT_POOL and marked(pod.spec)
 
     def _note(self, node: str) -> None:
         if len(self._elsewhere) >= MOST_NAMES:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
@@ -15,6 +16,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
+from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
@@ -48,7 +50,13 @@ def reports_for(read: Reader) -> list[QueueReport]:
     Raises Forbidden for those who may not list queues either.
     """
     try:
-        return queue_reports(WhatIf(read()))
+        dump = read()
+        return [
+            report
+            for pool in pools_of(dump)
+            for report in queue_reports(WhatIf(in_pool(dump, pool)))
+            if report.queue != ROOT_QUEUE or not pool  # each pool has its own below `root`, which is one object
+        ]
     except UnknownNameError as error:
         raise click.ClickException(str(error)) from error
     except Forbidden as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from extender.explain.clusterdump import ClusterDump
+from extender.explain.pools import pools_of
 from muster.kube.client import Client
 from musterctl.cluster import Where, read_dump
 from musterctl.running import running_config
@@ -26,6 +27,8 @@ class Reader(NamedTuple):
         if self.scheduler_config is None and self.snapshot is None:
             with closing(self.where.client()) as client:
                 dump.scheduler_config = running_config(client)
+                named = [pool for pool in pools_of(dump) if pool]
+                dump.pool_configs = {pool: running_config(client, pool) for pool in named}
         return dump
 
     def namespace(self, given: str | None) -> str:

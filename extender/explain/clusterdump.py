@@ -21,6 +21,7 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.planned import planned_spec
@@ -48,6 +49,10 @@ class ClusterDump:
     unread: frozenset[str] = frozenset()
     """Kinds that the reader may not list in the whole cluster, which then has some of their objects or none. Nothing
     can be planned on it; reports tell what the objects say that are there."""
+    pool_configs: dict[str, str] = field(default_factory=dict)
+    """Node pool → its planner's configuration, where that is not `scheduler_config`."""
+    pool: str = DEFAULT_POOL
+    """The node pool that is planned (`extender.explain.pools`)."""
 
     @property
     def whole(self) -> bool:
@@ -75,7 +80,7 @@ class ClusterDump:
 
 def state_of(dump: ClusterDump) -> State:
     """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
-    state = State()
+    state = State(pool=dump.pool)
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
         if fed.resource in (POD_GROUPS, NATIVE_POD_GROUPS):
@@ -147,6 +152,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     format: str
     taken_at: str
     scheduler_config: str = ""
+    pool_configs: dict[str, str] = {}
     objects: dict[str, msgspec.Raw]
 
 
@@ -161,6 +167,7 @@ def save(dump: ClusterDump) -> bytes:
         format=FORMAT,
         taken_at=format_time(dump.taken_at, micros=True),
         scheduler_config=dump.scheduler_config,
+        pool_configs=dump.pool_configs,
         objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
     )
     return gzip.compress(msgspec.json.encode(file), mtime=0)
@@ -175,7 +182,7 @@ def load(content: bytes) -> ClusterDump:
         raise ValueError(f"this is not a file of `muster snapshot`: {error}") from error
     if file.format != FORMAT:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
-    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
+    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config, pool_configs=file.pool_configs)
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more

@@ -1,5 +1,6 @@
 """The planner's state and plugins over a dump of the cluster, on which cycles can be run and changes tried."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,9 +52,8 @@ class Change:
 
 def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
-    result = ClusterDump(
-        dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}, dump.unread
-    )
+    objects = {kind: list(all_) for kind, all_ in dump.objects.items()}
+    result = dataclasses.replace(dump, objects=objects)
     for name in change.without:
         _remove(result, name, change.namespace)
     _change_queues(result, change.queues)

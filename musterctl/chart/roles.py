@@ -22,6 +22,7 @@ EXTENDER: Final = "extender"
 SCHEDULER: Final = "scheduler"
 CONTROLLER: Final = "controller"
 USERS: Final = "users"
+POOL: Final = "pool"
 LEVELS: Final = ("view", "edit", "admin")
 """Of the roles for users; each has what the one before has."""
 _FOR_READERS: Final = ("why", "implicit")
@@ -93,6 +94,13 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
             names = {"<namespace>": namespace, "<account>": account.name, "<lease-namespace>": where, "<lease>": name}
             found += map(_applicable, _manifests(process, names))
     return found + [_applicable(each) for each in _manifests(USERS)]
+
+
+def of_pool(pool: str, namespace: str) -> list[dict[str, Any]]:
+    """Return what the pair of a named node pool needs beside the roles of all pairs, as objects."""
+    names = {"<pool>": pool, "<namespace>": namespace, "<lease-namespace>": namespace}
+    names["<account>"] = ACCOUNTS[SCHEDULER].name
+    return [_applicable(each) for each in _manifests(POOL, names)]
 
 
 def _manifests(of: str, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from extender.explain.clusterdump import save
 from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.own import places
+from extender.explain.pools import in_pool, pool_of_object
 from extender.explain.report import UnknownNameError
 from extender.explain.text import Line, lines_of
 from extender.explain.topology import topology_reports
@@ -39,7 +40,8 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
     space = read.namespace(namespace)
     dump = dump_for(read, space)
     try:
-        report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, space)
+        pooled = in_pool(dump, pool_of_object(dump, kind, object_name, space))
+        report = explain_in(WhatIf(pooled, recovery_s=recovery_s), kind, object_name, space)
     except UnknownNameError as error:
         client = read.client() if kind == "job" else None
         unplaced = why_unplaced(client, object_name, space) if client else ""
@@ -102,14 +104,15 @@ def topo(
     """Draws topologies with the resources of each domain.
 
     NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue's; without it all
-    are drawn. Of each domain the free, used and fragmented resources are shown. Without the right to list the whole
-    cluster the nodes of the gang are shown, or of all gangs of the namespace.
+    are drawn. Of each domain the free, used and fragmented resources are shown, with --gang of the nodes of its pool.
+    Without the right to list the whole cluster the nodes of the gang are shown, or of all gangs of the namespace.
     """
     namespace, _, gang_name = gang.rpartition("/")
     namespace = read.namespace(namespace)
     dump = dump_for(read, namespace)
     try:
-        what_if = WhatIf(dump)
+        pooled = in_pool(dump, pool_of_object(dump, "gang", gang_name, namespace)) if gang else dump
+        what_if = WhatIf(pooled)
         view = gang_named(what_if, gang_name, namespace) if gang else None
         if not dump.whole:
             _print_places(what_if, view, output)

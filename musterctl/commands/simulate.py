@@ -6,6 +6,7 @@ import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import demands
+from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
@@ -87,15 +88,18 @@ def simulate(
             print_lines(demand_lines(asked, submission.ignored))
         return
     try:
-        what_if = WhatIf(changed(dump, change), recovery_s=recovery_s)
-        shares = queue_reports(what_if) if queues else []
+        after = changed(dump, change)
+        pools = pools_of(after)
+        worlds = [WhatIf(in_pool(after, pool), recovery_s=recovery_s) for pool in pools]
+        shares = [report for each in worlds for report in queue_reports(each)] if queues else []
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    before = queue_reports(WhatIf(dump, recovery_s=recovery_s)) if queues else []
-    gangs_after = run(what_if, new)
+    olds = [WhatIf(in_pool(dump, pool), recovery_s=recovery_s) for pool in pools] if queues else []
+    before = [report for each in olds for report in queue_reports(each)]
+    gangs_after = [gang for each in worlds for gang in run(each, new)]
     if output != "text":
-        after = {"queues": shares} if queues else {}
-        print_data({"ignored": submission.ignored, "gangs": gangs_after} | after, output)
+        told = {"queues": shares} if queues else {}
+        print_data({"ignored": submission.ignored, "gangs": gangs_after} | told, output)
     else:
         for line in changed_shares(before, shares):
             click.echo(line)
@@ -104,7 +108,7 @@ def simulate(
 
 def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Submission:
     priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
-    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), groups=groups)
+    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES), groups=groups)
     for file in files:
         submission.read(file)
     submission.finish()

@@ -19,7 +19,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Namespace
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
 from muster.workloads.batch_job import job_pods
@@ -35,7 +35,8 @@ UID = "simulated"
 class Submission:
     """Reads files; `items` is what they make in the cluster, and `ignored` says what is not placed, e.g. Services.
 
-    `now` is seconds since the epoch; the namespaces may opt in to Muster; `groups` are those of the webhook.
+    `now` is seconds since the epoch; the namespaces may opt in to Muster; the queues name their node pools;
+    `groups` are those of the webhook.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Submission:
         now: float,
         priorities: Mapping[str, int],
         namespaces: Iterable[Namespace] = (),
+        queues: Iterable[Queue] = (),
         *,
         groups: Sequence[ResourceGroup] = (),
     ) -> None:
@@ -54,6 +56,10 @@ class Submission:
         self._priorities = priorities
         self._numbers: Iterator[int] = count(1)
         known = [{"kind": "Namespace", "metadata": msgspec.to_builtins(each.metadata)} for each in namespaces]
+        known += [
+            {"kind": "Queue", "metadata": msgspec.to_builtins(each.metadata), "spec": {"parent": each.spec.parent}}
+            for each in queues
+        ]
         self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups)
 
     def read(self, file: str) -> None:

@@ -19,7 +19,7 @@ def test_the_extender_is_killed_between_placement_and_binding(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """The placement was written ahead, so its successor carries it out."""
-    wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
     # kube-scheduler is away, so nothing can be bound; the extender plans on until the lease runs out.
     with submitted(plane, namespace, wait_for, replicas=8, without="muster-scheduler") as gang:
         gang.wait_until_there_is(PLACEMENTS)

@@ -57,7 +57,7 @@ def planned(
     """
 
     def make(replicas: int, gpus: int) -> Placement:
-        wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
+        wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
         # Its room may be that of the test before still: then its pods are made before it is planned.
         wait_for(lambda: not client.list(PODS, label_selector=f"{JOB_NAME}=gang"), 30, "the pods before to be gone")
         plane.part("muster-scheduler").kill()

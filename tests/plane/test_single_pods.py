@@ -42,7 +42,7 @@ def running(client: Client, namespace: str) -> bool:
 
 def planned(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> Placement:
     """Stops kube-scheduler and submits a Job of one pod: it is pinned, and not bound."""
-    wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
     plane.part("muster-scheduler").kill()
     client.create(JOBS, job("one", namespace, replicas=1, gpus=8), namespace)
     wait_for(lambda: client.list(PODS, namespace), 30, "the pod")

@@ -23,7 +23,7 @@ def test_installing_again_brings_everything_back(
     """Accounts, roles and Leases go with it; whoever leads does not any more, until somebody installs again."""
     plane = fresh_plane(COMPONENTS)
     client = plane.client()
-    wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
     old = client.get(NAMESPACES, SYSTEM_NAMESPACE).metadata.uid
     client.delete(NAMESPACES, SYSTEM_NAMESPACE)
 
@@ -36,7 +36,7 @@ def test_installing_again_brings_everything_back(
     plane.start()
     for name in (SCHEDULER_LEASE, CONTROLLER_LEASE):
         wait_for(lambda name=name: _held(client, name), 60, f"the lease {name}")
-    wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead again")
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead again")
     client.create(JOBS, job("gang", "default", replicas=4, gpus=1), "default")
     wait_for(
         lambda: sum(bool(pod.spec.node_name) for pod in client.list(PODS, "default")) == 4, 60, "the gang to be bound"

@@ -14,10 +14,11 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
-from muster.api.volcano.scheduling import Queue, QueueStatus
+from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.chart import CHART
 from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
+from webhook.patch import mapping
 
 JSON = dict[str, Any]
 SHIPPED = CHART / "runtimes"
@@ -69,9 +70,16 @@ class _Source:
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
         """Return the queue, which is open if it is among the documents or there is no cluster."""
-        if self._cluster and not self._documents.find("Queue", name):
+        document = self._documents.find("Queue", name)
+        if self._cluster and not document:
             return self._cluster.queues.get(name)
-        return Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
+        labels = mapping(mapping(document or {}).get("metadata")).get("labels") or {}
+        parent = mapping(mapping(document or {}).get("spec")).get("parent") or ""
+        return Queue(
+            metadata=ObjectMeta(name=name, labels=labels),
+            spec=QueueSpec(parent=parent),
+            status=QueueStatus(state="Open"),
+        )
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster: queues of the documents count as leaves."""

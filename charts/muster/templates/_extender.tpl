@@ -1,7 +1,35 @@
-{{/* KubeSchedulerConfiguration of Muster's own kube-scheduler. */}}
+{{/* Both files of the extender: its settings, and the planner's configuration. */}}
+{{- define "muster.extenderConfigs" }}
+{{- $part := printf "scheduler%s" (include "muster.suffix" .) }}
+{{ include "muster.settings" (list . $part "extender") }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "muster.metadata" (list . $part (printf "muster-planning%s" (include "muster.suffix" .))) | nindent 2 }}
+data:
+  {{- with include "muster.planning" . }}
+  config.yaml: |
+    {{- . | nindent 4 }}
+  {{- else }}
+  {}
+  {{- end }}
+{{- end }}
+
+{{/* KubeSchedulerConfiguration of Muster's own kube-scheduler, of the pool if there is one. */}}
 {{- define "muster.kubeSchedulerConfiguration" -}}
 {{- $config := .Files.Get "files/kube-scheduler.yaml" | fromYaml -}}
 {{- $_ := set $config.leaderElection "resourceNamespace" .Release.Namespace -}}
+{{- with .Pool }}
+{{- $_ := set $config.leaderElection "resourceName" (printf "muster-scheduler-%s" .name) -}}
+{{- $profile := first $config.profiles -}}
+{{- $_ := set $profile "schedulerName" (printf "muster-%s" .name) -}}
+{{- $term := dict "matchExpressions" (list (dict "key" "muster.dev/node-pool" "operator" "In" "values" (list .name))) -}}
+{{- range $profile.pluginConfig }}
+{{- $_ := set .args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution "nodeSelectorTerms" (list $term) -}}
+{{- end -}}
+{{- $_ := set $config "profiles" (list $profile) -}}
+{{- end -}}
 {{- range $config.extenders }}
 {{- $_ := set . "urlPrefix" (printf "%s://127.0.0.1:%d" ($.Values.extender.tls.enabled | ternary "https" "http") (int $.Values.extender.port)) }}
 {{- if $.Values.extender.tls.enabled }}
@@ -36,6 +64,7 @@
 {{/* The planner's configuration, as text; empty means its own defaults. */}}
 {{- define "muster.planning" -}}
 {{- $config := .Values.extender.config -}}
+{{- with .Pool }}{{ with .config }}{{ $config = . }}{{ end }}{{ end -}}
 {{- if kindIs "string" $config }}{{ $config }}{{ else if $config }}{{ toYaml $config }}{{ end -}}
 {{- end }}
 
@@ -56,7 +85,7 @@
   {{- include "muster.probes" "status" | nindent 2 }}
   {{- include "muster.containerSecurity" . | nindent 2 }}
   resources:
-    {{- toYaml $values.resources | nindent 4 }}
+    {{- toYaml ((.Pool | default dict).extenderResources | default $values.resources) | nindent 4 }}
   volumeMounts:
   - name: settings
     mountPath: /etc/muster/settings

@@ -12,6 +12,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* What names of the objects of a node pool's pair end with; nothing for the default pool. */}}
+{{- define "muster.suffix" -}}
+{{- with .Pool }}-{{ .name }}{{ end -}}
+{{- end }}
+
 {{/* Labels by which the pods of a part are selected: (list $ "webhook") */}}
 {{- define "muster.selector" -}}
 app.kubernetes.io/name: muster
@@ -55,7 +60,7 @@ would hold back all others (docs/native-podgroups.md). kube-scheduler before 1.3
 {{/* What every pod has: (list $ "webhook" $values) */}}
 {{- define "muster.podSpec" -}}
 {{- $values := index . 2 -}}
-serviceAccountName: muster-{{ index . 1 }}
+serviceAccountName: muster-{{ trimSuffix (include "muster.suffix" (index . 0)) (index . 1) }}
 {{- with (index . 0).Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -188,7 +193,7 @@ spec:
 {{- else if eq $root.Values.scheduler.mode "cluster" -}}
 {{ toJson (dict "namespace" "kube-system" "name" "kube-scheduler") }}
 {{- else -}}
-{{ toJson (dict "namespace" $root.Release.Namespace "name" "muster-scheduler") }}
+{{ toJson (dict "namespace" $root.Release.Namespace "name" (printf "muster-scheduler%s" (include "muster.suffix" $root))) }}
 {{- end -}}
 {{- end }}
 

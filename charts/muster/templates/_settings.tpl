@@ -47,6 +47,9 @@ keyFile: /etc/muster/tls/tls.key
 clientCaFile: /etc/muster/tls/ca.crt
 {{- end }}
 statusPort: {{ $values.statusPort }}
+{{- with .Pool }}
+nodePool: {{ .name | quote }}
+{{- end }}
 leaseNamespace: {{ $lease.namespace }}
 leaseName: {{ $lease.name }}
 barrierTimeout: {{ $values.barrierTimeoutSeconds }}
@@ -118,7 +121,7 @@ logLevel: {{ $values.logLevel }}
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "muster-%s-settings" (index . 2))) | nindent 2 }}
+  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "muster-%s-settings%s" (index . 2) (include "muster.suffix" (index . 0)))) | nindent 2 }}
 data:
   settings.yaml: |
     {{- include "muster.settingsOf" (list (index . 0) (index . 2)) | nindent 4 }}

@@ -1,0 +1,50 @@
+"""The node pools of a dump: it holds the whole cluster, and a cycle plans one pool, as the pair of that pool would."""
+
+from typing import Any
+
+from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.planner.state.pooled import job_belongs, pod_belongs
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.muster.pools import DEFAULT_POOL, pool_of, pool_of_scheduler
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.volcano.tasks import scheduler_of
+
+_LABELLED: tuple[Any, ...] = (NODES, POD_GROUPS, PLACEMENTS)
+
+
+def pools_of(dump: ClusterDump) -> list[str]:
+    """Return the pools that have nodes, queues or gangs, the default one first."""
+    labelled = (each for kind in (*_LABELLED, QUEUES) for each in dump.of(kind))
+    return sorted({DEFAULT_POOL, *(pool_of(each.metadata) for each in labelled)})
+
+
+def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
+    """Return what the pair of the pool sees of a dump, with the configuration that runs there."""
+    if pools_of(dump) == [pool]:
+        return dump
+    objects = dict(dump.objects)
+    for kind in _LABELLED:
+        objects[kind_name(kind)] = [each for each in dump.of(kind) if pool_of(each.metadata) == pool]
+    nodes = {node.metadata.name for node in objects[kind_name(NODES)]}
+    groups = {group.metadata.key for group in objects[kind_name(POD_GROUPS)]}
+    objects[kind_name(JOBS)] = [job for job in dump.of(JOBS) if job_belongs(job, pool)]
+    objects[kind_name(PODS)] = [pod for pod in dump.of(PODS) if pod_belongs(pod, pool, nodes, groups)]
+    config = dump.pool_configs.get(pool, dump.scheduler_config)
+    return ClusterDump(dump.taken_at, config, objects, dump.unread, dump.pool_configs, pool)
+
+
+def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> str:
+    """Return the pool of the `job`, `gang` or `pod` of this name; the default one of those that do not exist."""
+    if kind == "pod":
+        pod = dump.pod(namespace, name)
+        return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL
+    for group in dump.of(POD_GROUPS):
+        owners = (owner.name for owner in group.metadata.owner_references)
+        if group.metadata.namespace == namespace and name in {group.metadata.name, *owners}:
+            return pool_of(group.metadata)
+    for job in dump.of(JOBS):
+        if (job.metadata.namespace, job.metadata.name) == (namespace, name):
+            return pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL
+    return DEFAULT_POOL
