@@ -13,7 +13,18 @@ import yaml
 
 from muster.chart import CHART
 from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, WHOLE
-from musterctl.chart.roles import CONTROLLER, EXTENDER, LEVELS, SCHEDULER, USERS, WEBHOOK, Rule, tables, user_rules
+from musterctl.chart.roles import (
+    CONTROLLER,
+    EXTENDER,
+    LEVELS,
+    POOL,
+    SCHEDULER,
+    USERS,
+    WEBHOOK,
+    Rule,
+    tables,
+    user_rules,
+)
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
@@ -51,6 +62,18 @@ _PROCESSES: Final = {
     "`system:volume-scheduler`, may read `extension-apiserver-authentication` in kube-system, and in its namespace:",
     CONTROLLER: "Account `muster-controller`.",
 }
+_POOL: Final = """\
+
+## What the pair of a node pool may do
+
+Account `muster-scheduler`, with the rights of that and, in its namespace, for each of the chart's `pools`:
+
+"""
+_POOL_READERS: Final = """\
+
+The Role `muster-view-pool-NAME`, which is bound to nobody yet:
+
+"""
 _USERS: Final = """\
 
 ## Roles for users
@@ -141,6 +164,8 @@ def rights_page() -> str:
             elif kind == "Role" and number:
                 parts.append("\nIn the namespace of its Lease:\n\n")
             parts += _table(rules)
+    own, view = tables(POOL).values()
+    parts += [_POOL, *_table(own), _POOL_READERS, *_table(view)]
     parts.append(_USERS)
     for level in LEVELS:
         parts.append(f"\n`muster-{level}`:\n\n")
