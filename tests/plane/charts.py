@@ -51,6 +51,13 @@ MATRIX: Final[dict[str, JSON]] = {
         "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}}
     },
     "a certificate of one's own": {"certificates": {"mode": "provided", "caBundle": CA, "secretName": "tls"}},
+    "node pools": {
+        "pools": [
+            {"name": "b", "replicas": 1, "config": {"actions": "enqueue, allocate"}},
+            {"name": "1", "schedulerResources": {"requests": {"cpu": "1"}}, "extenderResources": {}},
+        ],
+        "metrics": {"serviceMonitors": True, "rules": True},
+    },
     "one replica": {part: {"replicas": 1} for part in ("webhook", "scheduler", "controller")},
     "nothing that others may have made": {
         "crds": {"enabled": False},

@@ -1,0 +1,93 @@
+"""A dump holds the whole cluster; a cycle over it plans one node pool, as the pair of that pool would."""
+
+from explain_world import ExplainWorld
+from msgspec.structs import replace
+
+from extender.explain.clusterdump import load, save
+from extender.explain.find import explain
+from extender.explain.pools import in_pool, pool_of_object, pools_of
+from extender.explain.queues import queue_reports
+from extender.explain.report import GangReport
+from extender.explain.simulation import simulate
+from extender.explain.whatif import Change, WhatIf, changed
+from muster.api.names import NODE_POOL
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+
+CPU = {"cpu": 4}
+
+
+def world() -> ExplainWorld:
+    """Two nodes in each pool, a gang that waits in each, and one of pool b in a queue of the default pool."""
+    made = ExplainWorld()
+    for index in range(4):
+        made.node(f"node-{index}", cpu=8, labels={NODE_POOL: "b"} if index < 2 else {})
+    made.queue("team-b")
+    team = made.state.told["queues.scheduling.volcano.sh"]["team-b"]
+    labelled = replace(team, metadata=replace(team.metadata, labels={NODE_POOL: "b"}, resource_version="900"))
+    made.state.on_queue(team, labelled)
+    made.gang("here", {"worker": (5, CPU)})
+    for name, queue in (("there", "team-b"), ("lost", "default")):
+        key = made.gang(name, {"worker": (4, CPU)}, queue=queue)
+        group = made.state.groups[key]
+        meta = replace(group.metadata, labels={NODE_POOL: "b"}, resource_version="901")
+        made.state.on_pod_group(group, replace(group, metadata=meta))
+        owner = meta.controller
+        assert owner is not None
+        job = made.state.told["jobs.batch.volcano.sh"][f"ns/{name}"]
+        made.state.on_job(job, replace(job, spec=replace(job.spec, scheduler_name="muster-b")))
+    return made
+
+
+def test_each_gang_is_explained_in_its_pool() -> None:
+    """One fits there, one is too large for its pool, and one has a queue of another pool."""
+    dump = world().dump()
+    assert pools_of(dump) == ["", "b"]
+    found = {}
+    for name, pool in (("here", ""), ("there", "b"), ("lost", "b")):
+        assert pool_of_object(dump, "gang", name, "ns") == pool
+        report = explain(WhatIf(in_pool(dump, pool)), "gang", name, "ns")
+        assert isinstance(report, GangReport)
+        found[name] = report.cause
+    assert found["lost"] == "queue-of-other-pool"
+    assert found["there"] == "about-to-start"
+    assert found["here"] not in {"about-to-start", "queue-of-other-pool"}
+
+
+def test_a_simulation_places_each_in_its_pool() -> None:
+    """A new node like one of a pool is one of that pool."""
+    dump = world().dump()
+    after = changed(dump, Change("ns", added={"node-2": 1}))
+    placed = {gang.gang: gang for pool in ("", "b") for gang in simulate(WhatIf(in_pool(after, pool)), [])}
+    assert {key: gang.placed for key, gang in placed.items()} == {"ns/here": True, "ns/there": True}
+    runs = [run.node for each in placed["ns/there"].pod_sets for run in each.runs]
+    assert sorted(runs) == ["node-0", "node-1"]
+
+
+def test_queues_are_reported_by_their_pool() -> None:
+    """Each once, with shares of the nodes of its pool."""
+    dump = world().dump()
+    in_b = {report.queue: report for report in queue_reports(WhatIf(in_pool(dump, "b")))}
+    assert "team-b" in in_b
+    assert "default" not in in_b
+    assert "team-b" not in {report.queue for report in queue_reports(WhatIf(in_pool(dump, "")))}
+
+
+def test_a_file_keeps_the_configurations_of_pools() -> None:
+    """They count in their pools, and the others go by that of the default one."""
+    dump = world().dump()
+    dump.scheduler_config, dump.pool_configs = "", {"b": 'actions: "enqueue, allocate"\n'}
+    again = load(save(dump))
+    assert in_pool(again, "b").scheduler_config == 'actions: "enqueue, allocate"\n'
+    assert in_pool(again, "").scheduler_config == ""
+    assert in_pool(again, "c").scheduler_config == ""
+
+
+def test_a_cluster_without_pools_is_one() -> None:
+    """Then nothing is copied."""
+    made = ExplainWorld()
+    made.node("node-0")
+    made.gang("one", {"worker": (1, CPU)})
+    dump = made.dump()
+    assert pools_of(dump) == [""]
+    assert in_pool(dump, "") is dump
+    assert len(dump.of(POD_GROUPS)) == len(dump.of(QUEUES)) == 1
