@@ -54,7 +54,7 @@ MATRIX: Final[dict[str, JSON]] = {
     "node pools": {
         "pools": [
             {"name": "b", "replicas": 1, "config": {"actions": "enqueue, allocate"}},
-            {"name": "1", "schedulerResources": {"requests": {"cpu": "1"}}, "extenderResources": {}},
+            {"name": "1", "schedulerResources": {"limits": {"memory": "1Gi"}}, "extenderResources": {}},
         ],
         "metrics": {"serviceMonitors": True, "rules": True},
     },

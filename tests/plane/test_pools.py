@@ -1,74 +1,28 @@
 """Node pools: two pairs on one plane, each with its nodes, its queues and its gangs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from gangs import job
-from poolpairs import PoolPair, pool_pair
+from poolworld import DEFAULT, OF_B, POOL_B, client, in_queue, nodes_of, pair, pools, space
 
-from muster.api.kubernetes.core import NAMESPACES, PODS
+from extender.explain.find import explain
+from extender.explain.pools import in_pool, pool_of_object
+from extender.explain.report import GangReport
+from extender.explain.whatif import WhatIf
+from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.names import NODE_POOL
+from muster.api.names import NODE_POOL, QUEUE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl.plane.install import name_of
-from musterctl.plane.plane import Plane
+from muster.kube.errors import APIError
+from musterctl.cluster import take
 
+__all__ = ["client", "pair", "pools", "space"]
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-NODES_IN_ALL, OF_B = 8, 4
-POOL_B = [name_of(index) for index in range(OF_B)]
-DEFAULT = [name_of(index) for index in range(OF_B, NODES_IN_ALL)]
-
-
-@pytest.fixture(scope="module")
-def pools(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane of 8 nodes with 8 GPUs each."""
-    return module_plane(nodes=NODES_IN_ALL)
-
-
-@pytest.fixture(scope="module")
-def pair(pools: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[PoolPair]:
-    """The pair of pool b, which has the first four nodes, with the queue tree `team-b`."""
-    with pool_pair(pools, "b", POOL_B, tmp_path_factory.mktemp("pool-b"), wait_for) as one:
-        client = pools.client()
-        client.create(QUEUES, {"metadata": {"name": "team-b", "labels": {NODE_POOL: "b"}}, "spec": {}})
-        for name in ("b1", "b2"):
-            client.create(QUEUES, {"metadata": {"name": name}, "spec": {"parent": "team-b"}})
-        wait_for(lambda: client.get(QUEUES, "b2").status.state == "Open", what="the queues to be open")
-        yield one
-
-
-@pytest.fixture
-def client(pools: Plane, pair: PoolPair) -> Client:
-    """A client of the plane with both pairs."""
-    del pair
-    return pools.client()
-
-
-@pytest.fixture
-def space(client: Client, wait_for: WaitFor) -> Iterator[str]:
-    """A namespace whose Jobs are gone afterwards, with their pods."""
-    name = f"pools-{uuid4().hex[:8]}"
-    client.create(NAMESPACES, {"metadata": {"name": name}})
-    yield name
-    for each in client.list(JOBS, name):
-        client.delete(JOBS, each.metadata.name, name)
-    wait_for(lambda: not client.list(PODS, name) and not client.list(POD_GROUPS, name), 60, "all to be gone")
-
-
-def in_queue(manifest: dict[str, Any], queue: str, **spec: Any) -> dict[str, Any]:
-    """The Job in a queue."""
-    return {**manifest, "spec": {**manifest["spec"], "queue": queue, **spec}}
-
-
-def nodes_of(client: Client, namespace: str, name: str) -> list[str]:
-    """The nodes of the bound pods of a Job."""
-    labelled = client.list(PODS, namespace, label_selector=f"volcano.sh/job-name={name}")
-    return sorted(pod.spec.node_name for pod in labelled if pod.spec.node_name)
 
 
 def test_each_pair_places_the_gangs_of_its_pool(client: Client, space: str, wait_for: WaitFor) -> None:
@@ -83,3 +37,123 @@ def test_each_pair_places_the_gangs_of_its_pool(client: Client, space: str, wait
     assert labels == {"b1": "b", "default": None}
     placed = {each.metadata.labels.get(NODE_POOL) for each in client.list(PLACEMENTS, space)}
     assert placed == {"b", None}
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The API server's words."""
+    with pytest.raises(APIError) as caught:
+        call()
+    return caught.value.message
+
+
+def test_mistakes_are_refused(client: Client, space: str) -> None:
+    """Each with both pools, by the API server's own admission."""
+    wrong = in_queue(job("wrong", space, replicas=1), "default", schedulerName="muster-b")
+    said = refusal(lambda: client.create(JOBS, wrong, space))
+    assert "node pool 'b'" in said
+    assert "the default node pool" in said
+    pod = {
+        "metadata": {"name": "wrong", "labels": {QUEUE: "b1"}},
+        "spec": {"schedulerName": "muster-c", "containers": [{"name": "main", "image": "none"}]},
+    }
+    said = refusal(lambda: client.create(PODS, pod, space))
+    assert "node pool 'c'" in said
+    assert "node pool 'b'" in said
+    child = {"metadata": {"name": "wrong", "labels": {NODE_POOL: "c"}}, "spec": {"parent": "team-b"}}
+    assert "root queue 'team-b' is of node pool 'b'" in refusal(lambda: client.create(QUEUES, child))
+    label = {"metadata": {"labels": {NODE_POOL: "b"}}}
+    assert "always of the default node pool" in refusal(lambda: client.merge_patch(QUEUES, "default", label))
+
+
+def test_a_tree_with_gangs_and_a_gang_keep_their_pool(client: Client, space: str, wait_for: WaitFor) -> None:
+    """Neither the label of the root queue nor that of a PodGroup can be changed while the gang is there."""
+    client.create(JOBS, in_queue(job("runs", space, replicas=1), "b1"), space)
+    wait_for(lambda: nodes_of(client, space, "runs"), 60, "the gang to start")
+    wait_for(lambda: client.get(QUEUES, "b1").status.running, 30, "the queue to count it")
+    other = {"metadata": {"labels": {NODE_POOL: "c"}}}
+    assert "there are gangs in b1" in refusal(lambda: client.merge_patch(QUEUES, "team-b", other))
+    (group,) = client.list(POD_GROUPS, space)
+    assert "must stay" in refusal(lambda: client.merge_patch(POD_GROUPS, group.metadata.name, other, space))
+    moved = {"spec": {"queue": "default"}}
+    assert refusal(lambda: client.merge_patch(POD_GROUPS, group.metadata.name, moved, space))
+
+
+def test_pods_of_any_owner_have_the_pool_of_their_queue(client: Client, space: str, wait_for: WaitFor) -> None:
+    """An Indexed Job in a queue of pool b is a gang there; a bare pod starts alone."""
+    template = {
+        "metadata": {"labels": {QUEUE: "b2"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]},
+    }
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template}
+    client.create(INDEXED_JOBS, {"metadata": {"name": "indexed"}, "spec": spec}, space)
+    client.create(PODS, {"metadata": {"name": "alone", **template["metadata"]}, "spec": template["spec"]}, space)
+    try:
+        pods = wait_for(
+            lambda: len(found := [pod for pod in client.list(PODS, space) if pod.spec.node_name]) == 3 and found,
+            60,
+            "all to be bound",
+        )
+        assert {pod.spec.scheduler_name for pod in pods} == {"muster-b"}
+        assert {pod.spec.node_name for pod in pods} <= set(POOL_B)
+        assert {group.metadata.labels.get(NODE_POOL) for group in client.list(POD_GROUPS, space)} == {"b"}
+    finally:
+        client.delete(INDEXED_JOBS, "indexed", space)
+        client.delete(PODS, "alone", space)
+
+
+def test_shares_are_of_the_nodes_of_the_pool(client: Client, space: str, wait_for: WaitFor) -> None:
+    """Two queues of pool b halve its GPUs, whatever the default pool has, and reclaim them from each other."""
+    client.create(JOBS, in_queue(job("first", space, replicas=OF_B, min_available=1), "b1"), space)
+    wait_for(lambda: len(nodes_of(client, space, "first")) == OF_B, 60, "the first to fill the pool")
+    client.create(JOBS, job("free", space, replicas=1), space)
+    client.create(JOBS, in_queue(job("second", space, replicas=2), "b2"), space)
+    wait_for(lambda: len(nodes_of(client, space, "second")) == 2, 90, "the second to reclaim its share")
+    gpus = 8 * OF_B
+    for name in ("b1", "b2"):
+        wait_for(
+            lambda one=name: gpu_share(client, one) == gpus // 2, 30, f"the share of {name}: {gpu_share(client, name)}"
+        )
+    assert len(nodes_of(client, space, "free")) == 1
+    assert client.get(QUEUES, "team-b").status.largest_node["nvidia.com/gpu"] == "8"
+
+
+def gpu_share(client: Client, name: str) -> int:
+    """The GPUs of a queue's fair share."""
+    return int(client.get(QUEUES, name).status.fair_share.get("nvidia.com/gpu", 0))
+
+
+def test_a_node_changes_its_pool(client: Client, space: str, wait_for: WaitFor) -> None:
+    """A gang that runs there goes on, and what it uses is not free for its new pool until it ends."""
+    moved = DEFAULT[0]
+    client.create(JOBS, job("runs", space, replicas=len(DEFAULT)), space)
+    wait_for(lambda: nodes_of(client, space, "runs") == DEFAULT, 60, "a gang on all nodes of the default pool")
+    client.merge_patch(NODES, moved, {"metadata": {"labels": {NODE_POOL: "b"}}})
+    try:
+        client.create(JOBS, in_queue(job("wide", space, replicas=OF_B + 1), "b1"), space)
+        waits = wait_for(lambda: why_waiting(client, space, "wide"), 60, "the wide gang to be told why it waits")
+        assert nodes_of(client, space, "wide") == []
+        assert nodes_of(client, space, "runs") == DEFAULT, waits
+        client.delete(JOBS, "runs", space)
+        wait_for(lambda: nodes_of(client, space, "wide") == [*POOL_B, moved], 60, "the wide gang to have the node")
+        client.create(JOBS, job("rest", space, replicas=len(DEFAULT) - 1), space)
+        wait_for(lambda: nodes_of(client, space, "rest") == DEFAULT[1:], 60, "the rest of the default pool")
+    finally:
+        client.merge_patch(NODES, moved, {"metadata": {"labels": {NODE_POOL: None}}})
+
+
+def why_waiting(client: Client, space: str, name: str) -> str:
+    """What the PodGroup of a Job says about its wait."""
+    groups = [each for each in client.list(POD_GROUPS, space) if each.metadata.name.startswith(f"{name}-")]
+    return next((str(each.why_waiting) for each in groups if each.why_waiting), "")
+
+
+def test_the_pool_of_a_gang_is_planned_by_commands(client: Client, space: str, wait_for: WaitFor) -> None:
+    """`muster explain` runs its cycle with the nodes of the gang's pool."""
+    client.create(JOBS, in_queue(job("huge", space, replicas=OF_B + 1), "b1"), space)
+    wait_for(lambda: why_waiting(client, space, "huge"), 60, "it to wait")
+    dump = take(client)
+    pooled = in_pool(dump, pool_of_object(dump, "job", "huge", space))
+    report = explain(WhatIf(pooled), "job", "huge", space)
+    assert isinstance(report, GangReport)
+    assert report.shortage is not None
+    assert report.shortage.nodes == OF_B

@@ -39,7 +39,7 @@ class Reason(StrEnum):
     HELD_BY_GANG = "the room is taken by gangs that are starting"
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
     QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
-    QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (muster queue list shows whose each is)"
+    QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property
