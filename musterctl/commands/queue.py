@@ -10,6 +10,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.volcano.access import lineage
+from muster.volcano.pools import pool_of_queue
 from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
@@ -88,6 +89,7 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
         ("Parent", spec.get("parent") or "-"),
         ("Below", ", ".join(sorted(below)) or "-"),
         ("Namespaces", "; ".join(_restrictions(name, queues)) or "all"),
+        ("Node pool", pool_of_queue(name, queues.get) or "-"),
         ("Weight", spec.get("weight", 1)),
         ("Reclaimable", "no" if spec.get("reclaimable") is False else "yes"),
         ("Capability", _shown(spec.get("capability", {}))),

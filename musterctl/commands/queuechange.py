@@ -40,7 +40,8 @@ def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
     """Creates a queue below a parent."""
     content = queue_content(options)
     metadata: JSON = {"name": name_of(QUEUES, queue_name)}
-    metadata |= content.pop("metadata") if options["namespace_selector"] else {}
+    given: JSON = content.pop("metadata", {})
+    metadata |= {field: values for field, values in given.items() if None not in values.values()}
     client = where.client()
     check_resources(client, options)
     create(client, QUEUES, {**content, "metadata": metadata})

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from muster.api.kubernetes.core import NODES
-from muster.api.names import NAMESPACE_SELECTOR
+from muster.api.names import NAMESPACE_SELECTOR, NODE_POOL
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
@@ -63,6 +63,11 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
                     metavar="LABELS",
                     help="The namespaces that may use it: 'team=vision,env in (a,b)'.",
                 ),
+                click.option(
+                    "--pool",
+                    help="Of a root queue: the node pool of its tree."
+                    + ("" if shown else f" `{NONE}` is the default pool."),
+                ),
             )
         ):
             command = option(command)
@@ -72,9 +77,9 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
 
 
 def queue_content(options: Mapping[str, Any]) -> JSON:
-    """Return spec and annotations that the options ask for, as an object or a merge patch; BadParameter if not valid.
+    """Return spec, annotations and labels that the options ask for, as an object or a merge patch.
 
-    An amount of `none` becomes null, which takes the limit away.
+    An amount of `none` becomes null, which takes the limit away. BadParameter if an option is not valid.
     """
     selector: str | None = options["namespace_selector"]
     try:
@@ -89,9 +94,12 @@ def queue_content(options: Mapping[str, Any]) -> JSON:
         if wanted:
             spec[name] = {"resource": wanted} if name == "guarantee" else wanted
     content: JSON = {"spec": spec} if spec else {}
+    metadata: JSON = {}
     if selector is not None:
-        content["metadata"] = {"annotations": {NAMESPACE_SELECTOR: selector or None}}
-    return content
+        metadata["annotations"] = {NAMESPACE_SELECTOR: selector or None}
+    if pool := options["pool"]:
+        metadata["labels"] = {NODE_POOL: None if pool == NONE else pool}
+    return content | ({"metadata": metadata} if metadata else {})
 
 
 def check_resources(client: Client, options: Mapping[str, Any]) -> None:

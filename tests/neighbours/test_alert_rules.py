@@ -25,6 +25,7 @@ HEALTHY = {
     'muster_webhook_reviews_total{route="/mutate/pods", outcome="error"}': "0x300",
     'muster_leading{pod="muster-scheduler-0"}': "1x300",
     'muster_leading{pod="muster-scheduler-1"}': "0x300",
+    'muster_leading{pod="muster-scheduler-b-0", pool="b"}': "1x300",
     "muster_cycles_failed_total": "0x300",
     'muster_planner_writes_total{what="status", result="ok"}': "0+600x300",
     'muster_planner_writes_total{what="status", result="failed"}': "0+2x300",

@@ -32,7 +32,7 @@ def test_a_near_name(typed: str, meant: str) -> None:
 
 def options(**given: Any) -> dict[str, Any]:
     """What click gives for these; nothing is the default of `update`."""
-    names = ("parent", "weight", "priority", "reclaimable", "namespace_selector")
+    names = ("parent", "weight", "priority", "reclaimable", "namespace_selector", "pool")
     return dict.fromkeys(names) | dict.fromkeys(("capability", "deserved", "guarantee"), ()) | given
 
 
@@ -43,6 +43,12 @@ def test_only_what_is_given_is_changed() -> None:
     changed = queue_content(options(capability=("cpu=4,memory=none",), guarantee=("cpu=1",), namespace_selector=""))
     assert changed["spec"] == {"capability": {"cpu": "4", "memory": None}, "guarantee": {"resource": {"cpu": "1"}}}
     assert changed["metadata"] == {"annotations": {"muster.dev/namespace-selector": None}}
+
+
+def test_a_node_pool_is_a_label() -> None:
+    """Which `none` takes off again."""
+    assert queue_content(options(pool="b")) == {"metadata": {"labels": {"muster.dev/node-pool": "b"}}}
+    assert queue_content(options(pool="none")) == {"metadata": {"labels": {"muster.dev/node-pool": None}}}
 
 
 def test_a_selector_that_cannot_be_read() -> None:
