@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.muster.pools import LONGEST_NAME, is_pool_name
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -30,7 +31,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
-_OF_PLANES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
+_OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
 """The options that an existing control plane leaves no choice of."""
 
 
@@ -47,6 +48,13 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.command()
 @name_option
 @click.option("--nodes", type=click.IntRange(min=0), help="Simulated nodes.  [default: 8]")
+@click.option(
+    "--pool",
+    "pool",
+    multiple=True,
+    metavar="NAME",
+    help="A node pool with a pair of its own, which gets its part of the nodes; may be repeated (docs/pools.md).",
+)
 @click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
 @click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")
 @click.option("--gpus", type=click.IntRange(min=0), help="GPUs per node.  [default: 8]")
@@ -89,7 +97,7 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
 
     Parts that run already are left alone.
     """
-    chosen = {option: value for option, value in given.items() if value is not None}
+    chosen = {option: value for option, value in given.items() if value is not None and value != ()}
     if provider == "kind":
         flags = {"foreground": foreground, "no_scheduler": no_scheduler}
         _kind(name, {**chosen, **{flag: True for flag, on in flags.items() if on}}, image or "")
@@ -168,6 +176,10 @@ def _check(options: Options, chosen: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
     if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
         raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
+    if wrong := [pool for pool in options.pool if not is_pool_name(pool)]:
+        raise click.UsageError(f"--pool {wrong[0]}: lower-case letters, digits and '-', at most {LONGEST_NAME}")
+    if options.pool and options.shared:
+        raise click.UsageError("--pool: not with --shared-scheduler, as each pool has a kube-scheduler of its own")
     if not options.kubeconfig and not options.scheduler:
         raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
 

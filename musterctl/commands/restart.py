@@ -9,8 +9,16 @@ from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 
 
+class _Part(click.Choice[str]):
+    """A part of a plane, or one of a node pool's pair."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; its plane says whether it has that pool."""
+        return value if state.pool_of(value) else super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=click.Choice(state.COMPONENTS))
+@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.COMPONENTS))
 @existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
     """Starts parts of a plane anew.

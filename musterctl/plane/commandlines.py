@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,8 @@ import yaml
 
 from controller.settings import ControllerSettings
 from extender.settings import ExtenderSettings
-from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from muster.api.muster.pools import DEFAULT_POOL, lease_of
+from muster.api.names import SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.chart import files
 from musterctl.plane import admission, state
@@ -56,21 +56,22 @@ class CommandLines:
 
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
-        arguments = _ARGUMENTS[part](self)
-        if part in state.OWN_PROCESSES:
-            return [sys.executable, "-m", part, *arguments]
+        base = state.base_of(part)
+        arguments = _OF_A_PAIR[base](self, part) if base in _OF_A_PAIR else _ARGUMENTS[part](self)
+        if state.is_own(part):
+            return [sys.executable, "-m", base, *arguments]
         return [str(self.binaries()[state.program_of(part)]), *arguments]
 
     def listens(self, part: str) -> str:
         """The URL of the part; for a process of Muster's without an API that is its status page."""
         plain = part in {state.ETCD, state.KWOK, state.CONTROLLER} or (
-            part == state.EXTENDER and not self.options.extender_tls
+            state.base_of(part) == state.EXTENDER and not self.options.extender_tls
         )
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
-    def extender(self) -> files.ExtenderAt:
-        """The address of the extender for a kube-scheduler of the plane."""
-        return files.ExtenderAt(self.listens(state.EXTENDER), str(self.pki.extender_folder))
+    def extender(self, pool: str = DEFAULT_POOL) -> files.ExtenderAt:
+        """The address of the extender of a pool for its kube-scheduler."""
+        return files.ExtenderAt(self.listens(state.in_pool(state.EXTENDER, pool)), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
@@ -155,8 +156,10 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
 def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[str]:
     """Return the arguments of the cluster's own kube-scheduler or, as that part, of Muster's."""
     kubeconfig, shared = str(commandlines.kubeconfig(part)), commandlines.options.shared and part == state.SCHEDULER
-    if part == state.MUSTER_SCHEDULER or shared:
-        config = files.kube_scheduler(kubeconfig=kubeconfig, extender=commandlines.extender(), shared=shared)
+    if state.base_of(part) == state.MUSTER_SCHEDULER or shared:
+        pool = state.pool_of(part)
+        extender = commandlines.extender(pool)
+        config = files.kube_scheduler(kubeconfig=kubeconfig, extender=extender, shared=shared, pool=pool)
     else:
         config = files.default_scheduler(kubeconfig=kubeconfig)
     return [
@@ -172,8 +175,8 @@ def _serving(commandlines: CommandLines, part: str) -> list[str]:
     return [
         f"--bind-address={LOOPBACK}",
         f"--secure-port={commandlines.ports[part]}",
-        f"--tls-cert-file={commandlines.pki.cert_file(part)}",
-        f"--tls-private-key-file={commandlines.pki.key_file(part)}",
+        f"--tls-cert-file={commandlines.pki.cert_file(state.base_of(part))}",
+        f"--tls-private-key-file={commandlines.pki.key_file(state.base_of(part))}",
     ]
 
 
@@ -209,11 +212,13 @@ def _webhook(commandlines: CommandLines) -> list[str]:
     return [*_own(commandlines, state.WEBHOOK, settings), f"--host={LOOPBACK}"]
 
 
-def _extender(commandlines: CommandLines) -> list[str]:
-    namespace, lease = CLUSTER_LEASE if commandlines.options.shared else (SYSTEM_NAMESPACE, SCHEDULER_LEASE)
+def _extender(commandlines: CommandLines, part: str = state.EXTENDER) -> list[str]:
+    pool = state.pool_of(part)
+    namespace, lease = CLUSTER_LEASE if commandlines.options.shared else (SYSTEM_NAMESPACE, lease_of(pool))
     settings = ExtenderSettings(
-        port=commandlines.ports["extender"],
-        status_port=commandlines.ports["extender-status"],
+        port=commandlines.ports[part],
+        status_port=commandlines.ports[state.in_pool("extender-status", pool)],
+        node_pool=pool,
         lease_name=lease,
         lease_namespace=namespace,
         config=str(commandlines.write_planning(commandlines.options.planning_config)),
@@ -226,7 +231,7 @@ def _extender(commandlines: CommandLines) -> list[str]:
             key_file=str(folder / "tls.key"),
             client_ca_file=str(folder / "ca.crt"),
         )
-    return _own(commandlines, state.EXTENDER, settings)
+    return _own(commandlines, part, settings)
 
 
 def _controller(commandlines: CommandLines) -> list[str]:
@@ -244,13 +249,17 @@ def _controller(commandlines: CommandLines) -> list[str]:
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
     """The arguments of every process of Muster's: its kubeconfig, and the file with its settings, which is written."""
-    told = text_of(settings, commandlines.settings.get(part, {}))
+    told = text_of(settings, commandlines.settings.get(state.base_of(part), {}))
     return [
         f"--kubeconfig={commandlines.kubeconfig(part)}",
         f"--settings={commandlines.write(f'{part}-settings.yaml', told)}",
     ]
 
 
+_OF_A_PAIR: Final[dict[str, Callable[[CommandLines, str], list[str]]]] = {
+    state.EXTENDER: _extender,
+    state.MUSTER_SCHEDULER: _scheduler,
+}
 _ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
     state.ETCD: _etcd,
     state.API_SERVER: _api_server,
@@ -258,7 +267,5 @@ _ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
     state.SCHEDULER: _scheduler,
     state.KWOK: _kwok,
     state.WEBHOOK: _webhook,
-    state.EXTENDER: _extender,
-    state.MUSTER_SCHEDULER: partial(_scheduler, part=state.MUSTER_SCHEDULER),
     state.CONTROLLER: _controller,
 }

@@ -5,7 +5,7 @@ Everything but nodes is applied server-side under Muster's field manager, so doi
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -14,10 +14,12 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.kubernetes.core import NAMESPACES, NODES
 from muster.api.kubernetes.extensions import DEFINITIONS, WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.meta import Object
+from muster.api.muster.pools import DEFAULT_POOL, labels_of
 from muster.api.names import DEFAULT_QUEUE, DOMAIN, HOSTNAME, SYSTEM_NAMESPACE, WEBHOOKS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
+from musterctl.chart import roles as chart
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document, manifests, policies
 from musterctl.plane import rights
 from musterctl.plane.machine import LOOPBACK, LocalError
@@ -32,10 +34,11 @@ _POLL_S: Final = 0.05
 _AT_ONCE: Final = 16
 
 
-def roles(client: Client, *, shared: bool) -> None:
+def roles(client: Client, *, shared: bool, pools: Iterable[str] = ()) -> None:
     """Apply accounts, roles and admission policies, after the namespace of Muster's Leases, which elections need."""
     client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
-    apply(client, [*rights.roles(shared=shared), *policies()])
+    of_pools = [each for pool in pools for each in chart.of_pool(pool, SYSTEM_NAMESPACE)]
+    apply(client, [*rights.roles(shared=shared), *of_pools, *policies()])
 
 
 def remove_webhooks(client: Client) -> None:
@@ -136,7 +139,7 @@ def _resource(manifest: dict[str, Any]) -> Resource[Object]:
 
 
 def node_objects(options: Options, kubelet_port: int = 0) -> list[dict[str, Any]]:
-    """Return the simulated nodes of a plane; consecutive nodes share a rack, consecutive racks a block."""
+    """Return the simulated nodes of a plane; consecutive nodes share a rack and a pool, consecutive racks a block."""
     return [_node(index, options, kubelet_port) for index in range(options.nodes)]
 
 
@@ -163,6 +166,8 @@ def _node(index: int, options: Options, kubelet_port: int) -> dict[str, Any]:
         RACK: f"rack-{run_of(index, options.nodes, options.racks)}",
         BLOCK: f"block-{run_of(index, options.nodes, options.blocks)}",
     }
+    pools = (DEFAULT_POOL, *options.pool)
+    labels |= labels_of(pools[run_of(index, options.nodes, len(pools))])
     addresses = {"Hostname": name, "InternalIP": LOOPBACK}
     return {
         "apiVersion": "v1",

@@ -47,7 +47,7 @@ class Plane:
     ) -> None:
         self.root = root.absolute()
         self._arguments = arguments or {}
-        names = tuple(name for name in state.COMPONENTS if name in wanted)
+        names = state.parts_of(wanted, options.pool if options else ())
         found = state.load(self.root)
         self.is_new = found is None
         self.state = found or state.create(self.root, options or Options(), names)
@@ -159,7 +159,7 @@ class Plane:
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:
             self._remove_webhooks(report)
         for group in state.STOP_GROUPS:
-            ending = [part for name, part in reversed(self.parts.items()) if name in group]
+            ending = [part for name, part in reversed(self.parts.items()) if state.base_of(name) in group]
             for part in ending:
                 part.signal(signal.SIGTERM)
             for part in ending:
@@ -176,15 +176,15 @@ class Plane:
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Returns when the part is ready; raises LocalError if it died or is late."""
-        scheme, port, path = state.READY[name]
+        scheme, port, path = state.ready(name)
         url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
         """Why one of Muster's own processes is not ready; empty if it is, or is no such process."""
-        if name not in state.OWN_PROCESSES or not self.part(name).alive:
+        if not state.is_own(name) or not self.part(name).alive:
             return ""
-        scheme, port, _ = state.READY[name]
+        scheme, port, _ = state.ready(name)
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
@@ -195,7 +195,7 @@ class Plane:
 
     def _launch(self, names: Collection[str]) -> list[str]:
         """Starts those of the parts and does not wait; returns which they are."""
-        mine = [name for name in self.parts if name in names]
+        mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()
         return mine
@@ -209,7 +209,7 @@ class Plane:
     def _install(self, client: Client, report: Report) -> None:
         """Namespace, roles, CRDs and, where kwok plays them, nodes."""
         report("namespace, roles and CRDs")
-        install.roles(client, shared=self.state.options.shared)
+        install.roles(client, shared=self.state.options.shared, pools=self.state.options.pool)
         self._write_tokens(client)
         install.crds(client)
         if state.KWOK in self.parts:
@@ -237,7 +237,8 @@ class Plane:
             report(f"the tokens of Muster's processes are not renewed: {error}")
 
     def _write_tokens(self, client: Client) -> None:
-        rights.renew_tokens(client, self._tokens, shared=self.state.options.shared)
+        options = self.state.options
+        rights.renew_tokens(client, self._tokens, shared=options.shared, pools=options.pool)
 
     @property
     def _tokens(self) -> Path:
@@ -245,15 +246,15 @@ class Plane:
 
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""
-        account = rights.accounts(shared=self.state.options.shared).get(user)
+        account = rights.accounts(shared=self.state.options.shared).get(state.base_of(user))
         if account is not None:
-            target = self.root / f"{user}.kubeconfig"
-            return rights.kubeconfig(self.kubeconfig, account.name, self._tokens, target)
+            target, token = self.root / f"{user}.kubeconfig", state.in_pool(account.name, state.pool_of(user))
+            return rights.kubeconfig(self.kubeconfig, token, self._tokens, target)
         if self.attached:
             return Path(self.state.options.kubeconfig)
         return self._pki.kubeconfig(user, self.commandlines.url(state.API_SERVER, scheme="https"))
 
     def _programs(self) -> tuple[str, ...]:
         """The binaries that this plane needs."""
-        used = {state.program_of(name) for name in self.parts if name not in state.OWN_PROCESSES}
+        used = {state.program_of(name) for name in self.parts if not state.is_own(name)}
         return tuple(sorted(used | ({"kubectl"} if not self.attached else set())))

@@ -4,6 +4,7 @@ No process of Muster's is an administrator: each has a ServiceAccount with the r
 other cluster, and a kubeconfig with a token of that. The rights of the user are asked for before anything is started.
 """
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, product
 from pathlib import Path
@@ -63,11 +64,17 @@ def roles(*, shared: bool) -> list[dict[str, Any]]:
     return chart.objects(SYSTEM_NAMESPACE, list(used.values()), CLUSTER_LEASE if shared else None)
 
 
-def renew_tokens(client: Client, folder: Path, *, shared: bool) -> None:
-    """Writes a new token for each account into the folder; the processes read their file again by themselves."""
+def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
+    """Writes a new token for each account into the folder; the processes read their file again by themselves.
+
+    The pair of a pool has the account of all pairs, and a token of its own, so that the audit log tells them apart.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name in {account.name for account in accounts(shared=shared).values()}:
-        write_private(token_file(folder, name), new_token(client, name).encode())
+    files = {account.name: account.name for account in accounts(shared=shared).values()}
+    of_pairs = chart.ACCOUNTS[chart.SCHEDULER].name
+    files |= {state.in_pool(of_pairs, pool): of_pairs for pool in pools}
+    for name, account in files.items():
+        write_private(token_file(folder, name), new_token(client, account).encode())
 
 
 def new_token(client: Client, account: str) -> str:
@@ -83,7 +90,7 @@ def new_token(client: Client, account: str) -> str:
 
 
 def token_file(folder: Path, account: str) -> Path:
-    """The file with the token of an account."""
+    """The file with the token of an account, or of the pair of a pool: the name of the account and of that."""
     return folder / f"{account}.token"
 
 

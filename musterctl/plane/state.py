@@ -2,11 +2,13 @@
 
 import os
 import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from muster.api.muster.pools import DEFAULT_POOL
 from musterctl.plane.machine import LocalError, free_ports, write_private
 
 ETCD: Final = "etcd"
@@ -42,22 +44,64 @@ OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER})
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
+OF_A_PAIR: Final = (EXTENDER, MUSTER_SCHEDULER)
+"""The parts that each node pool has of its own: `extender-NAME` and `muster-scheduler-NAME`."""
 PORTS = (
     "etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-scheduler", "kwok",
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
 )  # fmt: skip
-"""The ports of a plane."""
+"""The ports of a plane without pools."""
+_OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
+
+
+def base_of(part: str) -> str:
+    """The part that this one is another of, in a node pool; itself in the default pool."""
+    return next((base for base in OF_A_PAIR if part.startswith(f"{base}-")), part)
+
+
+def pool_of(part: str) -> str:
+    """The node pool of a part; the default one of those that no pool has of its own."""
+    return part.removeprefix(base_of(part)).removeprefix("-")
+
+
+def in_pool(name: str, pool: str) -> str:
+    """The name of a part, or of a port, in a node pool."""
+    return f"{name}-{pool}" if pool else name
+
+
+def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
+    """These parts, in the order in which they are started, with those of each pool."""
+    pools = (DEFAULT_POOL, *pools)
+    return tuple(
+        in_pool(name, pool)
+        for name in COMPONENTS
+        if name in wanted
+        for pool in (pools if name in OF_A_PAIR else (DEFAULT_POOL,))
+    )
+
+
+def ready(part: str) -> tuple[str, str, str]:
+    """The health check of a part: scheme, name of the port, path."""
+    scheme, port, path = READY[base_of(part)]
+    return scheme, in_pool(port, pool_of(part)), path
+
+
+def is_own(part: str) -> bool:
+    """True for a process of Muster's."""
+    return base_of(part) in OWN_PROCESSES
 
 
 def program_of(part: str) -> str:
     """The binary of a part that is none of Muster's processes."""
-    return SCHEDULER if part == MUSTER_SCHEDULER else part
+    return SCHEDULER if base_of(part) == MUSTER_SCHEDULER else part
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options that a plane was made with, and keeps for its life, but for the configuration of its planner."""
 
     nodes: int = 8
+    pool: tuple[str, ...] = ()
+    """Node pools beside the default one, each with a pair of its own; the nodes are divided among all of them."""
     cpu: str = "32"
     memory: str = "256Gi"
     gpus: int = 8
@@ -126,8 +170,9 @@ def create(folder: Path, options: Options, parts: tuple[str, ...]) -> State:
     """Chooses ports, and writes the state of a new plane."""
     wished = {"webhook": options.webhook_port, "extender": options.extender_port}
     given = {name: port for name, port in wished.items() if port}
-    chosen = free_ports(len(PORTS), taken=given.values())
-    state = State(options=options, parts=parts, ports=dict(zip(PORTS, chosen, strict=True)) | given)
+    ports = (*PORTS, *(in_pool(port, pool) for pool in options.pool for port in _OF_A_PAIR_PORTS))
+    chosen = free_ports(len(ports), taken=given.values())
+    state = State(options=options, parts=parts, ports=dict(zip(ports, chosen, strict=True)) | given)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     save(folder, state)
     return state

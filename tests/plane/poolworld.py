@@ -5,7 +5,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from poolpairs import PoolPair, pool_pair
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.names import NODE_POOL
@@ -17,32 +16,26 @@ from musterctl.plane.plane import Plane
 
 WaitFor = Callable[..., Any]
 NODES_IN_ALL, OF_B = 8, 4
-POOL_B = [name_of(index) for index in range(OF_B)]
-DEFAULT = [name_of(index) for index in range(OF_B, NODES_IN_ALL)]
+DEFAULT = [name_of(index) for index in range(NODES_IN_ALL - OF_B)]
+POOL_B = [name_of(index) for index in range(NODES_IN_ALL - OF_B, NODES_IN_ALL)]
+"""The nodes of both pools, with 8 GPUs each."""
 
 
 @pytest.fixture(scope="module")
-def pools(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane of 8 nodes with 8 GPUs each."""
-    return module_plane(nodes=NODES_IN_ALL)
-
-
-@pytest.fixture(scope="module")
-def pair(pools: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[PoolPair]:
-    """The pair of pool b, which has the first four nodes, with the queue tree `team-b`."""
-    with pool_pair(pools, "b", POOL_B, tmp_path_factory.mktemp("pool-b"), wait_for) as one:
-        client = pools.client()
-        client.create(QUEUES, {"metadata": {"name": "team-b", "labels": {NODE_POOL: "b"}}, "spec": {}})
-        for name in ("b1", "b2"):
-            client.create(QUEUES, {"metadata": {"name": name}, "spec": {"parent": "team-b"}})
-        wait_for(lambda: client.get(QUEUES, "b2").status.state == "Open", what="the queues to be open")
-        yield one
+def pools(module_plane: Callable[..., Plane], wait_for: WaitFor) -> Plane:
+    """A plane with the pool b, whose queues are `b1` and `b2` below `team-b`."""
+    plane = module_plane(nodes=NODES_IN_ALL, pool=("b",))
+    client = plane.client()
+    client.create(QUEUES, {"metadata": {"name": "team-b", "labels": {NODE_POOL: "b"}}, "spec": {}})
+    for name in ("b1", "b2"):
+        client.create(QUEUES, {"metadata": {"name": name}, "spec": {"parent": "team-b"}})
+    wait_for(lambda: client.get(QUEUES, "b2").status.state == "Open", what="the queues to be open")
+    return plane
 
 
 @pytest.fixture
-def client(pools: Plane, pair: PoolPair) -> Client:
-    """A client of the plane with both pairs."""
-    del pair
+def client(pools: Plane) -> Client:
+    """A client of that plane."""
     return pools.client()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from gangs import job
-from poolworld import DEFAULT, OF_B, POOL_B, client, in_queue, nodes_of, pair, pools, space
+from poolworld import DEFAULT, OF_B, POOL_B, client, in_queue, nodes_of, pools, space
 
 from extender.explain.find import explain
 from extender.explain.pools import in_pool, pool_of_object
@@ -20,7 +20,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.cluster import take
 
-__all__ = ["client", "pair", "pools", "space"]
+__all__ = ["client", "pools", "space"]
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 
@@ -124,7 +124,7 @@ def gpu_share(client: Client, name: str) -> int:
 
 def test_a_node_changes_its_pool(client: Client, space: str, wait_for: WaitFor) -> None:
     """A gang that runs there goes on, and what it uses is not free for its new pool until it ends."""
-    moved = DEFAULT[0]
+    moved = DEFAULT[-1]
     client.create(JOBS, job("runs", space, replicas=len(DEFAULT)), space)
     wait_for(lambda: nodes_of(client, space, "runs") == DEFAULT, 60, "a gang on all nodes of the default pool")
     client.merge_patch(NODES, moved, {"metadata": {"labels": {NODE_POOL: "b"}}})
@@ -134,9 +134,9 @@ def test_a_node_changes_its_pool(client: Client, space: str, wait_for: WaitFor) 
         assert nodes_of(client, space, "wide") == []
         assert nodes_of(client, space, "runs") == DEFAULT, waits
         client.delete(JOBS, "runs", space)
-        wait_for(lambda: nodes_of(client, space, "wide") == [*POOL_B, moved], 60, "the wide gang to have the node")
+        wait_for(lambda: nodes_of(client, space, "wide") == [moved, *POOL_B], 60, "the wide gang to have the node")
         client.create(JOBS, job("rest", space, replicas=len(DEFAULT) - 1), space)
-        wait_for(lambda: nodes_of(client, space, "rest") == DEFAULT[1:], 60, "the rest of the default pool")
+        wait_for(lambda: nodes_of(client, space, "rest") == DEFAULT[:-1], 60, "the rest of the default pool")
     finally:
         client.merge_patch(NODES, moved, {"metadata": {"labels": {NODE_POOL: None}}})
 
