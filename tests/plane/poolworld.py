@@ -8,7 +8,6 @@ import pytest
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.names import NODE_POOL
-from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.install import name_of
@@ -41,12 +40,11 @@ def client(pools: Plane) -> Client:
 
 @pytest.fixture
 def space(client: Client, wait_for: WaitFor) -> Iterator[str]:
-    """A namespace whose Jobs are gone afterwards, with their pods."""
+    """A namespace that is gone afterwards, with all pods."""
     name = f"pools-{uuid4().hex[:8]}"
     client.create(NAMESPACES, {"metadata": {"name": name}})
     yield name
-    for each in client.list(JOBS, name):
-        client.delete(JOBS, each.metadata.name, name)
+    client.delete(NAMESPACES, name)
     wait_for(lambda: not client.list(PODS, name) and not client.list(POD_GROUPS, name), 60, "all to be gone")
 
 

@@ -87,18 +87,14 @@ def test_pods_of_any_owner_have_the_pool_of_their_queue(client: Client, space: s
     spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template}
     client.create(INDEXED_JOBS, {"metadata": {"name": "indexed"}, "spec": spec}, space)
     client.create(PODS, {"metadata": {"name": "alone", **template["metadata"]}, "spec": template["spec"]}, space)
-    try:
-        pods = wait_for(
-            lambda: len(found := [pod for pod in client.list(PODS, space) if pod.spec.node_name]) == 3 and found,
-            60,
-            "all to be bound",
-        )
-        assert {pod.spec.scheduler_name for pod in pods} == {"muster-b"}
-        assert {pod.spec.node_name for pod in pods} <= set(POOL_B)
-        assert {group.metadata.labels.get(NODE_POOL) for group in client.list(POD_GROUPS, space)} == {"b"}
-    finally:
-        client.delete(INDEXED_JOBS, "indexed", space)
-        client.delete(PODS, "alone", space)
+    pods = wait_for(
+        lambda: len(found := [pod for pod in client.list(PODS, space) if pod.spec.node_name]) == 3 and found,
+        60,
+        "all to be bound",
+    )
+    assert {pod.spec.scheduler_name for pod in pods} == {"muster-b"}
+    assert {pod.spec.node_name for pod in pods} <= set(POOL_B)
+    assert {group.metadata.labels.get(NODE_POOL) for group in client.list(POD_GROUPS, space)} == {"b"}
 
 
 def test_shares_are_of_the_nodes_of_the_pool(client: Client, space: str, wait_for: WaitFor) -> None:
