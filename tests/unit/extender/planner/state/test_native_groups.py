@@ -9,6 +9,7 @@ from msgspec import structs
 
 from extender.planner.framework import decisions
 from extender.planner.plugins.topology import Topology
+from extender.planner.state.state import State
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -251,3 +252,18 @@ def test_what_muster_said_of_a_group_keeps_it_musters_without_pods(world: Native
     metadata = structs.replace(group.metadata, resource_version="999")
     world.state.native.on_group(None, structs.replace(group, metadata=metadata, status=status))
     assert world.view("ns/native.left").group.status.phase == "Running"
+
+
+def test_a_group_of_another_node_pool_is_not_this_ones(world: Natives) -> None:
+    """The pair whose pods it has said so with the phase; another one leaves it alone, pods or none."""
+    group = world.native("left")
+    world.member(0, group="left", scheduler="muster-b")
+    assert "ns/native.left" not in world.state.groups
+    status = NativePodGroupStatus(conditions=conditions_of(PodGroupStatus(phase="Running"), [], world.now, "b"))
+    metadata = structs.replace(group.metadata, resource_version="999")
+    told = structs.replace(group, metadata=metadata, status=status)
+    world.state.native.on_group(None, told)
+    assert "ns/native.left" not in world.state.groups
+    other = State(pool="b")
+    other.native.on_group(None, told)
+    assert other.groups["ns/native.left"].status.phase == "Running"
