@@ -113,6 +113,19 @@ def test_no_container_can_write_its_root(name: str) -> None:
             assert container["resources"]["limits"]["memory"]
 
 
+def test_policies_let_helm_test_in() -> None:
+    """Where it is named who may read metrics, `helm test` still reaches every part, and nobody else does."""
+    monitoring = {"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}
+    tester = yaml.safe_load(helm("template", "muster", str(CHART), "--show-only=templates/tests/answers.yaml").stdout)
+    found = rendered({"networkPolicies": {"monitoring": [monitoring]}})
+    policies_of_parts = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
+    assert len(policies_of_parts) == 3
+    for spec in policies_of_parts:
+        named, own = spec["ingress"][-1]["from"]
+        assert named == monitoring
+        assert own["podSelector"]["matchLabels"].items() <= tester["metadata"]["labels"].items()
+
+
 def bare(each: JSON) -> JSON:
     """An object without the labels of the chart."""
     labels = {key: value for key, value in each["metadata"].get("labels", {}).items() if key.startswith("rbac.")}
