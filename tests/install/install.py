@@ -23,6 +23,7 @@ def main() -> None:
     programs.kubelet()
     programs.coredns()
     programs.kube_proxy()
+    programs.kube_router()
     images.muster()
 
 

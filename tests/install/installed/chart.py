@@ -125,6 +125,12 @@ class Release:
         self._cluster.wait(f"{name}/{container} is ready again", back, _READY_S)
         return time.monotonic() - start
 
+    def replace(self, part: str) -> None:
+        """Deletes the pods of a part; returns when there are new ones, all ready."""
+        names = [f"pod/{pod['metadata']['name']}" for pod in self.pods(part)]
+        self._cluster.plane.kubectl("delete", f"--namespace={SYSTEM_NAMESPACE}", *names)
+        self.wait_ready()
+
     def rotate(self) -> None:
         """`muster certs rotate`; returns when every replica of the webhook shows a certificate of the new authority."""
         before = self._secret()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from realnode import guard, namespaces
 from realnode.node import Joined, Node
 
-from installed import controlplane, images
+from installed import agents, controlplane, images, network
 from installed.controlplane import ControlPlane
 from musterctl.plane.machine import LocalError
 from musterctl.plane.process import Part, start_guard
@@ -36,7 +36,14 @@ class Cluster:
         self._storage = Path(tempfile.mkdtemp(prefix="nodes-", dir=_DISK))
         joined = Joined(root, self.plane.pki, controlplane.SERVER, images.PAUSE)
         run = f"muster-{self._storage.name}"
-        self.nodes = [Node(number, joined, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
+        self.nodes: list[Node] = []
+        self.agents: list[Part] = self._agents_of_the_control_plane()
+        """kube-proxy and kube-router of each machine; they are not part of a node, and outlive its power."""
+        for number in range(1, COUNT + 1):
+            place = network.place(number)
+            node = Node(number, joined, self._storage, f"{run}-{number}", place)
+            self.nodes.append(node)
+            self.agents += self._agents_of(node.name, namespaces.address(number), place.enter)
         self._guards: list[subprocess.Popen[bytes]] = []
         self.settings_before = namespaces.kernel_settings()
         """What the kernel was told before there were nodes."""
@@ -49,13 +56,12 @@ class Cluster:
     @property
     def parts(self) -> list[Part]:
         """All its processes, in the order of their start."""
-        return [*self.plane.parts.values(), *(part for node in self.nodes for part in node.parts)]
+        return [*self.plane.parts.values(), *(part for node in self.nodes for part in node.parts), *self.agents]
 
     def start(self, archives: Sequence[Path]) -> None:
         """Enters the namespaces and starts everything; returns when the nodes are Ready and have the images."""
         self._guards = [guard.start(self._storage, [node.group for node in self.nodes])]
-        namespaces.enter(COUNT)
-        _routes()
+        network.lay(COUNT, controlplane.SERVICES)
         self._guards.append(start_guard(self.plane.root))
         self.plane.prepare()
         self.plane.parts["etcd"].start()
@@ -71,6 +77,8 @@ class Cluster:
         for node in self.nodes:
             node.kubelet.start()
         self.wait("the nodes are Ready", lambda: self.ready() == {node.name for node in self.nodes})
+        for part in self.agents:  # not before: a kube-proxy ends when its node gets an address while it runs
+            part.start()
 
     def node(self, name: str) -> Node:
         """The node of that name."""
@@ -107,6 +115,8 @@ class Cluster:
 
     def stop(self) -> None:
         """Ends everything and removes what was stored; does no harm to what was never started."""
+        for part in self.agents:
+            part.stop()
         for node in self.nodes:
             node.stop()
         for part in reversed(self.plane.parts.values()):
@@ -121,7 +131,8 @@ class Cluster:
         """Returns as soon as the condition holds; an error if a part of the control plane dies, or it is too late."""
         deadline = time.monotonic() + timeout_s
         while not condition():
-            dead = next((part for part in self.plane.parts.values() if part.started and not part.alive), None)
+            watched = (*self.plane.parts.values(), *self.agents)
+            dead = next((part for part in watched if part.started and not part.alive), None)
             if dead:
                 raise dead.death()
             if time.monotonic() > deadline:
@@ -129,19 +140,21 @@ class Cluster:
                 raise LocalError(f"{what}: not within {timeout_s:.0f} s.\n{tails}")
             time.sleep(_POLL_S)
 
+    def _agents_of_the_control_plane(self) -> list[Part]:
+        """kube-proxy, which has to call itself by the name of a node, though that machine is none."""
+        root, kubeconfig = self.plane.root, self.plane.kubeconfig
+        address = controlplane.ADDRESS
+        return [agents.proxy("kube-proxy", root, kubeconfig, node="node-1", address=address, enter=())]
+
+    def _agents_of(self, node: str, address: str, enter: tuple[str, ...]) -> list[Part]:
+        root, kubeconfig = self.plane.root, self.plane.kubeconfig
+        return [
+            agents.proxy(f"{node}-kube-proxy", root, kubeconfig, node=node, address=address, enter=enter),
+            agents.firewall(root, kubeconfig, controlplane.SERVICES, node=node, enter=enter),
+        ]
+
     def _tails(self) -> Iterable[tuple[str, str]]:
         return ((part.name, part.log_tail(_LOG_LINES)) for part in self.parts if part.started)
-
-
-def _routes() -> None:
-    """Lets packets pass from pod to pod, and lets processes of the host find Services.
-
-    There is no way out of the network, so no route by default: without one, a process is told "network is unreachable"
-    before kube-proxy's rules put a pod's address in the place of a Service's.
-    """
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="utf-8")
-    route = ["ip", "route", "add", controlplane.SERVICES, "dev", namespaces.BRIDGE, "src", controlplane.ADDRESS]
-    subprocess.run(route, check=True)
 
 
 def _is_ready(node: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """The control plane of a conformant cluster, as processes: nothing is switched off in it, and pods can reach it.
 
-It lives in the network of the nodes, which is its own, so its ports are the usual ones.
+It lives on a machine of its own in the network of the nodes (`network`), so its ports are the usual ones.
 """
 
 import subprocess
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import yaml
-from realnode import dns, namespaces, programs
+from realnode import dns
 
 from certs.authority import Authority
+from installed import network
 from musterctl.plane import binaries
 from musterctl.plane.pki import ADMIN, SERVICE_ACCOUNTS, Pki
 from musterctl.plane.process import Part
 
-ADDRESS: Final = namespaces.address(1)
+ADDRESS: Final = network.CONTROL_PLANE
 SERVER: Final = f"https://{ADDRESS}:6443"
 SERVICES: Final = "10.96.0.0/16"
 _API_SERVICE: Final = "10.96.0.1"
@@ -36,12 +36,10 @@ _NAMES: Final = (
 _ETCD: Final = "http://127.0.0.1:2379"
 _PEER: Final = "http://127.0.0.1:2380"
 _CLIENT: Final = "kubelet-client"
-_NO_LIMITS: Final = {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
-"""Of the table of connections: they belong to the machine, and a namespace cannot set them."""
 
 
 class ControlPlane:
-    """etcd, API server, controller manager, scheduler, kube-proxy and DNS in a folder, by name in `parts`."""
+    """etcd, API server, controller manager, scheduler and DNS in a folder, by name in `parts`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -51,10 +49,9 @@ class ControlPlane:
             "kube-apiserver": self._api_server,
             "kube-controller-manager": self._controller_manager,
             "kube-scheduler": self._scheduler,
-            "kube-proxy": self._proxy,
         }
         made = {name: Part(name, root, command) for name, command in commands.items()}
-        self.parts: Mapping[str, Part] = made | {"coredns": dns.part(root, lambda: self.kubeconfig("coredns"))}
+        self.parts: Mapping[str, Part] = made | {"coredns": dns.part(root, ADDRESS, lambda: self.kubeconfig("coredns"))}
         self.scheduler_config: Path | None = None
         """What the kube-scheduler reads at its next start in place of its defaults."""
 
@@ -77,8 +74,12 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Runs kubectl with the administrator's rights; the caller looks at the exit code."""
-        command = [str(program("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]
+        command = self.kubectl_command(*arguments)
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+    def kubectl_command(self, *arguments: str) -> list[str]:
+        """The command line of that."""
+        return [str(program("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]
 
     def _etcd(self) -> list[str]:
         return [
@@ -134,32 +135,14 @@ class ControlPlane:
 
     def _scheduler(self) -> list[str]:
         config = [f"--config={self.scheduler_config}"] if self.scheduler_config else []
-        return [str(program("kube-scheduler")), *self._credentials("kube-scheduler"), *config]
+        # On the node that tests call a control plane: with scheduler.mode cluster the extender is on its loopback.
+        enter = network.place(1).enter
+        return [*enter, str(program("kube-scheduler")), *self._credentials("kube-scheduler"), *config]
 
     def _credentials(self, part: str) -> list[str]:
         kubeconfig = self.kubeconfig(part)
         flags = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
         return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1"]
-
-    def _proxy(self) -> list[str]:
-        # Pods are on one bridge. Where its packets pass iptables by, an answer would not come back as the Service's.
-        masquerade = {"masqueradeAll": not Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()}
-        config = {
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-            "kind": "KubeProxyConfiguration",
-            "mode": "iptables",
-            "bindAddress": ADDRESS,
-            "clientConnection": {"kubeconfig": str(self.kubeconfig("kube-proxy"))},
-            "clusterCIDR": namespaces.NETWORK,
-            "hostnameOverride": "node-1",
-            "healthzBindAddress": "127.0.0.1:10256",
-            "metricsBindAddress": "127.0.0.1:10249",
-            "conntrack": _NO_LIMITS,
-            "iptables": masquerade,
-        }
-        file = self.root / "kube-proxy.yaml"
-        file.write_text(yaml.safe_dump(config), encoding="utf-8")
-        return [str(programs.kube_proxy()), f"--config={file}", "--v=2"]
 
 
 def program(name: str) -> Path:

@@ -1,12 +1,21 @@
 """What the cluster needs of a machine beyond real nodes, and one sentence about what it lacks."""
 
 import shutil
+import subprocess
 from functools import cache
 from typing import Final
 
 from realnode import rights
 
-_PROGRAMS: Final = {"podman": "podman", "buildah": "buildah", "iptables": "iptables", "busybox": "busybox-static"}
+from installed import network
+
+_PROGRAMS: Final = {
+    "podman": "podman",
+    "buildah": "buildah",
+    "iptables": "iptables",
+    "ipset": "ipset",
+    "busybox": "busybox-static",
+}
 """Programs, and the packages of Debian that bring them."""
 
 
@@ -15,6 +24,17 @@ def lacking() -> str:
     """Why there can be no such cluster here and what to do about it, in one sentence; empty if there can be."""
     missing = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
     reason = rights.lacking()
-    if reason or not missing:
+    if reason:
         return reason
-    return f"the cluster needs {', '.join(missing)}: on Debian, `apt-get install {' '.join(missing.values())}`"
+    if missing:
+        return f"the cluster needs {', '.join(missing)}: on Debian, `apt-get install {' '.join(missing.values())}`"
+    if not _filters():
+        return "the cluster needs a kernel with IP sets and br_netfilter, to enforce NetworkPolicies: `modprobe` both"
+    return ""
+
+
+def _filters() -> bool:
+    """Whether the kernel can do what kube-router asks of it: rules with sets, also for what a bridge carries."""
+    rule = "iptables -A FORWARD -m physdev --physdev-is-bridged -m set --match-set trial dst -j REJECT"
+    trial = f"test -e {network.BRIDGED} && ipset create trial hash:ip && {rule}"
+    return subprocess.run(["unshare", "--net", "sh", "-c", trial], capture_output=True, check=False).returncode == 0

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from installed.cluster import Cluster
 
-_MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
+MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
+"""What can be submitted, by name."""
 _ENDS: Final = frozenset({"Complete", "Failed", "Completed", "Terminated", "Aborted"})
 _END_S: Final = 120.0
 
@@ -26,7 +27,7 @@ class Work:
     def submit(self, *manifests: str) -> None:
         """Creates what the manifests of these names hold."""
         for name in manifests:
-            self._kubectl("create", f"--namespace={self.namespace}", f"--filename={_MANIFESTS / name}.yaml")
+            self._kubectl("create", f"--namespace={self.namespace}", f"--filename={MANIFESTS / name}.yaml")
 
     def end(self, kind: str, name: str) -> str:
         """How a workload ends: Complete or Failed, or the phase of a Volcano Job that has stopped."""

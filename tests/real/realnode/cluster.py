@@ -57,7 +57,9 @@ class Cluster:
         server = self.plane.commandlines.url(state.API_SERVER, scheme="https")
         joined = Joined(self.plane.root, pki, server, images.MPI.name)
         self.nodes = [Node(number, joined, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
-        self._dns = dns.part(self.plane.root, lambda: self.plane.commandlines.kubeconfig("coredns"))
+        self._dns = dns.part(
+            self.plane.root, namespaces.shared().dns, lambda: self.plane.commandlines.kubeconfig("coredns")
+        )
         self._guard: subprocess.Popen[bytes] | None = None
         self.settings_before = namespaces.kernel_settings()
         """What the kernel was told before there were nodes."""

@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 from realnode import namespaces, rights
+from realnode.namespaces import Place
 
 
-def configure(folder: Path, state: Path, node: int, sandbox_image: str) -> Path:
+def configure(folder: Path, state: Path, node: int, place: Place, sandbox_image: str) -> Path:
     """Writes the configuration into the folder; what lives no longer than the node goes into `state`."""
     network = folder / "cni"
     network.mkdir(exist_ok=True)
-    (network / "10-pods.conflist").write_text(_network(folder, node))
+    (network / "10-pods.conflist").write_text(_network(folder, node, place))
     file = folder / "containerd.toml"
     file.write_text(_configuration(folder, state, network, sandbox_image))
     return file
@@ -45,15 +46,13 @@ state = "{state / "containerd"}"
 """
 
 
-def _network(folder: Path, node: int) -> str:
-    """All nodes share the bridge, so there are no routes between them; each gives out its own range."""
+def _network(folder: Path, node: int, place: Place) -> str:
+    """The node's bridge, which may be that of all nodes; each node gives out its own range."""
     first, last = namespaces.pod_range(node)
     addresses = {
         "type": "host-local",
         "dataDir": str(folder / "addresses"),
-        "ranges": [
-            [{"subnet": namespaces.NETWORK, "rangeStart": first, "rangeEnd": last, "gateway": namespaces.address(1)}]
-        ],
+        "ranges": [[{"subnet": place.subnet, "rangeStart": first, "rangeEnd": last, "gateway": place.gateway}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     bridge = {"type": "bridge", "bridge": namespaces.BRIDGE, "isGateway": False, "ipMasq": False, "ipam": addresses}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from musterctl.plane.process import Part
-from realnode import namespaces, programs
+from realnode import programs
 
 _COREFILE = """\
 .:53 {{
@@ -19,12 +19,12 @@ _COREFILE = """\
 """
 
 
-def part(root: Path, kubeconfig: Callable[[], Path]) -> Part:
-    """CoreDNS as one more part of the control plane in that folder."""
+def part(root: Path, address: str, kubeconfig: Callable[[], Path]) -> Part:
+    """CoreDNS as one more part of the control plane in that folder, which listens at that address."""
 
     def command() -> list[str]:
         corefile = root / "Corefile"
-        corefile.write_text(_COREFILE.format(address=namespaces.address(1), kubeconfig=kubeconfig()), encoding="utf-8")
+        corefile.write_text(_COREFILE.format(address=address, kubeconfig=kubeconfig()), encoding="utf-8")
         return [str(programs.coredns()), f"-conf={corefile}"]
 
     return Part("coredns", root, command)

@@ -9,13 +9,16 @@ import yaml
 from certs.authority import Authority
 from musterctl.plane.pki import Pki
 from realnode import namespaces
+from realnode.namespaces import Place
 
 CPUS = 2
 """What every node has to offer, whatever the machine has."""
 _CREDENTIALS = "kubelet"
 
 
-def configure(folder: Path, name: str, node: int, *, pki: Pki, server: str, group: str, socket: Path) -> list[str]:
+def configure(
+    folder: Path, name: str, node: int, place: Place, *, pki: Pki, server: str, group: str, socket: Path
+) -> list[str]:
     """Writes what the kubelet reads into the folder; its arguments."""
     names, address = (name,), namespaces.address(node)
     user, groups = f"system:node:{name}", ("system:nodes",)
@@ -25,7 +28,7 @@ def configure(folder: Path, name: str, node: int, *, pki: Pki, server: str, grou
     pair.save(folder, _CREDENTIALS)
     (folder / "resolv.conf").touch()  # nothing of this machine's: the pods' network has no way out
     files = {
-        "kubelet.yaml": _configuration(folder, address, pki.ca_file, group, socket),
+        "kubelet.yaml": _configuration(folder, address, place.dns, pki.ca_file, group, socket),
         "kubelet.kubeconfig": _kubeconfig(folder, server, pki.ca_file),
     }
     for file, content in files.items():
@@ -41,7 +44,7 @@ def configure(folder: Path, name: str, node: int, *, pki: Pki, server: str, grou
     ]
 
 
-def _configuration(folder: Path, address: str, ca_file: Path, group: str, socket: Path) -> dict[str, Any]:
+def _configuration(folder: Path, address: str, dns: str, ca_file: Path, group: str, socket: Path) -> dict[str, Any]:
     reserved = (os.cpu_count() or CPUS) - CPUS
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -62,7 +65,7 @@ def _configuration(folder: Path, address: str, ca_file: Path, group: str, socket
         "failSwapOn": False,
         "containerRuntimeEndpoint": f"unix://{socket}",
         "podLogsDir": str(folder / "logs"),
-        "clusterDNS": [namespaces.address(1)],
+        "clusterDNS": [dns],
         "clusterDomain": "cluster.local",
         "resolvConf": str(folder / "resolv.conf"),
         "systemReserved": {"cpu": str(reserved)} if reserved > 0 else {},

@@ -8,6 +8,7 @@ settings of the kernel that kubelet would change for the whole machine.
 import ctypes
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 BRIDGE = "pods"
@@ -30,14 +31,33 @@ _KERNEL = (
 """Settings of the whole machine that kubelet writes (setupKernelTunables of its container manager)."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a node is in the network."""
+
+    subnet: str
+    """What its pods take for their own network, out of which they have `pod_range`."""
+    gateway: str
+    """Where its pods send what is for other networks."""
+    dns: str
+    """The DNS server of its pods."""
+    enter: tuple[str, ...] = ()
+    """What starts a program there: nothing, where the node is in the namespace of this process."""
+
+
 def address(node: int) -> str:
-    """The address of the node with that number; its pods are in `pod_range`."""
+    """The address of the node with that number."""
     return f"10.88.0.{node}"
 
 
 def pod_range(node: int) -> tuple[str, str]:
     """First and last address of the node's pods."""
     return f"10.88.{node}.2", f"10.88.{node}.250"
+
+
+def shared() -> Place:
+    """The place of all nodes on the one bridge of this process: there are no routes between them."""
+    return Place(NETWORK, address(1), address(1))
 
 
 def enter(nodes: int) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from musterctl.plane.pki import Pki
 from musterctl.plane.process import Part
-from realnode import cgroups, containerd, kubelet, programs
+from realnode import cgroups, containerd, kubelet, namespaces, programs
+from realnode.namespaces import Place
 
 _RUN = Path("/run")
 _NAMESPACE = "k8s.io"
@@ -32,14 +33,16 @@ class Joined:
 class Node:
     """A node of a control plane, whose pid files and logs lie with that one's own.
 
-    Images and containers are kept in `storage`; `group` is the node's control group, below which its containers run.
+    Images and containers are kept in `storage`; `group` is the node's control group, below which its containers run;
+    `place` is where it is in the network, by default on the bridge of all.
     """
 
-    def __init__(self, number: int, joined: Joined, storage: Path, group: str) -> None:
+    def __init__(self, number: int, joined: Joined, storage: Path, group: str, place: Place | None = None) -> None:
         self.name = f"node-{number}"
         self.group = group
         self._number = number
         self._joined = joined
+        self._place = place or namespaces.shared()
         self._folder = storage / self.name
         self._state = _RUN / self.name
         self.containerd = Part(f"{self.name}-containerd", joined.root, self._containerd)
@@ -97,20 +100,21 @@ class Node:
         self.containerd.stop()
 
     def _containerd(self) -> list[str]:
-        file = containerd.configure(self._folder, self._state, self._number, self._joined.sandbox)
-        return [shutil.which("containerd") or "containerd", f"--config={file}"]
+        file = containerd.configure(self._folder, self._state, self._number, self._place, self._joined.sandbox)
+        return [*self._place.enter, shutil.which("containerd") or "containerd", f"--config={file}"]
 
     def _kubelet(self) -> list[str]:
         arguments = kubelet.configure(
             self._folder,
             self.name,
             self._number,
+            self._place,
             pki=self._joined.pki,
             server=self._joined.server,
             group=self.group,
             socket=containerd.socket(self._state),
         )
-        return [str(programs.kubelet()), *arguments]
+        return [*self._place.enter, str(programs.kubelet()), *arguments]
 
     def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["ctr", f"--address={containerd.socket(self._state)}", f"--namespace={_NAMESPACE}", *arguments]

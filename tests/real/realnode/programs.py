@@ -1,4 +1,4 @@
-"""kubelet, CoreDNS and kube-proxy, built once from Go modules into the user's cache."""
+"""kubelet, CoreDNS, kube-proxy and kube-router, built once from Go modules into the user's cache."""
 
 from pathlib import Path
 
@@ -18,6 +18,13 @@ _KUBE_PROXY = binaries.Recipe(
     minutes=2,
 )
 """Of the control plane's version, too: `.ci/kube-proxy-recipe` writes it."""
+_KUBE_ROUTER = binaries.Recipe(
+    "kube-router",
+    Path(__file__).parents[2] / "neighbours" / "modules" / "kube-router",
+    {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
+    minutes=3,
+)
+"""`.ci/neighbour-recipe` writes it."""
 
 
 def kubelet() -> Path:
@@ -33,3 +40,8 @@ def coredns() -> Path:
 def kube_proxy() -> Path:
     """The kube-proxy that gives Services their addresses."""
     return binaries.cached(_KUBE_PROXY) / "kube-proxy"
+
+
+def kube_router() -> Path:
+    """The kube-router that has the kernel enforce NetworkPolicies; it is used for nothing else."""
+    return binaries.cached(_KUBE_ROUTER) / "kube-router"
