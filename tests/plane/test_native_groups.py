@@ -135,6 +135,14 @@ def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
         scene.client.delete(QUEUES, scene.namespace)
 
 
+@pytest.fixture
+def apart(*, all_gates: bool) -> None:
+    """Pods of a group are placed without its others: a kube-scheduler with the gates queues them as one."""
+    if all_gates:
+        pytest.skip("a kube-scheduler with the gates holds the members of a group until none of them is gated")
+
+
+@pytest.mark.usefixtures("apart")
 def test_a_smaller_minimum_lets_a_gang_start(scene: Scene) -> None:
     """It is the one field that can change."""
     scene.group("shrinks", 9)
@@ -158,6 +166,7 @@ def test_a_topology_key_keeps_a_gang_in_one_rack(scene: Scene) -> None:
     scene.wait_for(lambda: scene.says("wide", INITIALLY_SCHEDULED)[0] == "False", 30, "the wide group to wait")
 
 
+@pytest.mark.usefixtures("apart")
 def test_pods_of_a_basic_group_start_one_by_one(scene: Scene) -> None:
     """Eight of nine find a node."""
     scene.group("loose", None)
@@ -191,7 +200,7 @@ def test_a_gang_starts_whole_whoever_is_killed_in_between(scene: Scene, part: st
         scene.wait_for(scene.pods, 30, "the first pod")
         scene.plane.part(part).kill()
         scene.plane.start()
-        scene.starts(8, RECOVERY_S)
+        scene.starts(8, 2 * RECOVERY_S)
         assert history.half_placed_s(native_gang(scene.native().metadata.name), 8) < HALF_S
 
 
@@ -213,27 +222,49 @@ def test_a_gang_that_was_placed_is_known_to_the_next_planner(scene: Scene) -> No
     assert (after.spec, after.status.phase) == (before.spec, "Bound")
 
 
-def test_a_claim_of_the_group_is_shared_by_300_pods(scene: Scene, *, all_gates: bool) -> None:
-    """It has its devices once, and counts once for the queue; kube-scheduler needs its gates for this."""
-    driver = f"{scene.namespace}.example.com"
-    selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
-    made = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": driver}}
+@pytest.fixture
+def driver(scene: Scene) -> Iterator[str]:
+    """The driver of one device on a node for 400 pods, and its class of the same name."""
+    name = f"{scene.namespace}.example.com"
+    made = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": name}}
+    selectors = [{"cel": {"expression": f'device.driver == "{name}"'}}]
     scene.client.create(DEVICE_CLASSES, {**made, "kind": "DeviceClass", "spec": {"selectors": selectors}})
-    pool = {"name": "all", "generation": 1, "resourceSliceCount": 1}
-    devices = {"driver": driver, "pool": pool, "allNodes": True, "devices": [{"name": "d0"}]}
+    node = scene.client.list(NODES)[0].metadata.name
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    devices = {"driver": name, "pool": pool, "nodeName": node, "devices": [{"name": "d0"}]}
     scene.client.create(RESOURCE_SLICES, {**made, "kind": "ResourceSlice", "spec": devices})
-    wanted = {"requests": [{"name": "one", "exactly": {"deviceClassName": driver, "count": 1}}]}
-    template = {"kind": "ResourceClaimTemplate", "spec": {"spec": {"devices": wanted}}}
-    try:
-        scene.client.create(CLAIM_TEMPLATES, {**made, **template}, scene.namespace)
-        claim = {"name": "link", "resourceClaimTemplateName": driver}
-        scene.group("shares", 300, resourceClaims=[claim])
-        scene.members("shares", range(300), gpus=0, resourceClaims=[claim])
-        if not all_gates:
-            return
-        scene.starts(300, 120)
-        [found] = scene.client.list(RESOURCE_CLAIMS, scene.namespace)
-        assert [each.resource for each in found.status.reserved_for] == ["podgroups"]
-    finally:
-        scene.client.delete(RESOURCE_SLICES, driver)
-        scene.client.delete(DEVICE_CLASSES, driver)
+    more = {key: {"pods": "400"} for key in ("capacity", "allocatable")}
+    scene.client.merge_patch(NODES, node, {"status": more}, subresource="status")
+    yield name
+    scene.client.delete(RESOURCE_SLICES, name)
+    scene.client.delete(DEVICE_CLASSES, name)
+
+
+def claim_of(driver: str) -> dict[str, Any]:
+    """The spec of a claim for the device."""
+    return {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": driver, "count": 1}}]}}
+
+
+def test_a_claim_of_the_group_is_shared_by_300_pods(scene: Scene, driver: str, *, all_gates: bool) -> None:
+    """It is made once from the template, and has the group as its one user; kube-scheduler needs the gates for this."""
+    if not all_gates:
+        pytest.skip("a kube-scheduler without the gates gives a pod no claim that was made for its group")
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}}
+    scene.client.create(CLAIM_TEMPLATES, {**made, "spec": {"spec": claim_of(driver)}}, scene.namespace)
+    claim = {"name": "link", "resourceClaimTemplateName": "t"}
+    scene.group("shares", 300, resourceClaims=[claim])
+    scene.members("shares", range(300), gpus=0, resourceClaims=[claim])
+    scene.starts(300, 180)
+    [found] = scene.client.list(RESOURCE_CLAIMS, scene.namespace)
+    assert [each.resource for each in found.status.reserved_for] == ["podgroups"]
+
+
+def test_a_claim_that_the_group_names_is_shared(scene: Scene, driver: str) -> None:
+    """Each pod is a user of it where kube-scheduler does not know groups."""
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "one"}}
+    scene.client.create(RESOURCE_CLAIMS, {**made, "spec": claim_of(driver)}, scene.namespace)
+    claim = {"name": "link", "resourceClaimName": "one"}
+    scene.group("shares", 20, resourceClaims=[claim])
+    scene.members("shares", range(20), gpus=0, resourceClaims=[claim])
+    scene.starts(20)
+    assert scene.client.get(RESOURCE_CLAIMS, "one", scene.namespace).status.allocation
