@@ -3,7 +3,7 @@
 `plane` is one whole plane for the session: every test shares it, in a `namespace` of its own. `fresh_plane` makes
 planes of chosen parts for tests that restart, kill or reconfigure something. `kubectl` and `wait_for` are what tests
 talk and wait with. A failing test reports the tail of every part's log. MUSTER_KUBERNETES=1.32 runs the tests on planes
-of that version.
+of that version, MUSTER_NATIVE_GANGS=1 on planes with Kubernetes' own gangs.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import audits
 import pytest
 from making import KUBERNETES, fresh_plane, module_plane
+from native_gates import with_gates
 from planes import (
     PLANES,
     idle_client,
@@ -44,7 +45,7 @@ __all__ = [
 def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Plane]:
     """The whole plane of this session: 8 nodes of 32 CPUs, 256Gi and 8 GPUs, in 2 racks."""
     root = tmp_path_factory.mktemp("plane")
-    one = Plane(root, options=Options(kubernetes=KUBERNETES), bound=True, arguments=audits.arguments(root))
+    one = Plane(root, options=Options(kubernetes=KUBERNETES), bound=True, arguments=with_gates(audits.arguments(root)))
     pytestconfig.stash[PLANES].append(one)
     try:
         one.start()

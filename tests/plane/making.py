@@ -11,6 +11,7 @@ from typing import Any
 
 import audits
 import pytest
+from native_gates import with_gates
 from planes import PLANES
 
 from musterctl.plane.plane import Plane
@@ -59,7 +60,7 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
         asked = Options(**{"kubernetes": KUBERNETES, **options})
-        one = Plane(root, wanted, asked, bound=True, arguments=more, settings=settings)
+        one = Plane(root, wanted, asked, bound=True, arguments=with_gates(more), settings=settings)
         made.append(one)
         config.stash[PLANES].append(one)
         if start:

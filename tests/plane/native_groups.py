@@ -1,4 +1,4 @@
-"""A plane with Kubernetes' own gangs, and what tests create on it: Jobs with `spec.scheduling`, groups and members."""
+"""What tests of Kubernetes' own gangs create: Jobs with `spec.scheduling`, groups and members."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,20 +13,9 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 
 JSON = dict[str, Any]
 WaitFor = Callable[..., Any]
-GATES = "--feature-gates=" + ",".join(
-    f"{gate}=true"
-    for gate in (
-        "GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims",
-        "CompositePodGroup",
-    )
-)  # fmt: skip
-SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-ARGUMENTS: dict[str, tuple[str, ...]] = {API_SERVER: (GATES, SERVED), CONTROLLER_MANAGER: (GATES,), SCHEDULER: (GATES,)}
-"""With all gates of the cluster's own parts on; Muster's kube-scheduler is as it is without."""
 
 
 def containers(gpus: int = 0, cpu: str = "10m") -> list[JSON]:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from audits import Asked, Use
 from making import SERVES_NATIVE_GROUPS
-from native_groups import ARGUMENTS
+from native_gates import ARGUMENTS
 from rights_scenario import GPUS, NODES_THERE, STEPS, Scenario
 from told import betrayed, files_of, secrets_of
 from told import told as told_by

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 from gangs import RECOVERY_S, History
 from making import SERVES_NATIVE_GROUPS
-from native_groups import ARGUMENTS, GATES, Scene, scheduled_job
+from native_gates import ARGUMENTS, GATES
+from native_groups import Scene, scheduled_job
 
 from muster.api import names
 from muster.api.base import Resource

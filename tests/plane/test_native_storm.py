@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from gangs import RECOVERY_S, History, attempt
 from making import SERVES_NATIVE_GROUPS
-from native_groups import ARGUMENTS, Scene, scheduled_job
+from native_gates import ARGUMENTS
+from native_groups import Scene, scheduled_job
 
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from musterctl.plane.plane import Plane
