@@ -37,9 +37,10 @@ def measured(side: str, arguments: dict[str, list[str]]) -> Run:
     """One side."""
     with tempfile.TemporaryDirectory() as folder:
         plane = Plane(Path(folder) / "plane", PARTS, bound=True, arguments=arguments)
-        if side == "native barrier":
-            arguments[MUSTER_SCHEDULER].append(f"--config={_with_native_barrier(plane)}")
         with plane:
+            if side == "native barrier":
+                arguments[MUSTER_SCHEDULER].append(f"--config={_with_native_barrier(plane)}")
+                plane.restart(MUSTER_SCHEDULER)
             client = plane.client()
             make_nodes(client, NODE_COUNT)
             warm_up(plane, client)
