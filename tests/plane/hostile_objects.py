@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from native_gates import NATIVE_KINDS
 from tenants import JSON, Tenant
 
 from extender.planner.state.feed import FEED
@@ -62,10 +63,10 @@ KINDS: tuple[Resource[Any], ...] = tuple(
     {
         (each.group, each.plural): each
         for each in (*_READ, TRAINING_RUNTIMES, JOB_FLOWS, JOB_TEMPLATES, CRON_JOBS)
-        if each.namespaced and each is not PLACEMENTS
+        if each.namespaced and each is not PLACEMENTS and each not in NATIVE_KINDS
     }.values()
 )
-"""The kinds with a namespace that a process of Muster's reads, and tenants may write."""
+"""The kinds with a namespace that a process of Muster's reads, tenants may write, and any API server serves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 
 GATES = "--feature-gates=" + ",".join(
@@ -15,6 +16,8 @@ GATES = "--feature-gates=" + ",".join(
 SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
 ARGUMENTS: dict[str, tuple[str, ...]] = {API_SERVER: (GATES, SERVED), CONTROLLER_MANAGER: (GATES,), SCHEDULER: (GATES,)}
 """With all gates of the cluster's own parts on; Muster's kube-scheduler is as it is without."""
+NATIVE_KINDS = (NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS)
+"""Kinds that API servers serve with the gates only."""
 EVERYWHERE = "MUSTER_NATIVE_GANGS" in os.environ
 """Whether all planes of this run have the gates."""
 
