@@ -19,7 +19,15 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER_MANAGER, MUSTER_SCHEDULER, SCHEDULER
+from musterctl.plane.state import (
+    API_SERVER,
+    COMPONENTS,
+    CONTROLLER,
+    CONTROLLER_MANAGER,
+    MUSTER_SCHEDULER,
+    SCHEDULER,
+    WEBHOOK,
+)
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 JSON = dict[str, Any]
@@ -42,11 +50,13 @@ class Combination(NamedTuple):
     """The Job controller makes one for each Job."""
     shared: bool = False
     """One kube-scheduler serves all pods."""
+    switched_off: bool = False
+    """Gangs are not published, by the settings of webhook and controller."""
 
     @property
     def published(self) -> bool:
         """Gangs of Muster's have a native PodGroup."""
-        return self.served and not self.shared
+        return self.served and not self.shared and not self.switched_off
 
 
 _SERVED = {API_SERVER: (GATE, SERVED), CONTROLLER_MANAGER: (GATE,)}
@@ -56,7 +66,9 @@ COMBINATIONS = {
     "served only": Combination(_SERVED, served=True),
     "in the cluster's kube-scheduler": Combination({**_SERVED, SCHEDULER: (GATE,)}, served=True, native=True),
     "with Jobs": Combination(_WITH_JOBS, served=True, native=True, with_jobs=True),
-    "everywhere": Combination({**_WITH_JOBS, MUSTER_SCHEDULER: (GATE,)}, served=True, native=True, with_jobs=True),
+    "everywhere": Combination(
+        {**_WITH_JOBS, MUSTER_SCHEDULER: (GATE,)}, served=True, native=True, with_jobs=True, switched_off=True
+    ),
     "in a shared kube-scheduler": Combination(_WITH_JOBS, served=True, native=True, with_jobs=True, shared=True),
 }
 
@@ -74,7 +86,8 @@ def world(request: pytest.FixtureRequest, module_plane: Callable[..., Plane]) ->
     """A plane with one combination of gates, which ends before the next one starts."""
     gates: Combination = request.param
     parts = set(COMPONENTS) - ({MUSTER_SCHEDULER} if gates.shared else set())
-    plane = module_plane(parts, arguments=gates.arguments, shared=gates.shared)
+    off = {key: {"nativePodGroups": False} for key in (WEBHOOK, CONTROLLER)} if gates.switched_off else {}
+    plane = module_plane(parts, arguments=gates.arguments, settings=off, shared=gates.shared)
     yield World(plane, gates, plane.client())
     plane.stop()
 
@@ -162,8 +175,21 @@ def test_a_gang_that_does_not_fit_starts_with_no_pod(world: World, namespace: st
     wait_for(lambda: len(bound(world, namespace)) == 8, 60, "the smaller gang")
 
 
+def test_pods_beyond_the_room_hold_back_none_of_those_that_have_places(
+    world: World, namespace: str, wait_for: WaitFor
+) -> None:
+    """Of a Job of twelve on eight nodes, whose pods start alone, and of one that needs four of them to start."""
+    for name, least in (("alone", 1), ("elastic", 4)):
+        asked = gang_job(name, 12)
+        asked["metadata"]["annotations"] = {names.MIN_MEMBER: str(least)} if least > 1 else {}
+        world.client.create(INDEXED_JOBS, asked, namespace)
+        wait_for(lambda: len(bound(world, namespace)) == 8, 60, f"as many pods of {name} as there are nodes")
+        world.client.delete(INDEXED_JOBS, name, namespace, propagation="Background")
+        wait_for(lambda: not world.client.list(PODS, namespace), 60, "its pods to be gone")
+
+
 def test_gangs_are_published_where_somebody_goes_by_it(world: World, namespace: str, wait_for: WaitFor) -> None:
-    """Once each, whole, and with the gang's pods; a Job's own native PodGroup takes the place of ours."""
+    """Once each, whole, and with the gang's pods, also where Kubernetes makes a PodGroup for each Job."""
     client = world.client
     client.create(INDEXED_JOBS, gang_job("train", 4), namespace)
     client.create(JOBS, job("volcano", namespace, replicas=4, gpus=8), namespace)
@@ -174,11 +200,10 @@ def test_gangs_are_published_where_somebody_goes_by_it(world: World, namespace: 
         return
     gangs = {group.metadata.name: group for group in client.list(POD_GROUPS, namespace)}
     for name, group in named.items():
-        of_job = name.startswith("train")
         ours = (group.pod_group_name if group else None) in gangs
-        assert ours == (world.gates.published and not (of_job and world.gates.with_jobs)), name
+        assert ours == world.gates.published, name
     made = {name: each for each in client.list(NATIVE_POD_GROUPS, namespace) if (name := each.metadata.name) in gangs}
-    assert len(made) == (0 if world.gates.shared else 1 if world.gates.with_jobs else 2)
+    assert len(made) == (2 if world.gates.published else 0)
     for name, each in made.items():
         assert each.spec.scheduling_policy.gang
         assert each.spec.scheduling_policy.gang.min_count == 4

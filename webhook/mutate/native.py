@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object
-from muster.api.muster.gang import named_gang
+from muster.api.muster.gang import named_gang, native_gang_of
 from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.workloads.adapter import OwnerError
@@ -22,18 +22,34 @@ _REFUSED_WITH = "evictionResponders"
 
 
 def name_native_group(review: PodReview, lookups: Lookups) -> None:
-    """Name the native PodGroup of a gang of two or more, by the rule that sizes the gang for its PodGroup."""
+    """Name the native PodGroup as which the pod's gang is published; none in place of one that is not the pod's gang.
+
+    The Job controller gives each Job a group where the gate WorkloadWithJob is on. A kube-scheduler with the gate
+    GenericWorkload queues the pods of a group as one: those that wait for room would hold back those that have places.
+    """
     spec, meta = review.spec, review.meta
-    if lookups.native_groups is None or meta.controller is None or not is_musters(review.scheduler):
+    if not is_musters(review.scheduler) or native_gang_of(meta, review.typed_spec.scheduling_group):
         return
-    if spec.get("schedulingGroup") or spec.get(_REFUSED_WITH) or named_gang(meta) not in {None, group_name(meta)}:
+    name = _published_as(review, lookups)
+    if spec.get("schedulingGroup") == {"podGroupName": name}:
         return
-    if not lookups.native_groups():
-        return
-    pod = Pod(metadata=meta, spec=review.typed_spec)
-    if min_member(pod, _owner(review, lookups.owners)) > 1:
+    if name:
         why = Why("preemption by other profiles ends its gang whole", "nativePodGroups")
-        review.patch.set("spec", "schedulingGroup", value={"podGroupName": group_name(meta)}, why=why)
+        review.patch.set("spec", "schedulingGroup", value={"podGroupName": name}, why=why)
+    elif spec.get("schedulingGroup"):
+        review.patch.set("spec", "schedulingGroup", value=None, why=Why("it is not the gang of the pod", "spec"))
+
+
+def _published_as(review: PodReview, lookups: Lookups) -> str:
+    """Return the name of the group as which a gang of two or more is published, by the rule that sizes gangs; or ""."""
+    meta = review.meta
+    if lookups.native_groups is None or review.opt_in is None or meta.controller is None:
+        return ""
+    name = group_name(meta)
+    if review.spec.get(_REFUSED_WITH) or named_gang(meta) not in {None, name} or not lookups.native_groups():
+        return ""
+    pod = Pod(metadata=meta, spec=review.typed_spec)
+    return name if min_member(pod, _owner(review, lookups.owners)) > 1 else ""
 
 
 def _owner(review: PodReview, owners: Owners) -> Object | None:

@@ -72,9 +72,9 @@ def mutate(
         if meta.controller is None:
             review.warnings += beyond_every_node("spec", review.typed_spec, review.opt_in.queue, lookups.queues)
         set_scheduler(review, review.opt_in)
-        name_native_group(review, lookups)
     else:
         hold_member(review)
+    name_native_group(review, lookups)
     add_requested_gate(review)
     if marks and is_musters(review.scheduler):
         mark(review.spec, review.patch, "spec")

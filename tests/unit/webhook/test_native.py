@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from webhook_world import JSON, DownWorld, OwnerWorld, QueueWorld, apply, lookups
 
+from muster.api import names
 from muster.runtime import registry
 from webhook.mutate.pod import mutate
 
@@ -72,9 +73,21 @@ def test_others_name_none(obj: JSON, owners: Any) -> None:
     assert named(obj, owners) is None
 
 
-def test_a_group_of_another_tool_stays() -> None:
-    """What a pod has already cannot be changed."""
-    assert named(pod(MINIMUM, schedulingGroup={"podGroupName": "mine"})) == {"podGroupName": "mine"}
+def test_a_group_that_is_the_gang_of_the_pod_stays() -> None:
+    """Admission has marked the templates of Jobs that ask for one."""
+    mine = {"podGroupName": "mine"}
+    assert named(pod({**MINIMUM, names.NATIVE_GROUP: "true"}, schedulingGroup=mine)) == mine
+
+
+def test_the_group_that_every_job_has_makes_way() -> None:
+    """For the one as which the gang is published, or for none: kube-scheduler would hold back pods for others."""
+    made = {"podGroupName": "train-made-for-every-job"}
+    assert named(pod(MINIMUM, schedulingGroup=made)) == GROUP
+    assert named(pod(schedulingGroup=made)) is None
+    assert named(pod(MINIMUM, schedulingGroup=made), served=False) is None
+    verdict = mutate(pod(MINIMUM, schedulingGroup=made), "team", lookups(QUEUES, job()), FRAMEWORK)
+    assert verdict.patch[-1] == {"op": "add", "path": "/spec/schedulingGroup", "value": None}
+    assert named(pod(MINIMUM, schedulingGroup=made, schedulerName="other")) == made
 
 
 def test_nothing_is_said_where_nothing_is_published() -> None:
