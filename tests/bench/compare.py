@@ -141,6 +141,10 @@ first submission to the last binding, after a gang of {throughput.WARM_UP[1]} th
 that have just been started open their connections. Of a start, {startup.TURNS} on one cluster; where the API server
 collects its garbage meanwhile it takes some 0.5 s longer. `make bench` measures again. Ratios carry over to other
 machines, figures do not.
+
+Binding a planned gang on kube-scheduler's own way for groups is no cheaper, and its own barrier is dearer than
+Muster's: [native-podgroups.md](native-podgroups.md#why-muster-keeps-its-own-barrier) has the figures, and
+`python -m tests.bench riding` measures them.
 """
 
 
