@@ -1,14 +1,15 @@
 """Controllers of Kubernetes' projects, made alike: one program, a Configuration, webhooks, `config/default`."""
 
-import socket
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -23,6 +24,7 @@ from musterctl.plane.process import Part
 _HOST = "127.0.0.1"
 _READY_S = 60.0
 _POLL_S = 0.05
+_ANSWER_S = 5.0
 _INSTALLED = frozenset(
     {
         "Namespace",
@@ -75,8 +77,10 @@ def start(neighbours: Neighbours, plane: Plane, project: Project, **more: Any) -
     _write_kubeconfig(plane, project, folder / "kubeconfig")
     arguments = [f"--config={folder / 'config.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
     part = neighbours.start(plane, project.name, program, arguments)
-    wait_until(part, lambda: _trouble(probe, webhook), _READY_S)
-    _apply(plane, manifests.webhooks(objects, webhook, bundle))
+    hooks = manifests.webhooks(objects, webhook, bundle)
+    trusted = ssl.create_default_context(cadata=bundle.decode())
+    wait_until(part, lambda: _trouble(probe) or _unserved(hooks, trusted), _READY_S)
+    _apply(plane, hooks)
     return part
 
 
@@ -108,18 +112,29 @@ def _write_kubeconfig(plane: Plane, project: Project, file: Path) -> None:
     file.write_text(yaml.safe_dump({**content, "users": users}), encoding="utf-8")
 
 
-def _trouble(probe: int, webhook: int) -> str:
-    """Empty once the program says that it is ready, and its webhooks listen: not all programs wait for that."""
-    connection = HTTPConnection(_HOST, probe, timeout=2)
-    try:
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        socket.create_connection((_HOST, webhook), timeout=2).close()
-    except (OSError, HTTPException) as error:
-        return str(error)
-    finally:
-        connection.close()
+def _trouble(probe: int) -> str:
+    """Empty once the program says that it is ready."""
+    with closing(HTTPConnection(_HOST, probe, timeout=_ANSWER_S)) as connection:
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+        except (OSError, HTTPException) as error:
+            return str(error)
     return "" if answer.status == HTTPStatus.OK else f"/readyz answers {answer.status}"
+
+
+def _unserved(configurations: list[dict[str, Any]], trusted: ssl.SSLContext) -> str:
+    """Empty once each webhook has its handler: programs listen before, are ready before, and answer 404 until then."""
+    for url in (hook["clientConfig"]["url"] for each in configurations for hook in each["webhooks"]):
+        to = urlsplit(url)
+        with closing(HTTPSConnection(to.hostname or "", to.port, timeout=_ANSWER_S, context=trusted)) as connection:
+            try:
+                connection.request("POST", to.path, b"{}", {"Content-Type": "application/json"})
+                if connection.getresponse().status == HTTPStatus.NOT_FOUND:
+                    return f"{to.path} is not served"
+            except (OSError, HTTPException) as error:
+                return f"{to.path}: {error}"
+    return ""
 
 
 def _kubectl(plane: Plane, *arguments: str, stdin: str = "") -> str:
