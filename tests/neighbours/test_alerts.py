@@ -194,13 +194,13 @@ def writes_are_refused(world: World) -> Iterator[None]:
     ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     world.plane.kubectl("apply", "--filename=-", stdin=text).check_returncode()
-    for number in range(8):
+    for number in range(UNHEARD):
         world.client.create(POD_GROUPS, group(f"unheard-{number}", minimum=100), NAMESPACE)
     try:
         yield
     finally:
         world.plane.kubectl("delete", "--filename=-", stdin=text).check_returncode()
-        for number in range(8):
+        for number in range(UNHEARD):
             world.client.delete(POD_GROUPS, f"unheard-{number}", NAMESPACE)
 
 
@@ -292,6 +292,8 @@ CAUSES: dict[str, Callable[[World, Path], Any]] = {
     "MusterCertificateEnds": lambda world, _: certificate_of(world, 13),
     "MusterCertificatesAreWrong": lambda world, folder: certificates_are_missing(world, folder=folder),
 }
+UNHEARD = 30
+"""Gangs whose status cannot be written: each is tried ever more rarely, in the end once a minute."""
 LASTS = {"MusterWebhookFails", "MusterPlanningFails", "MusterWritesFail"}
 """Alerts on what has happened in the last minutes: they end too late for a test."""
 
