@@ -38,6 +38,8 @@ class Recipe:
     """The time of a build with cold caches on 2 cores."""
     otherwise: str = ""
     """A way out where they cannot be built."""
+    tags: str = ""
+    """Go's build tags, with commas between them: which of a program's variants is built."""
 
 
 CONTROL_PLANE: Final = Recipe(
@@ -105,7 +107,7 @@ def cache() -> Path:
 def cached(recipe: Recipe = CONTROL_PLANE) -> Path:
     """The folder that holds the programs, after building them if this recipe was not built yet."""
     content = b"".join(path.read_bytes() for path in sorted(recipe.module.iterdir()) if path.is_file())
-    folder = user_cache() / recipe.name / hashlib.sha256(content).hexdigest()
+    folder = user_cache() / recipe.name / hashlib.sha256(content + recipe.tags.encode()).hexdigest()
     if not folder.exists():
         with locked(folder.with_suffix(".lock")):
             if not folder.exists():  # another process may have built it while this one waited
@@ -136,6 +138,7 @@ def _go_build(recipe: Recipe, output: Path, log: Path) -> None:
         flags += "".join(f" -X k8s.io/component-base/version.{name}={value}" for name, value in values.items())
     # The linker strips what the compiler takes a sixth of its time to write: information for debuggers.
     command = [str(go), "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags, "-o", f"{output}/"]
+    command += ["-tags", recipe.tags] if recipe.tags else []
     environment = {
         "GOTOOLCHAIN": "local",
         "GOFLAGS": "-mod=readonly -buildvcs=false",

@@ -11,9 +11,12 @@ from musterctl.plane import binaries
 _MODULES = Path(__file__).parents[1] / "modules"
 
 
-def built(name: str, package: str, *, minutes: int = 5) -> Path:
-    """The program of a package, of the module folder `modules/<name>`; `minutes` says how long a first build takes."""
-    recipe = binaries.Recipe(name, _MODULES / name, {name: package}, minutes)
+def built(name: str, package: str, *, minutes: int = 5, tags: str = "") -> Path:
+    """The program of a package, of the module folder `modules/<name>`, with Go's build tags.
+
+    `minutes` says how long a first build takes.
+    """
+    recipe = binaries.Recipe(name, _MODULES / name, {name: package}, minutes, tags=tags)
     return binaries.cached(recipe) / name
 
 

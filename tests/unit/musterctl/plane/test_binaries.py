@@ -53,6 +53,18 @@ def test_builds_once(fake_go: Path) -> None:
     assert not leftovers
 
 
+def test_build_tags_make_a_program_of_their_own(fake_go: Path, tmp_path: Path) -> None:
+    """The same module with other tags is another program, which is built beside the first."""
+    (tmp_path / "module").mkdir()
+    (tmp_path / "module" / "go.mod").write_text("module some\n\ngo 1.26.0\n")
+    plain, tagged = (
+        binaries.cached(binaries.Recipe("some", tmp_path / "module", {"one": "example.com/one"}, 1, tags=tags))
+        for tags in ("", "small,quick")
+    )
+    assert plain != tagged
+    assert ["-tags small,quick" in call for call in fake_go.read_text().splitlines()] == [False, True]
+
+
 def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
     """Of two processes that need the programs at the same time, one builds and the other waits for it."""
     write_go(tmp_path, "1.99.0", extra="sleep 0.05")
