@@ -1,6 +1,6 @@
 """ProvisioningRequests as Muster makes them, on an API server with the definition that autoscaler publishes.
 
-cluster-autoscaler itself does not run here: what it would answer is played in tests/plane/test_scale_up.py.
+cluster-autoscaler itself does not run here: it answers in test_cluster_autoscaler.py.
 """
 
 from collections.abc import Callable, Iterator

@@ -34,7 +34,9 @@ _RIGHTS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _GPU_LABEL, _GPU_TYPE = "nvidia.com/gpu.product", "none"
 _LIMIT: Final = "cluster-autoscaler.kwok.nodegroup/max-count"
 _CONFIG, _TEMPLATES = "kwok-provider-config", "kwok-provider-templates"
-_REFRAINED: Final = re.compile(r"Node (\S+) cannot be removed: pod annotated as not safe to evict present")
+_FORBIDDEN: Final = re.compile(r"Node (\S+) cannot be removed: pod annotated as not safe to evict present")
+_PLACELESS: Final = re.compile(r"Node (\S+) is not suitable for removal: can reschedule only")
+_GOING: Final = "ToBeDeletedByClusterAutoscaler"
 _READ: Final = ["get", "list", "watch"]
 
 
@@ -55,9 +57,16 @@ class Autoscaler:
     plane: Plane
     part: Part
 
-    def refrained(self) -> set[str]:
+    def forbidden(self) -> set[str]:
         """Nodes that it wanted to take away, and did not, because a pod there says that it is not safe to evict."""
-        return set(_REFRAINED.findall(self.part.log_file.read_text(encoding="utf-8", errors="replace")))
+        return self._told(_FORBIDDEN)
+
+    def placeless(self) -> set[str]:
+        """Nodes that it wanted to take away, and did not, because it found no other node for the pods there."""
+        return self._told(_PLACELESS)
+
+    def _told(self, words: re.Pattern[str]) -> set[str]:
+        return set(words.findall(self.part.log_file.read_text(encoding="utf-8", errors="replace")))
 
 
 def start(plane: Plane, neighbours: Neighbours, groups: Sequence[Group]) -> Autoscaler:
@@ -89,12 +98,12 @@ def start(plane: Plane, neighbours: Neighbours, groups: Sequence[Group]) -> Auto
             f"--address={LOOPBACK}:{port}",
             "--leader-elect=false",
             "--enable-provisioning-requests",
+            "--kube-api-content-type=application/json",  # it cannot write ProvisioningRequests in its default, protobuf
             "--skip-nodes-with-custom-controller-pods=false",
             "--scan-interval=2s",
             "--scale-down-delay-after-add=2s",
             "--scale-down-unneeded-time=4s",
             "--unremovable-node-recheck-timeout=4s",
-            "--node-delete-delay-after-taint=0s",
             "--initial-node-group-backoff-duration=10s",
             "--provisioning-request-initial-backoff-time=5s",
             "--v=2",
@@ -106,6 +115,11 @@ def start(plane: Plane, neighbours: Neighbours, groups: Sequence[Group]) -> Auto
 def nodes(client: Client) -> list[Node]:
     """The nodes of all groups."""
     return [node for node in client.list(NODES) if GROUP in node.metadata.labels]
+
+
+def going(client: Client) -> list[str]:
+    """Nodes that it has begun to take away."""
+    return [node.metadata.name for node in nodes(client) if any(taint.key == _GOING for taint in node.spec.taints)]
 
 
 class Made(Watching):

@@ -45,6 +45,7 @@ OF_OTHERS = {
     "workerLostTimeout": "a field of Kueue's configuration",
     "--enable-provisioning-requests": "a flag of cluster-autoscaler",
     "--flag": "stands for any flag of a job plugin",
+    "--kube-api-content-type": "a flag of cluster-autoscaler",
     "--skip-nodes-with-custom-controller-pods": "a flag of cluster-autoscaler",
     "--ssh-key-type": "a flag of a job plugin, which the code has without the dashes",
     "terminationGracePeriod": "a field of Karpenter's NodePool",
