@@ -27,6 +27,8 @@ from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
+from muster.kube.errors import Forbidden, Invalid
+from musterctl.plane.health import wait_until
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 
@@ -194,14 +196,25 @@ def writes_are_refused(world: World) -> Iterator[None]:
     ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     world.plane.kubectl("apply", "--filename=-", stdin=text).check_returncode()
+    world.client.create(POD_GROUPS, group("probe", minimum=100), NAMESPACE)
+    wait_until(world.plane.part("kube-apiserver"), lambda: _accepted(world, "probe"), SOON_S)
     for number in range(UNHEARD):
         world.client.create(POD_GROUPS, group(f"unheard-{number}", minimum=100), NAMESPACE)
     try:
         yield
     finally:
         world.plane.kubectl("delete", "--filename=-", stdin=text).check_returncode()
-        for number in range(UNHEARD):
-            world.client.delete(POD_GROUPS, f"unheard-{number}", NAMESPACE)
+        for name in ("probe", *(f"unheard-{number}" for number in range(UNHEARD))):
+            world.client.delete(POD_GROUPS, name, NAMESPACE)
+
+
+def _accepted(world: World, name: str) -> str:
+    """Empty once a policy refuses updates of the PodGroup: the API server knows a new one after some seconds."""
+    try:
+        world.client.merge_patch(POD_GROUPS, name, {"metadata": {"labels": {"asked": "once"}}}, NAMESPACE)
+    except (Forbidden, Invalid):
+        return ""
+    return f"PodGroup {name} can still be updated"
 
 
 @contextmanager
@@ -292,6 +305,7 @@ CAUSES: dict[str, Callable[[World, Path], Any]] = {
     "MusterCertificateEnds": lambda world, _: certificate_of(world, 13),
     "MusterCertificatesAreWrong": lambda world, folder: certificates_are_missing(world, folder=folder),
 }
+SOON_S = 60.0
 UNHEARD = 30
 """Gangs whose status cannot be written: each is tried ever more rarely, in the end once a minute."""
 LASTS = {"MusterWebhookFails", "MusterPlanningFails", "MusterWritesFail"}
