@@ -180,7 +180,9 @@ def test_a_job_without_scheduling_is_as_ever(scene: Scene) -> None:
     scene.job("plain", 4, None, min_member="4")
     scene.starts(4)
     assert not scene.no_mirror()
-    assert scene.placement(scene.native().metadata.name) is None
+    groups = scene.client.list(NATIVE_POD_GROUPS, scene.namespace)
+    assert groups
+    assert all(scene.placement(group.metadata.name) is None for group in groups)
     assert scene.says("", PHASE) == ("", "", "")
 
 
