@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import msgspec
 import pytest
-from webhook_world import JSON, NamespaceWorld, OwnerWorld, apply, lookups, request, task, vcjob
+from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueTree, apply, lookups, request, task, vcjob
 
 from muster.api.names import NODE_POOL
-from muster.api.volcano.scheduling import Queue
 from muster.runtime import registry
 from webhook.mutate import job, pod
 from webhook.mutate import queues as mutate_queues
@@ -25,27 +23,12 @@ def a_queue(name: str, parent: str = "", pool: str | None = None, **status: Any)
     }
 
 
-class Queues:
-    """`Queues` with labels."""
-
-    def __init__(self, *queues: JSON) -> None:
-        known = [a_queue("root"), a_queue("default"), *queues]
-        self._queues = {each["metadata"]["name"]: msgspec.convert(each, Queue) for each in known}
-
-    def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
-        return self._queues.get(name)
-
-    def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return [one.metadata.name for one in self._queues.values() if one.spec.parent == name]
-
-    def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return list(self._queues)
+def queues_of(*queues: JSON) -> QueueTree:
+    """These queues, below those that always exist."""
+    return QueueTree(a_queue("root"), a_queue("default"), *queues)
 
 
-QUEUES = Queues(a_queue("team-b", pool="b"), a_queue("b1", "team-b"), a_queue("team-c", pool="c"), a_queue("plain"))
+QUEUES = queues_of(a_queue("team-b", pool="b"), a_queue("b1", "team-b"), a_queue("team-c", pool="c"), a_queue("plain"))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +171,7 @@ def test_a_tree_with_gangs_keeps_its_pool(where: str, count: str) -> None:
     used = {"team": a_queue("team"), "one": a_queue("one", "team")}
     used[where]["status"][count] = 1
     for busy, tree in ((True, used), (False, {"team": a_queue("team"), "one": a_queue("one", "team")})):
-        review = queue.reviewer(Queues(*tree.values()))
+        review = queue.reviewer(queues_of(*tree.values()))
         new = {**tree["team"], "metadata": {"name": "team", "labels": {NODE_POOL: "b"}}}
         errors = review(request(new, "UPDATE", tree["team"])).errors
         assert bool(errors) is busy
@@ -200,7 +183,9 @@ def test_a_tree_with_gangs_keeps_its_pool(where: str, count: str) -> None:
 def test_a_queue_with_gangs_does_not_move_to_another_pool() -> None:
     """By its parent; a move within a pool is nobody's business here."""
     moved = a_queue("one", "team-b", running=1)
-    review = queue.reviewer(Queues(a_queue("team-b", pool="b"), a_queue("plain"), a_queue("one", "plain", running=1)))
+    review = queue.reviewer(
+        queues_of(a_queue("team-b", pool="b"), a_queue("plain"), a_queue("one", "plain", running=1))
+    )
     (error,) = review(request(moved, "UPDATE", a_queue("one", "plain", running=1))).errors
     assert error.path == "spec.parent"
     assert "node pool 'b'" in error.message
@@ -210,6 +195,6 @@ def test_a_queue_with_gangs_does_not_move_to_another_pool() -> None:
 
 def test_labels_below_hold_a_change_up() -> None:
     """A child that says the former pool would contradict its root queue."""
-    review = queue.reviewer(Queues(a_queue("team", pool="b"), a_queue("one", "team", "b")))
+    review = queue.reviewer(queues_of(a_queue("team", pool="b"), a_queue("one", "team", "b")))
     (error,) = review(request(a_queue("team", pool="c"), "UPDATE", a_queue("team", pool="b"))).errors
     assert "queues below say another one: one" in error.message

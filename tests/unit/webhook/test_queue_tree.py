@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import msgspec
 import pytest
-from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, apply, request
+from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, QueueTree, apply, request
 
-from muster.api.volcano.scheduling import Queue
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
@@ -18,28 +16,13 @@ def a_queue(name: str, parent: str = "root", annotations: JSON | None = None, **
     return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": {"parent": parent, **spec}}
 
 
-class Tree:
-    """`Queues` with whole specs."""
-
-    def __init__(self, *queues: JSON) -> None:
-        known = [a_queue("root", ""), a_queue("default"), *queues]
-        self._queues = {one["metadata"]["name"]: msgspec.convert(one, Queue) for one in known}
-
-    def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
-        return self._queues.get(name)
-
-    def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return [one.metadata.name for one in self._queues.values() if one.spec.parent == name]
-
-    def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return list(self._queues)
+def tree_of(*queues: JSON) -> QueueTree:
+    """These queues, below those that always exist."""
+    return QueueTree(a_queue("root", ""), a_queue("default"), *queues)
 
 
 IN_USE = {**a_queue("busy"), "status": {"allocated": {"cpu": "1", "pods": "3"}}}
-TREE = Tree(
+TREE = tree_of(
     a_queue("team", capability={"cpu": 10, "gpu": 8}, deserved={"cpu": 8}, guarantee={"resource": {"cpu": 4}}),
     a_queue("one", "team", capability={"cpu": 6}, deserved={"cpu": 3}, guarantee={"resource": {"cpu": 2}}),
     a_queue("deep", "one", capability={"gpu": 4}),

@@ -46,6 +46,25 @@ class QueueWorld:
         return [name for name, (_, state) in self._queues.items() if name != "root" and state in {"", "Open"}]
 
 
+class QueueTree:
+    """`Queues` with whole objects, in place of the cache of queues."""
+
+    def __init__(self, *queues: JSON) -> None:
+        self._queues = {each["metadata"]["name"]: msgspec.convert(each, Queue) for each in queues}
+
+    def get(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        return self._queues.get(name)
+
+    def children(self, name: str) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return [one.metadata.name for one in self._queues.values() if one.spec.parent == name]
+
+    def names(self) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return list(self._queues)
+
+
 class OwnerWorld:
     """`Owners` of a test: documents by name."""
 
