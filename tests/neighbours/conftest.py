@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from beside.neighbour import Neighbours
 from beside.scene import Scene
+from gangs import History
 from making import fresh_plane, module_plane
 from planes import (
     SECTIONS,
@@ -22,6 +23,8 @@ from planes import (
     wait_for,
 )
 
+from muster.api.volcano.scheduling import QUEUES
+from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 __all__ = [
@@ -48,6 +51,21 @@ def neighbours(pytestconfig: pytest.Config) -> Iterator[Neighbours]:
     finally:
         sections.remove(one.sections)
         one.stop()
+
+
+@pytest.fixture
+def queue(client: Client, namespace: str, wait_for: Callable[..., Any]) -> str:
+    """A queue of the test's own."""
+    client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {}})
+    wait_for(lambda: client.get(QUEUES, namespace).status.state == "Open", 30, "the queue to be open")
+    return namespace
+
+
+@pytest.fixture
+def history(client: Client, namespace: str) -> Iterator[History]:
+    """What became of the test's pods."""
+    with History(client, namespace) as record:
+        yield record
 
 
 @pytest.fixture

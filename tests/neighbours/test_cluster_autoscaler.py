@@ -7,13 +7,14 @@ import pytest
 from beside import autoscaler, writes
 from beside.autoscaler import Autoscaler, Group, Made
 from beside.neighbour import Neighbours
+from beside.scaled import pods_of, words_of
 from gangs import History, job, runs
 
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.names import SAFE_TO_EVICT, SCALE_UP, SCALE_UP_CLASS, SCALE_UP_TIMEOUT
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
@@ -52,24 +53,9 @@ def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
 
 
 @pytest.fixture
-def queue(client: Client, namespace: str, wait_for: Wait) -> str:
-    """A queue of the test's own."""
-    client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {}})
-    wait_for(lambda: client.get(QUEUES, namespace).status.state == "Open", 30, "the queue to be open")
-    return namespace
-
-
-@pytest.fixture
 def made(client: Client) -> Iterator[Made]:
     """All nodes that the test has cost."""
     with Made(client) as record:
-        yield record
-
-
-@pytest.fixture
-def history(client: Client, namespace: str) -> Iterator[History]:
-    """What became of the test's pods."""
-    with History(client, namespace) as record:
         yield record
 
 
@@ -81,18 +67,6 @@ def submit(client: Client, namespace: str, name: str, replicas: int, **options: 
     one["metadata"]["annotations"] = annotations
     one["spec"]["queue"] = queue
     client.create(JOBS, one, namespace)
-
-
-def words_of(client: Client, namespace: str, name: str) -> str:
-    """Why a gang waits, as its PodGroup says it."""
-    groups = [group for group in client.list(POD_GROUPS, namespace) if group.metadata.name.startswith(f"{name}-")]
-    return next((each.message for group in groups for each in group.status.conditions if each.status == "True"), "")
-
-
-def pods_of(client: Client, namespace: str, name: str) -> dict[str, str]:
-    """UID → node of a gang's pods that are not on their way out."""
-    pods = (pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith(f"{name}-"))
-    return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
 
 
 def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(

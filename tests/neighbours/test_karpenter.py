@@ -7,12 +7,13 @@ import pytest
 from beside import karpenter, writes
 from beside.karpenter import Bought, Size
 from beside.neighbour import Neighbours
+from beside.scaled import pods_of, words_of
 from gangs import History, job, runs
 
 from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, PODS
 from muster.api.names import QUEUE, SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT, TOPOLOGY_REQUIRED
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
@@ -59,24 +60,9 @@ def client(plane: Plane, namespace: str, wait_for: Wait) -> Iterator[Client]:
 
 
 @pytest.fixture
-def queue(client: Client, namespace: str, wait_for: Wait) -> str:
-    """A queue of the test's own."""
-    client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {}})
-    wait_for(lambda: client.get(QUEUES, namespace).status.state == "Open", 30, "the queue to be open")
-    return namespace
-
-
-@pytest.fixture
 def bought(client: Client) -> Iterator[Bought]:
     """All nodes that the test has bought."""
     with Bought(client) as record:
-        yield record
-
-
-@pytest.fixture
-def history(client: Client, namespace: str) -> Iterator[History]:
-    """What became of the test's pods."""
-    with History(client, namespace) as record:
         yield record
 
 
@@ -92,22 +78,10 @@ def submit(client: Client, namespace: str, name: str, replicas: int, **options: 
     client.create(JOBS, asking(name, namespace, replicas, **options), namespace)
 
 
-def words_of(client: Client, namespace: str, name: str) -> str:
-    """Why a gang waits, as its PodGroup says it."""
-    groups = [group for group in client.list(POD_GROUPS, namespace) if group.metadata.name.startswith(f"{name}-")]
-    return next((each.message for group in groups for each in group.status.conditions if each.status == "True"), "")
-
-
 def told(client: Client, reason: str, word: str = "") -> set[str]:
     """Names of objects of which Events tell this reason and word."""
     found = client.list(EVENTS)
     return {event.involved_object["name"] for event in found if event.reason == reason and word in event.message}
-
-
-def pods_of(client: Client, namespace: str, name: str) -> dict[str, str]:
-    """UID → node of a gang's pods that are not on their way out."""
-    pods = (pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith(f"{name}-"))
-    return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
 
 
 def nodes_of(client: Client, namespace: str, name: str) -> set[str]:
