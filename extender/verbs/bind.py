@@ -1,5 +1,6 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
+import collections
 import time
 from collections.abc import Callable, Collection, Mapping
 
@@ -15,7 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
-from extender.planner.state.gangs import ACTIVE
+from extender.planner.state.gangs import ACTIVE, once_whole
 from extender.planner.state.pods import PodRecord
 from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
@@ -23,7 +24,7 @@ from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingR
 from muster.api.muster import eviction
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
+from muster.api.muster.placement import Placement, devices_of, holds_back, node_of, slots_of
 from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
@@ -140,7 +141,7 @@ class Bind:
         if placement is None or record.slot is None:
             return Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
-        if not started:
+        if not started and not self._goes_on(key, placement):
             outcome = await self._barrier.join(
                 gang_uid,
                 epoch,
@@ -163,6 +164,18 @@ class Bind:
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
         told = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
         return await self._post(args, told, devices)
+
+    def _goes_on(self, key: str, placement: Placement) -> bool:
+        """Return True for a placement of lost members whose gang has lost all others, too, since it was planned.
+
+        It has too few nodes for the gang to start whole, so the barrier would never end. Its members go on as if the
+        others had been lost a moment later: those come again one by one.
+        """
+        gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
+        if gang is None:
+            return False
+        slots = collections.Counter(slot.pod_set for slot, _ in slots_of(placement))
+        return not gang.satisfied(slots)
 
     def _queue_of(self, key: str) -> dict[str, str]:
         """Return the note of the queue that a member is charged to, if its gang is a native PodGroup.

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
+from extender.planner.state.lives import of_owner
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.pods import PodRecord, PodTable
 from extender.planner.state.podset import PodSetView
@@ -224,7 +225,9 @@ class GangTable:
             return False
         slots = pods.slots.get(key, Counter[str]())
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
-        return True if enough and known is not None and not known.set_aside else None
+        if known is None or known.set_aside or known.uid != group.metadata.uid or len(known.pods) != pods.members(key):
+            return None
+        return True if enough else None
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and make its view; return True if other slots may be placed.
@@ -237,6 +240,7 @@ class GangTable:
         if group is None:
             self.views.pop(key, None)
             return False
+        pods = of_owner(group, pods)
         arrival = self._arrivals[group.metadata.uid]
         slotless = any(pod.slot is None for pod in pods)
         try:

@@ -54,6 +54,7 @@ class PodRecord(Struct, eq=False, gc=False):
     """None until the state has given one to a pod that does not name its own."""
     controller: str
     """Kind and name of its controller; empty if it has none. A successor of that name takes over its pods' slots."""
+    controller_uid: str
     terminating: bool
     gone_by: str
     """End of the grace period of a pod that is being deleted (RFC 3339)."""
@@ -146,6 +147,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         gang=f"{meta.namespace}/{gang}" if gang else None,
         slot=slot_of(meta),
         controller=intern(f"{owner.kind}/{owner.name}") if gang and (owner := meta.controller) else "",
+        controller_uid=owner.uid if gang and (owner := meta.controller) else "",
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
         gated=gated(pod),
@@ -224,6 +226,10 @@ class PodTable:
     def of_gang(self, key: str) -> list[PodRecord]:
         """Return the pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
+
+    def members(self, key: str) -> int:
+        """Return the number of the pods of a gang."""
+        return len(self._members.get(key, ()))
 
     def has_pods(self, key: str) -> bool:
         """Return True if there is any pod of a gang."""

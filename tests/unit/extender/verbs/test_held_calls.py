@@ -15,7 +15,7 @@ from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
-from muster.api.muster.placement import node_of
+from muster.api.muster.placement import node_of, slots_of
 
 DEADLINE_S = 60.0
 
@@ -63,6 +63,10 @@ class Gang:
         node = node_of(self.world.state.placements[self.key], "worker", rank)
         assert node
         return node
+
+    def planned(self) -> set[int]:
+        """The ranks that have a node by its placement."""
+        return {slot.rank for slot, _ in slots_of(self.world.state.placements[self.key])}
 
     def pod(self, rank: int) -> Pod:
         """A member, pinned."""
@@ -186,5 +190,53 @@ def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
         assert sorted(await asyncio.gather(*held)) == ["", "", Reason.PLACEMENT_OVER]
         assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
         assert await gang.call(first, 0) == Reason.SLOT_TAKEN
+
+    tell(story)
+
+
+def test_a_lost_member_comes_again_though_all_others_are_lost_meanwhile() -> None:
+    """Its placement has too few nodes for a start, and was made for a gang that runs: it does not wait in vain."""
+
+    async def story() -> None:
+        gang = Gang(3, nodes=1)
+        world = gang.world
+        pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(3)]
+        world.close(world.plan())
+        for lost in (0, 2):
+            world.state.on_pod(pods[lost], None)
+        again = world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+        world.plan()
+        assert gang.planned() == {0, 1}
+        world.state.on_pod(pods[1], None)
+        again = world.pod(
+            gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=2, uid=again.metadata.uid, name="again"
+        )
+        assert await gang.call(again, 0) == ""
+        assert gang.bindings.nodes == {"again": gang.node(0)}
+
+    tell(story)
+
+
+def test_lost_members_wait_for_each_other_where_all_have_their_nodes() -> None:
+    """A gang that has lost all its members starts whole, by the placement that has all its nodes."""
+
+    async def story() -> None:
+        gang = Gang(2, nodes=1)
+        world = gang.world
+        pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(2)]
+        world.close(world.plan())
+        world.state.on_pod(pods[0], None)
+        world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+        world.plan()
+        world.state.on_pod(pods[1], None)
+        calls = []
+        for rank in range(2):
+            uid, name = f"uid-again-{rank}", f"again-{rank}"
+            pod = world.pod(gang.key, "worker", rank, {"cpu": 1}, pin=gang.node(rank), epoch=2, uid=uid, name=name)
+            calls.append(gang.call(pod, rank))
+            if not rank:
+                await gang.held(1)
+                assert not gang.bindings.nodes
+        assert await asyncio.gather(*calls) == ["", ""]
 
     tell(story)
