@@ -40,8 +40,8 @@ QUOTA = {"pods": "300", "requests.nvidia.com/gpu": "8"}
 PAUSES_S = {"steady storm": 1.0, "flood": 0.2}
 """What a hostile tenant waits between two deeds, on average."""
 COMPLETED_S = 180.0
-ENDED_S = 300.0
-"""For a namespace with thousands of objects to be deleted."""
+ENDED_S = 900.0
+"""For namespaces with thousands of objects to be deleted, some of a megabyte: that keeps the API server busy."""
 
 
 class Innocents:
@@ -200,8 +200,14 @@ Making = Callable[[Plane, Tenant, list[str], random.Random], Worker]
 """Makes a hostile tenant act, with the namespaces of the others."""
 
 
-def run_storm(plane: Plane, folder: Path, seed: int, *, gangs: int, making: Making, limits: dict[str, int]) -> None:
-    """The same load at rest and in both storms, and what must hold of it; `limits`: bytes of memory, by part."""
+def run_storm(
+    plane: Plane, folder: Path, seed: int, *, gangs: int, making: Making, limits: dict[str, int],
+    check: Callable[[Plane], None] = lambda _: None,
+) -> None:  # fmt: skip
+    """The same load at rest and in both storms, and what must hold of it; `limits`: bytes of memory, by part.
+
+    `check` looks at the plane before all is deleted.
+    """
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     admin, mark = plane.client(), uuid.uuid4().hex[:6]
     innocent = [tenant(plane, f"innocent-{mark}-{number}", folder) for number in range(INNOCENT)]
@@ -225,6 +231,7 @@ def run_storm(plane: Plane, folder: Path, seed: int, *, gangs: int, making: Maki
         assert processes(plane) == before, "a process has restarted"
         assert metric(plane, "extender", "muster_cycles_failed_total") == failed, "a planning cycle has failed"
         check_memory(before, limits)
+        check(plane)
     end(admin, [*innocent, *bad])
 
 

@@ -49,8 +49,7 @@ def check(plane: Plane) -> None:
 
 def run(plane: Plane, folder: Path, seed: int, gangs: int) -> None:
     """The storm, and what must hold after it."""
-    run_storm(plane, folder, seed, gangs=gangs, making=making, limits=LIMITS)
-    check(plane)
+    run_storm(plane, folder, seed, gangs=gangs, making=making, limits=LIMITS, check=check)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: f"{each.plural}.{each.group}".rstrip("."))
