@@ -69,6 +69,7 @@ class Committer:
             due = [place for place in places if moves(place) is moved]
             writes.all("placement", partial(placements.place, session), due)
         writes.all("placement", placements.room_is_there, decided(decisions.RoomIsThere))
+        writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         writes.all("placement", placements.unreserve, decided(decisions.Unreserve))
         writes.all("placement", placements.reserve, decided(decisions.Reserve))
         self._statuses.write(session)

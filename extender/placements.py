@@ -90,6 +90,8 @@ class PlacementWriter:
             "victims": msgspec.to_builtins(victims_of(place)) or None,
             "victimsReason": place.victims_reason or None,
         }
+        if place.spares is not None or not gang.started:
+            spec["spares"] = msgspec.to_builtins(place.spares or []) or None
         known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         status = placementstatus.opened(place)
         if fits(place, known):
@@ -160,6 +162,16 @@ class PlacementWriter:
             self._patch(placement, patch)
         if close.phase == "Bound" and close.gang.active and close.pod_sets is None:
             self._events.bound(close.gang, close.message)
+
+    def keep_spares(self, keep: decisions.KeepSpares) -> None:
+        """Write the spares of a running gang, whose placement stays as it is otherwise."""
+        gang = keep.gang
+        placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
+        if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
+            return  # another placement was written meanwhile: the next cycle looks again
+        self._patch(placement, {"spec": {"spares": msgspec.to_builtins(keep.spares) or None}})
+        nodes = [each.node for each in keep.spares]
+        log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
         """Set the deadline of the members anew, as the victims have gone."""

@@ -8,6 +8,8 @@ assumed    a write that is not answered yet: a pod of no Bind,             the A
            gang on a node, a gang in its queue           PlacementWriter
 placed     a slot of an active placement                 PlacedSlots       its pod is bound, or the        both
                                                                            placement has ended
+spare      seats that a running gang keeps for members  SpareSeats        the gang has taken it, has ended,   both
+           that it loses                                                  or keeps others
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared
 reserved   the waiting head of a queue, less the room    Planner, every    the next cycle; the node is     -
@@ -102,6 +104,7 @@ class Kind(StrEnum):
     LEAVING = "leaving"
     ASSUMED = "assumed"
     PLACED = "placed"
+    SPARE = "spare"
     ALLOCATED = "allocated"
 
 

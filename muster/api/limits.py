@@ -31,6 +31,8 @@ class Limit(NamedTuple):
 
 PODS: Final = Limit("pods per gang", 20_000, "pods")
 """Placements of so many members stay far under etcd's limit of 1.5 MB, and clusters run few gangs of this size."""
+SPARES: Final = Limit("spares of a gang", 64, "nodes")
+"""Large runs keep one node in a hundred; more of them help nobody, and cost their queue room."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 """Ranks count from 0 and there are no more of them than pods."""
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")

@@ -38,6 +38,7 @@ SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # time of an autoscaler for one
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
 # Annotation of users on a workload, a PodGroup or a pod: its expected duration.
+SPARES = f"{DOMAIN}/spares"  # annotation: nodes' worth of seats that a gang keeps for members that it loses
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).

@@ -32,6 +32,7 @@ _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
     *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
+    names.SPARES,
     *names.SCALE_UP_KEYS,
 })  # fmt: skip
 WRITTEN = frozenset({

@@ -15,6 +15,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Pod
 from muster.api.limits import RESOURCES
 from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TOPOLOGY_GROUP
+from muster.resources import spares
 from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names
 from muster.resources.topology import mistakes
@@ -39,6 +40,7 @@ def review(request: AdmissionRequest) -> Verdict:
         errors=[
             *check_budgets(annotations, path),
             *([] if pod.metadata.controller else mistakes(annotations, path)),
+            *([] if pod.metadata.controller else spares.mistakes(annotations, path)),
             *share_errors(annotations, pod.spec, path, "spec"),
             *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),
         ]
@@ -81,10 +83,12 @@ def check_framework(
 
 
 def check_topology(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
-    """Check topology annotations of a workload and of all its templates."""
+    """Check the annotations about topology and spares of a workload and of all its templates."""
     yield from mistakes(workload, "metadata.annotations")
+    yield from spares.mistakes(workload, "metadata.annotations")
     for annotations, path, pods in templates:
         yield from mistakes(annotations, path, pods)
+        yield from spares.mistakes(annotations, path)
     for key in TOPOLOGY_GROUP:
         yield from _incomplete_groups(key, templates)
 

@@ -26,6 +26,7 @@ from extender.planner.actions.search import (
     place_more,
     runs_of_operations,
 )
+from extender.planner.actions.spares import Spares, as_seats, own_spares, place_together
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import (
     amounts_with_claims,
@@ -37,11 +38,12 @@ from extender.planner.framework.demand import (
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
-from extender.planner.reasons.room import NO_ROOM, Shortage
+from extender.planner.reasons.room import NO_ROOM, UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.placement import SpareSeats
 
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
@@ -64,6 +66,8 @@ class _Found:
     limited: dict[str, float]
     """UID of a gang → since when it only waited for the limit, before this cycle."""
     tried: list[Trial] = field(default_factory=list)
+    spares: dict[str, list[SpareSeats]] = field(default_factory=dict)
+    """Key of a tried gang → its spares from now on; none of a gang that keeps what it has."""
 
 
 class Allocate:
@@ -81,6 +85,7 @@ class Allocate:
         """UID of a gang that only waits for the limit of slots → since when, in seconds since the epoch."""
         self._placed_since: dict[str, float] = {}
         """UID of a gang → since when it has placed slots."""
+        self._spares = Spares()
 
     def execute(self, session: Session) -> None:
         """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
@@ -98,6 +103,7 @@ class Allocate:
             if gang.key not in session.failures:
                 session.attempt(gang, lambda session, gang: self._look(session, gang, found))
         _grow(session, found)
+        self._spares.refill(session, found.book)
         found.book.close()
 
     def _look(self, session: Session, gang: GangView, found: _Found) -> None:
@@ -118,14 +124,16 @@ class Allocate:
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
         session.hooks.pre_job_allocation.call(gang)
-        statement = Statement(session)
-        with undone(statement), found.book.room_for(gang) as restrictions:
-            failed = self._start(session, statement, gang, restrictions, found.book)
+        statement, spares = Statement(session), Statement(session)
+        with undone(statement), undone(spares), found.book.room_for(gang) as restrictions:
+            failed = self._start(session, statement, spares, gang, restrictions, found)
         if failed is not None:
             lacks, words = failed
             session.decide(decisions.Unschedulable(gang, NO_ROOM, also(words, found.book.waits(gang)), lacks))
             return
         found.tried.append((gang, statement))
+        if kept := as_seats(session, spares.commit()):
+            found.spares[gang.key] = kept
         found.limit.add(gang, statement.slots)
         found.book.placed(gang, statement.operations)
 
@@ -138,15 +146,29 @@ class Allocate:
             session.enqueued.discard(gang.key)
 
     def _start(
-        self, session: Session, statement: Statement, gang: GangView, restrictions: bytes, book: Book
+        self,
+        session: Session,
+        statement: Statement,
+        spares: Statement,
+        gang: GangView,
+        restrictions: bytes,
+        found: _Found,
     ) -> tuple[Shortage, str] | None:
         """Give one gang its whole minimum, or what fits of one that has started; else return shortage and message."""
         if _goes_on(gang):
-            place_more(session, statement, gang, minimum_wanted(gang))
+            with own_spares(session, gang) as left:
+                place_more(session, statement, gang, minimum_wanted(gang))
+            if gang.placement is not None and gang.placement.spec.spares and statement.slots:
+                found.spares[gang.key] = left
             if lacking(gang, statement) and not statement.slots:
                 _say_why_lost_wait(session, gang)
             return None
-        shape = (shape_of(session, gang), restrictions)
+        book, shape = found.book, (shape_of(session, gang), restrictions)
+        ranks = self._spares.ranks(session, gang)
+        if ranks and (together := (shape, tuple(map(len, ranks.values())))) not in self._failures:
+            if place_together(session, statement, spares, gang, ranks):
+                return None
+            self._failures[together] = UNTOLD, ""
         if shape not in self._failures:
             failed = place_minimum(session, statement, gang)
             if failed is None:
@@ -187,7 +209,8 @@ def _grow(session: Session, found: _Found) -> None:
                 more.discard(gang.key)
     for gang, statement in found.tried:
         if gang.key not in session.failures:
-            session.attempt(gang, partial(_place, statement=statement, grown=gang.key in growing))
+            spares = found.spares.get(gang.key)
+            session.attempt(gang, partial(_place, statement=statement, grown=gang.key in growing, spares=spares))
 
 
 def _step(growing: Sequence[_Growing]) -> int:
@@ -197,10 +220,13 @@ def _step(growing: Sequence[_Growing]) -> int:
     return waiting if alone else ceil(waiting / STEPS)
 
 
-def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool) -> None:
+def _place(
+    session: Session, gang: GangView, *, statement: Statement, grown: bool, spares: list[SpareSeats] | None
+) -> None:
     placed, operations = statement.slots, statement.commit()
     if placed:
-        session.decide(decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed))
+        runs = runs_of_operations(session, gang, operations)
+        session.decide(decisions.Place(gang, runs, gang.next_epoch(), placed, spares=spares))
     elif grown:
         _say_why_extras_wait(session, gang)
 

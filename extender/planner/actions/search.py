@@ -5,6 +5,7 @@ The minimum is tried pod set by pod set, in two orders, and undone as a whole at
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from msgspec import structs
@@ -36,9 +37,19 @@ def lacking(gang: GangView, statement: Statement) -> bool:
     return statement.slots < sum(minimum_wanted(gang).values())
 
 
-def place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
-    """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails."""
+def place_minimum(
+    session: Session,
+    statement: Statement,
+    gang: GangView,
+    more: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> Shortage | None:
+    """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails.
+
+    `more` has ranks beyond the last, by pod set, that are filled with it.
+    """
     slots = chosen_ranks(session, gang, minimum_wanted(gang))
+    for name, ranks in more.items():
+        slots[name] = [*slots.get(name, ()), *ranks]
     orders = _orders(session, gang)
     found: list[Shortage] = []
 
@@ -145,7 +156,7 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
         ranks = first_ranks(session, gang, pod_set, ranks, wanted[pod_set.name])
         allowed = _queue_room(session, gang, pod_set, ranks)
         if not united(gang, pod_set):
-            _join(session, statement, gang, pod_set, in_task_order(session, gang, pod_set, ranks[:allowed]))
+            join_members(session, statement, gang, pod_set, in_task_order(session, gang, pod_set, ranks[:allowed]))
             continue
         for unit in complete(gang, pod_set, list(session.ordered_sub_groups(gang, pod_set, ranks))):
             allowed -= len(unit)
@@ -154,7 +165,9 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: M
             _join_unit(session, statement, gang, pod_set, unit)
 
 
-def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> None:
+def join_members(
+    session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]
+) -> None:
     """Fill these slots as far as there is room beside the members that have a node."""
 
     def fill_part(part: Part, nodes: NodeSet) -> int:

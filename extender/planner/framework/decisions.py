@@ -7,7 +7,7 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.placement import PlacementPhase, PodSetPlacement
+from muster.api.muster.placement import PlacementPhase, PodSetPlacement, SpareSeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Place:
     victims: tuple[tuple[GangView, PodRecord], ...] = ()
     """Pods, each with its gang, that must be gone before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: str = ""
+    spares: list[SpareSeats] | None = None
+    """Room that the gang keeps beside its members; None: what it has by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,16 @@ class ClosePlacement:
     """Pods of the gang were not created in time: the next placement waits for a while."""
     evicted_in_vain: bool = False
     """Pods could not be evicted for it: no pod is evicted for the gang for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSpares:
+    """Record the room that a running gang keeps for members that it loses."""
+
+    gang: GangView
+    spares: list[SpareSeats]
+    missing: int
+    """Seats that it is to have besides."""
 
 
 @dataclass(frozen=True, slots=True)

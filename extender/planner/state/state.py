@@ -30,6 +30,7 @@ from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
+from extender.planner.state.spareseats import SpareEntries
 from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
@@ -77,6 +78,7 @@ class State(Tables):
         self.jobs: Mapping[str, Job] = self._gangs.jobs
         """Volcano Jobs by UID, by which a PodGroup names its owner."""
         self._placed_slots = PlacedSlots(self.ledger)
+        self._spares = SpareEntries(self.ledger, self.classes)
         self._unfollowed: set[str] = set()
         """Keys of gangs whose pods failed or are gone, maybe all of them: the next view tells of their placed slots."""
         self.answers = Answers()
@@ -272,6 +274,7 @@ class State(Tables):
         self._unfollowed.discard(key)
         if unfollowed or (other_classes and (key in self._placed_slots or key in self.placements)):
             self._follow_placement(key)
+        self._spares.follow(key, self._gangs.views.get(key))
 
     def _hold(self, key: str) -> None:
         """Have a gang wait for the comparison of its demands."""

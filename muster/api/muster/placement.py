@@ -60,6 +60,17 @@ class Victim(Wire):
     """Name of its PodGroup."""
 
 
+class SpareSeats(Wire):
+    """Room on a node that is kept for members that the gang loses."""
+
+    pod_set: str = ""
+    """The pod set whose members fit there."""
+    node: str = ""
+    """Name of the node."""
+    count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
+    """Number of members that fit."""
+
+
 class PlacementSpec(Wire):
     """The decision. Every write that carries it out names the epoch."""
 
@@ -71,6 +82,8 @@ class PlacementSpec(Wire):
     """Time at which the placement is given up if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
+    spares: list[SpareSeats] = field(default_factory=list)
+    """Room that is kept for members that the gang loses; no pod of it is there."""
     victims: list[Victim] = field(default_factory=list)
     """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
     victims_reason: str = ""

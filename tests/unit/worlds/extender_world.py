@@ -285,6 +285,11 @@ class World:
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)
+        for keep in of(session, decisions.KeepSpares):
+            known = self.state.placements[keep.gang.key]
+            spec = msgspec.structs.replace(known.spec, spares=keep.spares)
+            meta = self.meta(known.metadata.name, uid=known.metadata.uid)
+            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
         self.write_reservations(session)
         return session
 
@@ -327,6 +332,7 @@ class World:
         meta = place.gang.group.metadata
         known = self.state.placement_of(place.gang.key)
         before = msgspec.to_builtins(known.status) if known else {}
+        kept = known.spec.spares if known and place.gang.started else []
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
             spec=PlacementSpec(
@@ -334,6 +340,7 @@ class World:
                 epoch=place.epoch,
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
+                spares=kept if place.spares is None else place.spares,
                 victims=victims_of(place),
                 victims_reason=place.victims_reason,
             ),

@@ -1,0 +1,229 @@
+"""Spares: room that a gang keeps on more nodes of its domain, for members that it loses.
+
+A spare is one node's worth of seats: as many as the gang would have on an empty node. They are planned with the gang's
+minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. Where
+they do not fit, or the queue has no room for them, the gang starts without, and takes them when they are free.
+
+From then on they are entries of the ledger (`planner.state.spareseats`), in which nobody else is placed. A lost member
+may take any room that is free, and the gang's own spares; what it takes is not kept any more, and sought again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.search import join_members, place_minimum
+from extender.planner.framework import decisions
+from extender.planner.framework.demand import minimum_amounts
+from extender.planner.framework.operations import Operation
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement, undone
+from extender.planner.state.amounts import Amounts, times
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from extender.planner.state.spareseats import runs, seats_of
+from muster.api.muster.placement import SpareSeats
+from muster.resources.spares import spares_of
+
+LOOK_AGAIN_S = 5.0
+"""Time after a search for spares in vain until the next one for this gang."""
+SEARCHES = 8
+"""Searches for spares of running gangs in one cycle."""
+
+
+@dataclass(slots=True)
+class Spares:
+    """What is known from one cycle to the next."""
+
+    _looked: dict[str, float] = field(default_factory=dict)
+    """UID of a gang → time of the last search for its spares in vain, in seconds since the epoch."""
+    _per_node: dict[bytes, int] = field(default_factory=dict)
+    """Class of a pod → how many of them an empty node takes at most."""
+    _version: int = -1
+
+    def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
+        """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs."""
+        asked = spares_of(gang.group.metadata.annotations)
+        if not asked or gang.independent:
+            return {}
+        if self._version != session.snapshot.generation:
+            self._per_node.clear()
+            self._version = session.snapshot.generation
+        largest = max(gang.pod_sets, key=lambda pod_set: pod_set.replicas, default=None)
+        found: dict[str, range] = {}
+        for pod_set in gang.pod_sets:
+            nodes = asked.get(pod_set.name, 0) + (asked.get("", 0) if pod_set is largest else 0)
+            if nodes and _countable(pod_set):
+                seats = nodes * self._seats(session, pod_set)
+                found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + seats)
+        return found
+
+    def _seats(self, session: Session, pod_set: PodSetView) -> int:
+        """Return the number of members of a pod set on one node: as an empty one takes them, at most all."""
+        cls = pod_set.cls
+        if cls is None:
+            return 0
+        if cls.key not in self._per_node:
+            room = session.room(cls, session.snapshot.allocatable)
+            self._per_node[cls.key] = int(room.max(initial=0))
+        return max(1, min(pod_set.replicas, self._per_node[cls.key]))
+
+    def refill(self, session: Session, book: Book) -> None:
+        """Decide KeepSpares for running gangs whose spares are not what they are to be."""
+        placed = {place.gang.key for place in session.decided(decisions.Place)}
+        due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in placed | session.evicted]
+        self._looked = {gang.uid: self._looked[gang.uid] for gang in due if gang.uid in self._looked}
+        searches = 0
+        for gang in due:
+            if searches >= SEARCHES:
+                return
+            searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, book)))
+
+    def _refill(self, session: Session, gang: GangView, book: Book) -> bool:
+        """Do so for one gang; return True if room was searched."""
+        wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
+        before = list(gang.placement.spec.spares) if gang.placement else []
+        kept = _still_there(session, gang, wanted)
+        held = Counter[str]()
+        for each in kept:
+            held[each.pod_set] += each.count
+        lacking = {name: count - held[name] for name, count in wanted.items() if count > held[name]}
+        search = bool(lacking) and session.now >= self._looked.get(gang.uid, 0.0) + LOOK_AGAIN_S
+        if search:
+            found = _found(session, gang, lacking, book)
+            kept = joined([*kept, *found])
+            self._looked[gang.uid] = session.now
+        if kept != before:
+            missing = sum(wanted.values()) - sum(each.count for each in kept)
+            session.decide(decisions.KeepSpares(gang, kept, max(missing, 0)))
+        return search
+
+
+def place_together(
+    session: Session, statement: Statement, spares: Statement, gang: GangView, ranks: Mapping[str, Sequence[int]]
+) -> bool:
+    """Fill the gang's minimum on one statement and its spares on the other; False, with nothing done, if in vain."""
+    amounts = minimum_amounts(session, gang) + _amounts(session, gang, ranks)
+    if session.queue_refusal(gang, amounts) is not None:
+        return False
+    if place_minimum(session, statement, gang, ranks) is not None:
+        statement.discard()
+        return False
+    operations = statement.operations
+    statement.discard()
+    members: list[Operation] = []
+    more: list[Operation] = []
+    for operation in operations:
+        for part, beyond in _parted(operation, ranks.get(operation.pod_set, ())):
+            (more if beyond else members).append(part)
+    statement.repeat(members)
+    spares.repeat(more)
+    return True
+
+
+def _parted(operation: Operation, beyond: Sequence[int]) -> Iterator[tuple[Operation, bool]]:
+    """Yield the members of one operation, and its spares."""
+    own = [rank for rank in operation.ranks if rank not in beyond]
+    rest = [rank for rank in operation.ranks if rank in beyond]
+    for ranks, spare in ((own, False), (rest, True)):
+        if ranks:
+            yield replace(operation, ranks=ranks), spare
+
+
+def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
+    """Return what a placement says of these spares."""
+    name = session.snapshot.name
+    return joined([SpareSeats(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
+
+
+def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
+    """Return the seats, those of a pod set on one node together."""
+    found: dict[tuple[str, str], int] = {}
+    for each in seats:
+        found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
+    return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()]
+
+
+@contextmanager
+def own_spares(session: Session, gang: GangView) -> Iterator[list[SpareSeats]]:
+    """Let the gang use its own spares in the block; afterwards the list has those that it left."""
+    free, left = session.snapshot.free, list[SpareSeats]()
+    own: list[tuple[SpareSeats, int, Amounts]] = []
+    for seats, cls in seats_of(gang):
+        column = session.snapshot.index.get(seats.node)
+        if column is not None:
+            own.append((seats, column, session.snapshot.row_of(cls)))
+    for seats, column, row in own:
+        free[:, column] += row * seats.count
+    try:
+        yield left
+    finally:
+        for seats, column, row in own:
+            count = min(seats.count, _fits(free[:, column], row))
+            free[:, column] -= row * count
+            if count:
+                left.append(SpareSeats(seats.pod_set, seats.node, count))
+
+
+def _fits(free: Amounts, row: Amounts) -> int:
+    """Return how many members of these amounts fit into so much room."""
+    wanted = row > 0
+    return max(0, int((free[wanted] // row[wanted]).min(initial=0))) if wanted.any() else 0
+
+
+def _is_due(gang: GangView) -> bool:
+    """Return True for a running gang that keeps spares, or is to keep some."""
+    placement = gang.placement
+    if placement is None or gang.active or not runs(gang):
+        return False
+    return bool(placement.spec.spares or spares_of(gang.group.metadata.annotations))
+
+
+def _countable(pod_set: PodSetView) -> bool:
+    """Return True for pods whose room is known by amounts alone; parts of GPUs and claims are chosen for each pod."""
+    return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
+
+
+def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[SpareSeats]:
+    """Return the spares that still can be used, at most so many seats of each pod set."""
+    left, kept = dict(wanted), list[SpareSeats]()
+    avoided = session.avoided.get(gang.key, ())
+    for seats, cls in seats_of(gang):
+        column = session.snapshot.index.get(seats.node)
+        if column is None or seats.node in avoided or session.node_codes(cls)[column]:
+            continue
+        row = session.snapshot.row_of(cls)
+        if bool((session.snapshot.free[row > 0, column] < 0).any()):
+            continue
+        count = min(seats.count, left.get(seats.pod_set, 0))
+        if count:
+            left[seats.pod_set] -= count
+            kept.append(SpareSeats(seats.pod_set, seats.node, count))
+    return kept
+
+
+def _found(session: Session, gang: GangView, lacking: Mapping[str, int], book: Book) -> list[SpareSeats]:
+    """Return room for so many more seats of each pod set, near the gang's members; it is taken in this session."""
+    statement = Statement(session)
+    with undone(statement), book.room_for(gang, growth=True):
+        for pod_set in gang.pod_sets:
+            count = lacking.get(pod_set.name, 0)
+            ranks = range(pod_set.replicas, pod_set.replicas + count)
+            while ranks and session.queue_refusal(gang, _amounts(session, gang, {pod_set.name: ranks})) is not None:
+                ranks = ranks[:-1]
+            if ranks:
+                join_members(session, statement, gang, pod_set, ranks)
+    return as_seats(session, statement.commit())
+
+
+def _amounts(session: Session, gang: GangView, ranks: Mapping[str, Sequence[int]]) -> Amounts:
+    """Return the amounts of these seats, int64 of shape (resources,)."""
+    total = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
+    for pod_set in gang.pod_sets:
+        if pod_set.cls is not None:
+            total += times(session.snapshot.row_of(pod_set.cls), len(ranks.get(pod_set.name, ())))
+    return total

@@ -1,0 +1,59 @@
+"""Spares: how many more nodes' worth of seats a gang keeps, by the annotation `muster.dev/spares`.
+
+`2` is of the gang's largest pod set, `worker=2,ps=1` of pod sets by name.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from muster.api import names
+from muster.api.fields import FieldError
+from muster.api.limits import SPARES, TASKS, whole_number
+
+_MAX_CHARS = 4_096
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each pod set, as worker=2,ps=1"
+
+
+def parse(text: str) -> dict[str, int]:
+    """Return pod set → nodes; the name is empty for the largest one. ValueError says how to write it."""
+    if len(text) > _MAX_CHARS:
+        raise ValueError(f"{len(text)} characters are more than {_MAX_CHARS}; {_HOW}")
+    parts = [part.strip() for part in text.split(",")]
+    found: dict[str, int] = {}
+    for part in parts:
+        name, named, count = part.rpartition("=")
+        number = whole_number(count.strip())
+        name = name.strip()
+        if number is None or bool(named) != bool(_NAME.fullmatch(name)) or (not named and len(parts) > 1):
+            raise ValueError(f"{part!r} is no number of spares; {_HOW}")
+        if name in found:
+            raise ValueError(f"pod set {name!r} stands there twice; {_HOW}")
+        found[name] = number
+    if sum(found.values()) > SPARES.value:
+        raise ValueError(f"{sum(found.values())} spares are more than {SPARES.value}; {_HOW}")
+    if len(found) > TASKS.value:
+        raise ValueError(f"{len(found)} pod sets are more than {TASKS.value}; {_HOW}")
+    return {name: number for name, number in found.items() if number}
+
+
+def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
+    """Return what a PodGroup asks for, as `parse`; nothing where that cannot be read, as admission was bypassed."""
+    text = annotations.get(names.SPARES)
+    if text is None:
+        return {}
+    try:
+        return parse(text)
+    except ValueError:
+        return {}
+
+
+def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Yield the mistake in the annotation, at this field path."""
+    text = annotations.get(names.SPARES)
+    if text is None:
+        return
+    try:
+        parse(text)
+    except ValueError as error:
+        yield FieldError(f"{path}[{names.SPARES}]", str(error), text)

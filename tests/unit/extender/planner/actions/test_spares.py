@@ -1,0 +1,150 @@
+"""Spares: a gang keeps room for members that it loses."""
+
+from typing import Any
+
+import pytest
+from extender_world import World, of, slots
+from msgspec import structs
+from topology_world import Racks, racks_of
+
+from extender.planner.framework import decisions
+from muster.api import names
+
+GPU8 = {"nvidia.com/gpu": 8}
+
+
+def asks(world: World, key: str, text: str) -> None:
+    """The gang's PodGroup says how many spares it keeps."""
+    group = world.state.groups[key]
+    said = {**group.metadata.annotations, names.SPARES: text}
+    meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("any").resource_version)
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+
+
+def spares(world: World, key: str) -> dict[str, int]:
+    """Node → seats that the gang keeps there, by its placement."""
+    return {each.node: each.count for each in world.state.placements[key].spec.spares}
+
+
+def running(world: World, key: str, requests: dict[str, Any]) -> list[str]:
+    """Plan, and let the members run where they were placed; return the nodes by rank."""
+    world.plan()
+    nodes = slots(world.state.placements[key])["worker"]
+    for rank, node in enumerate(nodes):
+        world.pod(key, "worker", rank, requests, node=node, pin=node, epoch=1, phase="Running")
+    world.close(world.plan())
+    return nodes
+
+
+def gang(world: World, size: int, text: str, requests: dict[str, Any] = GPU8, name: str = "a") -> str:
+    """A gang that keeps spares."""
+    key = world.gang(name, {"worker": (size, requests)})
+    asks(world, key, text)
+    return key
+
+
+def test_spares_are_planned_with_the_gang_and_nobody_else_is_placed_there() -> None:
+    """Of six nodes the gang has three and keeps two, so that of two gangs of one node each only one starts."""
+    world = World()
+    world.nodes(6)
+    key = gang(world, 3, "2")
+    nodes = running(world, key, GPU8)
+    assert len(spares(world, key)) == 2
+    assert not spares(world, key).keys() & set(nodes)
+    assert set(spares(world, key).values()) == {1}
+    for name in ("b", "c"):
+        world.gang(name, {"worker": (1, GPU8)})
+    (place,) = of(world.plan(), decisions.Place)
+    assert not set(slots(place)["worker"]) & {*nodes, *spares(world, key)}
+
+
+def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members() -> None:
+    """Eight members of one GPU have room on a node."""
+    world = World()
+    world.nodes(4)
+    key = gang(world, 16, "1", {"nvidia.com/gpu": 1})
+    world.plan()
+    assert sum(spares(world, key).values()) == 8
+
+
+@pytest.mark.parametrize(("free", "kept"), [(0, 0), (1, 1)])
+def test_a_lost_member_takes_a_spare_and_another_one_is_sought(free: int, kept: int) -> None:
+    """In the cycle in which its pod is there; what is not there is kept once it is free."""
+    world = World()
+    world.nodes(4 + free)
+    key = gang(world, 3, "1")
+    nodes = running(world, key, GPU8)
+    (spare,) = spares(world, key)
+    dead = world.state.nodes.nodes[world.state.nodes.index[nodes[1]]]
+    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
+    world.state.on_node(dead, None)
+    world.pod(key, "worker", 1, GPU8, gated=True, uid="again", name="again")
+    (place,) = of(world.plan(), decisions.Place)
+    taken = slots(place)["worker"]
+    assert [taken[0], taken[2]] == [nodes[0], nodes[2]]
+    assert taken[1] == spare or free
+    world.pod(key, "worker", 1, GPU8, node=taken[1], pin=taken[1], epoch=2, phase="Running", uid="again", name="again")
+    world.close(world.plan())
+    world.now += 10
+    world.plan()
+    assert len(spares(world, key)) == kept
+    assert not spares(world, key).keys() & set(taken)
+
+
+def test_spares_are_in_the_domain_of_the_gang() -> None:
+    """Of racks of four nodes, the one is chosen that has room for members and spares."""
+    world = Racks(1, 2, 4)
+    world.gang("in-the-way", {"worker": (1, GPU8)}, spec={"nodeSelector": {"kubernetes.io/hostname": "none"}})
+    key = world.asks("a", 3, 8, required="rack", phase="Inqueue")
+    asks(world, key, "1")
+    world.plan()
+    nodes = world.placed(key)["worker"]
+    assert len(set(racks_of([*nodes, *spares(world, key)]))) == 1
+
+
+def test_a_gang_starts_without_spares_where_there_is_no_room_for_them() -> None:
+    """They are kept as soon as there is."""
+    world = World()
+    world.nodes(3)
+    key = gang(world, 3, "1")
+    running(world, key, GPU8)
+    assert not spares(world, key)
+    world.now += 10
+    world.node("node-9")
+    world.plan()
+    assert spares(world, key) == {"node-9": 1}
+
+
+def test_spares_are_given_back() -> None:
+    """When the gang has ended, or wants none any more."""
+    world = World()
+    world.nodes(4)
+    key = gang(world, 2, "1")
+    nodes = running(world, key, GPU8)
+    held = spares(world, key)
+    asks(world, key, "0")
+    world.plan()
+    assert not spares(world, key)
+    asks(world, key, "1")
+    world.now += 10
+    world.plan()
+    assert spares(world, key).keys() == held.keys()
+    for rank, node in enumerate(nodes):
+        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Succeeded")
+    other = world.gang("b", {"worker": (4, GPU8)})
+    world.plan()
+    assert len(slots(world.state.placements[other])["worker"]) == 4
+
+
+def test_a_node_that_takes_no_pods_any_more_is_no_spare() -> None:
+    """Another one is kept in its place."""
+    world = World()
+    world.nodes(4)
+    key = gang(world, 2, "1")
+    nodes = running(world, key, GPU8)
+    (spare,) = spares(world, key)
+    world.node(spare, unschedulable=True)
+    world.now += 10
+    world.plan()
+    (other,) = spares(world, key)
+    assert other not in {spare, *nodes}
