@@ -30,7 +30,7 @@ EVICTED = Counter(
 )
 BELOW_MINIMUM = "below-minimum"
 """In place of an action: pods of a gang that has too few to go on."""
-from_zero(EVICTED, ("reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
+from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again, if no watch has shown its end."""
 

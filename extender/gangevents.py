@@ -70,6 +70,12 @@ class GangEvents:
                 gang, "Normal", "Planned", reasons.placements.planned(pods, list(nodes), victims), kind=str(epoch)
             )
 
+    def borrows(self, gang: GangView, nodes: Sequence[str], epoch: int) -> None:
+        """Members are to run on spares of other gangs."""
+        message = reasons.placements.on_spares(nodes)
+        self._recorder.event(subject(gang.group), "Normal", "BorrowsSpares", message)
+        self._tell(gang, "Normal", "BorrowsSpares", message, kind=f"spares {epoch}")
+
     def bound(self, gang: GangView, message: str) -> None:
         """All planned members have a node."""
         if _is_worth_telling(gang):

@@ -63,7 +63,8 @@ def fits(place: decisions.Place, known: Placement | None) -> bool:
     """Return True for the placement of a gang of one pod that waits for no victims and has no object yet."""
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
-    plain = len(place.pod_sets) == 1 and not (place.victims or place.spares or pod_set.held or any(pod_set.gpus))
+    more = place.victims or place.spares or place.borrows
+    plain = len(place.pod_sets) == 1 and not (more or pod_set.held or any(pod_set.gpus))
     return (
         alone
         and plain

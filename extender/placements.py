@@ -90,8 +90,9 @@ class PlacementWriter:
             "victims": msgspec.to_builtins(victims_of(place)) or None,
             "victimsReason": place.victims_reason or None,
         }
-        if place.spares is not None or not gang.started:
-            spec["spares"] = msgspec.to_builtins(place.spares or []) or None
+        for name, said in (("spares", place.spares), ("borrows", place.borrows)):
+            if said is not None or not gang.started:
+                spec[name] = msgspec.to_builtins(said or []) or None
         known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         status = placementstatus.opened(place)
         if fits(place, known):
@@ -100,6 +101,8 @@ class PlacementWriter:
             self._write(gang, spec, status)
         log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
         self._events.planned(gang, place.pod_sets, place.epoch, victims=len(place.victims))
+        if place.borrows:
+            self._events.borrows(gang, list(dict.fromkeys(loan.node for loan in place.borrows)), place.epoch)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
         """Write the reserved nodes of a waiting gang, with an event the first time."""

@@ -11,12 +11,14 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.progress import longest_partial_s
+from extender.planner.actions.spares import Spares
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Decision, Session
 from extender.planner.reasons.grammar import also, listed
 from extender.planner.reasons.room import Shortage
 from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
+from extender.planner.state.spareseats import loans_of, seats_of
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_words
@@ -90,6 +92,7 @@ class GangExplainer:
                 *found.details,
                 *(hyper_node_problems(self._session, gang) if planned else []),
                 *_left_to_others(gang),
+                *self._spares(gang),
             ],
         )
         report.relief.extend(frees(self._what_if, found.lost))
@@ -131,6 +134,19 @@ class GangExplainer:
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
             expected_at=expected,
         )
+
+    def _spares(self, gang: GangView) -> list[str]:
+        """Return what the gang keeps for members that it loses, and what of others it uses."""
+        kept, loans = [seats for seats, _ in seats_of(gang)], loans_of(gang)
+        wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
+        found = []
+        if kept or wanted:
+            lent = sum(self._session.away[gang.uid, each.pod_set, each.node] for each in kept)
+            count, nodes = sum(each.count for each in kept), list(dict.fromkeys(each.node for each in kept))
+            found.append(reasons.placements.keeps(count, max(wanted, count), lent, nodes))
+        if loans:
+            found.append(reasons.placements.on_spares(list(dict.fromkeys(loan.node for loan in loans))))
+        return found
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
         """Return the nodes to avoid, of the placement's status and of this cycle."""

@@ -25,7 +25,7 @@ from muster.api.muster import eviction
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of, slots_of
-from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, VOLCANO_QUEUE
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -162,6 +162,8 @@ class Bind:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
+        if any(loan.node == args.node for loan in placement.spec.borrows):
+            marks[RUNS_ON_SPARE] = "true"
         told = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
         return await self._post(args, told, devices)
 

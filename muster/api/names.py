@@ -39,6 +39,8 @@ SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
 # Annotation of users on a workload, a PodGroup or a pod: its expected duration.
 SPARES = f"{DOMAIN}/spares"  # annotation: nodes' worth of seats that a gang keeps for members that it loses
+BORROWS = f"{DOMAIN}/borrow-spares"  # annotation: "true" of a gang that may run on spares, and leaves them at once
+RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # annotation that Muster writes on a pod on a spare of another gang: "true"
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).

@@ -1,6 +1,6 @@
-"""Spares: how many more nodes' worth of seats a gang keeps, by the annotation `muster.dev/spares`.
+"""Spares: how many more nodes' worth of seats a gang keeps, and if it may run on those of others, by annotations.
 
-`2` is of the gang's largest pod set, `worker=2,ps=1` of pod sets by name.
+`muster.dev/spares: "2"` is of the gang's largest pod set, `worker=2,ps=1` of pod sets by name.
 """
 
 import re
@@ -48,8 +48,19 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
         return {}
 
 
+def borrows(annotations: Mapping[str, str]) -> bool:
+    """Return True for a gang that may run on spares of others, and leaves them as soon as they are needed."""
+    return annotations.get(names.BORROWS) == "true"
+
+
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistake in the annotation, at this field path."""
+    """Yield the mistakes in these annotations, at this field path."""
+    said = annotations.get(names.BORROWS)
+    if said not in {None, "true", "false"}:
+        yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", said)
+    if said == "true" and annotations.get(names.PREEMPTABLE) == "false":
+        message = f"must be left out with {names.PREEMPTABLE}=false: who runs on spares leaves when they are needed"
+        yield FieldError(f"{path}[{names.BORROWS}]", message, said)
     text = annotations.get(names.SPARES)
     if text is None:
         return

@@ -32,7 +32,7 @@ _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
     *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
-    names.SPARES,
+    *(names.SPARES, names.BORROWS),
     *names.SCALE_UP_KEYS,
 })  # fmt: skip
 WRITTEN = frozenset({
@@ -40,6 +40,7 @@ WRITTEN = frozenset({
     *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
     *(names.DELETE_AFTER, names.REVIEWED, names.PLACEMENT, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION),
     *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT, names.NATIVE_GROUP, names.INDIVISIBLE),
+    names.RUNS_ON_SPARE,
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
 })  # fmt: skip
 """Labels and annotations that Muster writes for itself."""

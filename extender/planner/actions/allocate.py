@@ -11,7 +11,7 @@ shape only the first is tried, in this cycle and in later ones.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 
@@ -26,7 +26,7 @@ from extender.planner.actions.search import (
     place_more,
     runs_of_operations,
 )
-from extender.planner.actions.spares import Spares, as_seats, own_spares, place_together
+from extender.planner.actions.spares import Spares, after_use, as_seats, lendable_room, own_room, place_together
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import (
     amounts_with_claims,
@@ -43,7 +43,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
-from muster.api.muster.placement import SpareSeats
+from muster.api.muster.placement import Loan, SpareSeats
 
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
@@ -68,6 +68,8 @@ class _Found:
     tried: list[Trial] = field(default_factory=list)
     spares: dict[str, list[SpareSeats]] = field(default_factory=dict)
     """Key of a tried gang → its spares from now on; none of a gang that keeps what it has."""
+    borrows: dict[str, list[Loan]] = field(default_factory=dict)
+    """Key of a tried gang → the spares of others on which it runs."""
 
 
 class Allocate:
@@ -156,10 +158,11 @@ class Allocate:
     ) -> tuple[Shortage, str] | None:
         """Give one gang its whole minimum, or what fits of one that has started; else return shortage and message."""
         if _goes_on(gang):
-            with own_spares(session, gang) as left:
+            own = own_room(session, gang)
+            with own.free():
                 place_more(session, statement, gang, minimum_wanted(gang))
-            if gang.placement is not None and gang.placement.spec.spares and statement.slots:
-                found.spares[gang.key] = left
+            if own and statement.slots:
+                found.spares[gang.key] = after_use(gang, own)
             if lacking(gang, statement) and not statement.slots:
                 _say_why_lost_wait(session, gang)
             return None
@@ -175,7 +178,22 @@ class Allocate:
                 return None
             statement.discard()
             self._failures[shape] = failed, also(failed.message, book.in_the_way(gang))
+        if lent := self._on_spares(session, statement, gang, shape):
+            found.borrows[gang.key] = lent
+            return None
         return self._failures[shape]
+
+    def _on_spares(self, session: Session, statement: Statement, gang: GangView, shape: Hashable) -> list[Loan]:
+        """Give a gang that finds no room its whole minimum with the help of spares of others; return the loans."""
+        room, tried = lendable_room(session, gang), ("spares", shape)
+        if not room or tried in self._failures:
+            return []
+        with room.free():
+            failed = place_minimum(session, statement, gang)
+            if failed is not None:
+                statement.discard()
+                self._failures[tried] = failed, ""
+        return room.loans if failed is None else []
 
 
 @dataclass(slots=True)
@@ -209,8 +227,8 @@ def _grow(session: Session, found: _Found) -> None:
                 more.discard(gang.key)
     for gang, statement in found.tried:
         if gang.key not in session.failures:
-            spares = found.spares.get(gang.key)
-            session.attempt(gang, partial(_place, statement=statement, grown=gang.key in growing, spares=spares))
+            place = partial(_place, statement=statement, grown=gang.key in growing, found=found)
+            session.attempt(gang, place)
 
 
 def _step(growing: Sequence[_Growing]) -> int:
@@ -220,13 +238,12 @@ def _step(growing: Sequence[_Growing]) -> int:
     return waiting if alone else ceil(waiting / STEPS)
 
 
-def _place(
-    session: Session, gang: GangView, *, statement: Statement, grown: bool, spares: list[SpareSeats] | None
-) -> None:
+def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool, found: _Found) -> None:
     placed, operations = statement.slots, statement.commit()
     if placed:
-        runs = runs_of_operations(session, gang, operations)
-        session.decide(decisions.Place(gang, runs, gang.next_epoch(), placed, spares=spares))
+        runs, spares, lent = runs_of_operations(session, gang, operations), found.spares, found.borrows
+        place = decisions.Place(gang, runs, gang.next_epoch(), placed)
+        session.decide(replace(place, spares=spares.get(gang.key), borrows=lent.get(gang.key)))
     elif grown:
         _say_why_extras_wait(session, gang)
 

@@ -24,6 +24,7 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
+from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
@@ -58,6 +59,8 @@ class Evicting:
     name = ""
     moves = False
     """Victims must get new slots."""
+    borrowers = False
+    """Victims may run on spares of others, which get these back when they go."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -148,7 +151,7 @@ class Evicting:
         found: list[Piece] = []
         leaving = leaving_pods(session)
         for gang in self.running:
-            if gang is asker.gang or not allowed(gang):
+            if gang is asker.gang or (loans_of(gang) and not self.borrowers) or not allowed(gang):
                 continue
             pieces = self._catalogue.of(session, gang)
             if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):

@@ -9,7 +9,7 @@ may take any room that is free, and the gang's own spares; what it takes is not 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -25,9 +25,9 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.amounts import Amounts, times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import runs, seats_of
-from muster.api.muster.placement import SpareSeats
-from muster.resources.spares import spares_of
+from extender.planner.state.spareseats import lent, runs, seats_of
+from muster.api.muster.placement import Loan, SpareSeats
+from muster.resources.spares import borrows
 
 LOOK_AGAIN_S = 5.0
 """Time after a search for spares in vain until the next one for this gang."""
@@ -47,7 +47,7 @@ class Spares:
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs."""
-        asked = spares_of(gang.group.metadata.annotations)
+        asked = gang.spares_asked
         if not asked or gang.independent:
             return {}
         if self._version != session.snapshot.generation:
@@ -148,31 +148,93 @@ def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
     return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()]
 
 
+class Room:
+    """Seats that are used in a block as if they were free, and what is left of them afterwards."""
+
+    def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
+        self._session = session
+        self._seats: list[tuple[GangView, SpareSeats, int, Amounts]] = []
+        self.left: list[SpareSeats] = []
+        """The seats that nobody took."""
+        self.loans: list[Loan] = []
+        """The seats that were taken, as loans of their gangs."""
+        for gang in gangs:
+            for seats, cls in seats_of(gang):
+                column = session.snapshot.index.get(seats.node)
+                count = seats.count - session.away[gang.uid, seats.pod_set, seats.node]
+                if column is not None and count > 0:
+                    here = SpareSeats(seats.pod_set, seats.node, count)
+                    self._seats.append((gang, here, column, session.snapshot.row_of(cls)))
+
+    def __bool__(self) -> bool:
+        """True if there are any seats."""
+        return bool(self._seats)
+
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """Have the seats free in the block."""
+        free = self._session.snapshot.free
+        for _, seats, column, row in self._seats:
+            free[:, column] += row * seats.count
+        try:
+            yield
+        finally:
+            for gang, seats, column, row in self._seats:
+                count = min(seats.count, _fits(free[:, column], row))
+                free[:, column] -= row * count
+                if count:
+                    self.left.append(SpareSeats(seats.pod_set, seats.node, count))
+                if count < seats.count:
+                    self.loans.append(Loan(gang.uid, seats.pod_set, seats.node, seats.count - count))
+            self._session.away.update(lent(self.loans))
+
+
+def after_use(gang: GangView, room: Room) -> list[SpareSeats]:
+    """Return the gang's spares without those seats that its own members took."""
+    taken = Counter({(each.pod_set, each.node): each.count for each in room.loans if each.lender == gang.uid})
+    kept = gang.placement.spec.spares if gang.placement else []
+    return [
+        SpareSeats(each.pod_set, each.node, each.count - taken[each.pod_set, each.node])
+        for each in kept
+        if each.count > taken[each.pod_set, each.node]
+    ]
+
+
+def own_room(session: Session, gang: GangView) -> Room:
+    """Return the gang's own spares, as far as nobody runs there."""
+    return Room(session, [gang])
+
+
+def lendable_room(session: Session, gang: GangView) -> Room:
+    """Return the spares on which the gang may run until they are needed; none unless it says that it leaves them."""
+    if not borrows(gang.group.metadata.annotations) or not gang.preemptable:
+        return Room(session, [])
+    return Room(session, (each for each in session.snapshot.gangs if each is not gang))
+
+
 @contextmanager
-def own_spares(session: Session, gang: GangView) -> Iterator[list[SpareSeats]]:
-    """Let the gang use its own spares in the block; afterwards the list has those that it left."""
-    free, left = session.snapshot.free, list[SpareSeats]()
-    own: list[tuple[SpareSeats, int, Amounts]] = []
-    for seats, cls in seats_of(gang):
-        column = session.snapshot.index.get(seats.node)
-        if column is not None:
-            own.append((seats, column, session.snapshot.row_of(cls)))
-    for seats, column, row in own:
-        free[:, column] += row * seats.count
+def seats_returned(session: Session, gang: GangView) -> Iterator[None]:
+    """Take the lent spares of other gangs than this one in the block: they have them back when borrowers go."""
+    free, taken = session.snapshot.free, list[tuple[int, Amounts]]()
+    for lender in session.snapshot.gangs:
+        for seats, cls in seats_of(lender) if lender is not gang else ():
+            column = session.snapshot.index.get(seats.node)
+            count = min(seats.count, session.away[lender.uid, seats.pod_set, seats.node])
+            if column is not None and count:
+                taken.append((column, session.snapshot.row_of(cls) * count))
+    for column, row in taken:
+        free[:, column] -= row
     try:
-        yield left
+        yield
     finally:
-        for seats, column, row in own:
-            count = min(seats.count, _fits(free[:, column], row))
-            free[:, column] -= row * count
-            if count:
-                left.append(SpareSeats(seats.pod_set, seats.node, count))
+        for column, row in taken:
+            free[:, column] += row
 
 
 def _fits(free: Amounts, row: Amounts) -> int:
     """Return how many members of these amounts fit into so much room."""
     wanted = row > 0
-    return max(0, int((free[wanted] // row[wanted]).min(initial=0))) if wanted.any() else 0
+    return max(0, int((free[wanted] // row[wanted]).min())) if wanted.any() else 0
 
 
 def _is_due(gang: GangView) -> bool:
@@ -180,7 +242,7 @@ def _is_due(gang: GangView) -> bool:
     placement = gang.placement
     if placement is None or gang.active or not runs(gang):
         return False
-    return bool(placement.spec.spares or spares_of(gang.group.metadata.annotations))
+    return bool(placement.spec.spares or gang.spares_asked)
 
 
 def _countable(pod_set: PodSetView) -> bool:

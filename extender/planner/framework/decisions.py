@@ -7,7 +7,7 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.placement import PlacementPhase, PodSetPlacement, SpareSeats
+from muster.api.muster.placement import Loan, PlacementPhase, PodSetPlacement, SpareSeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Place:
     victims_reason: str = ""
     spares: list[SpareSeats] | None = None
     """Room that the gang keeps beside its members; None: what it has by now."""
+    borrows: list[Loan] | None = None
+    """Spares of others that members use; None: those that they use by now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cmp_to_key
+from functools import cached_property, cmp_to_key
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from extender.planner.state.gangs import GangView, avoided_nodes
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
+from extender.planner.state.spareseats import Seats, lent, loans_of
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.units import united, units_of
 from muster.api.names import VOLCANO_GPU_NUMBER
@@ -74,6 +76,11 @@ class Session:
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by the number of plugins asked."""
+
+    @cached_property
+    def away(self) -> Counter[Seats]:
+        """Spares that others run on, and those that this cycle has given to others or to members of their gang."""
+        return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
 
     @property
     def hyper_nodes(self) -> HyperNodes:

@@ -33,6 +33,7 @@ STRAY = "it is pinned by a placement that is over"
 _ANY, _ANY_OF_QUEUE = "a gang", "a gang of its own"
 preempted = f"preempted by {_ANY} of priority {{priority}} in queue {{queue}}".format
 reclaimed = f"reclaimed by queue {{queue}} for {_ANY_OF_QUEUE}".format
+recalled = f"it runs on spares that {_ANY} of queue {{queue}} needs for members that it has lost".format
 moved = f"moved to make room for {_ANY} of queue {{queue}}".format
 incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format
 
@@ -41,6 +42,21 @@ def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
     """So many pods have been given these nodes, on which victims may have to go first."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must go from there first" if victims else where
+
+
+def on_spares(nodes: Sequence[str]) -> str:
+    """Members run on spares of other gangs."""
+    where = f"{many(len(nodes), 'node')}: {listed(nodes)}"
+    return f"it runs on spares of other gangs on {where}; it is evicted as soon as one of those has lost a member"
+
+
+def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
+    """So many seats of those that it is to have are kept for members that the gang loses, on these nodes."""
+    words = f"{kept} of {wanted}" if kept < wanted else str(kept)
+    where = f" on {listed(nodes)}" if nodes else ""
+    used = f", {lent} of them used by gangs that leave at once" if lent else ""
+    more = "; the others are taken as soon as they are free near the gang" if kept < wanted else ""
+    return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
 
 
 def evicted(pods: int, reason: str) -> str:

@@ -19,6 +19,7 @@ from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
+from muster.resources.spares import spares_of
 
 ACTIVE = frozenset({"Planned", "Binding"})
 
@@ -134,6 +135,11 @@ class GangView:
     def min_member(self) -> int:
         """Members that start together or not at all."""
         return self.group.spec.min_member
+
+    @cached_property
+    def spares_asked(self) -> Mapping[str, int]:
+        """Pod set → nodes' worth of seats that it is to keep; empty: the largest one. Nothing for most gangs."""
+        return spares_of(self.group.metadata.annotations)
 
     @property
     def independent(self) -> bool:

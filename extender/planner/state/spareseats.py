@@ -1,19 +1,27 @@
 """Ledger entries of spares: the seats that a gang keeps for members that it loses, as its placement says.
 
 They count on their node and in the gang's queue as members do, from the writing of the placement until the gang has
-taken the seat, has ended or keeps others: nobody else is placed there.
+taken the seat, has ended or keeps others: nobody else is placed there, but for gangs that borrow them. A seat that is
+lent counts in the queue alone, as the borrower's pods count on the node.
 """
+
+from collections import Counter
+from collections.abc import Iterable
 
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.limits import PODS, SPARES
-from muster.api.muster.placement import Placement, SpareSeats
+from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import scale
 
 Seat = tuple[SpareSeats, PodClass]
 """Seats on one node, and the class of the members that fit there."""
+Seats = tuple[str, str, str]
+"""UID of the gang that keeps seats, pod set and node."""
+MOST_LOANS = 1_024
+"""Loans of one gang that are read; more of them no gang needs."""
 
 
 def runs(gang: GangView) -> bool:
@@ -35,32 +43,71 @@ def seats_of(gang: GangView) -> list[Seat]:
     return found
 
 
+def loans_of(gang: GangView) -> list[Loan]:
+    """Return the seats of others on which the gang runs, or is about to."""
+    placement = gang.placement
+    if placement is None or not placement.spec.borrows or not (gang.active or runs(gang)):
+        return []
+    return placement.spec.borrows[:MOST_LOANS]
+
+
+def lent(loans: Iterable[Loan]) -> Counter[Seats]:
+    """Return how many of the seats are lent."""
+    found: Counter[Seats] = Counter()
+    for loan in loans:
+        found[loan.lender, loan.pod_set, loan.node] += loan.count
+    return found
+
+
 class SpareEntries:
     """Opens and closes the entries of spares, by gang."""
 
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger
         self._classes = classes
-        self._known: dict[str, tuple[Placement, list[Seat]]] = {}
+        self._kept: dict[str, tuple[str, list[Seat]]] = {}
+        """Key of a gang → its UID, and its seats."""
+        self._key_of: dict[str, str] = {}
+        """UID of a gang that keeps seats → its key."""
+        self._open: dict[str, list[tuple[str, str, int]]] = {}
+        """Key of a gang → holders of its entries."""
+        self._loans: dict[str, list[Loan]] = {}
+        """Key of a gang that borrows → its loans."""
+        self._lent: Counter[Seats] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Have entries for the spares of a gang, and only those; None: it is gone."""
-        seats = seats_of(gang) if gang is not None else []
-        placement, known = self._known.get(key, (None, []))
-        if not seats and not known:
+        """Have entries for the spares of a gang, less what is lent, and only those; None: it is gone."""
+        loans, before = (loans_of(gang) if gang is not None else []), self._loans.pop(key, [])
+        if loans:
+            self._loans[key] = loans
+        if loans != before:
+            self._lent.subtract(lent(before))
+            self._lent.update(lent(loans))
+            self._lent = +self._lent
+            for lender in {loan.lender for loan in (*before, *loans)}:
+                self._write(self._key_of.get(lender, ""))
+        seats, known = (seats_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
+        if (gang is not None and (gang.uid, seats) == known) or not (seats or known[1]):
             return
-        if gang is not None and placement is gang.placement and seats == known:
-            return
-        for number in range(len(known)):
-            self._ledger.close(_holder(key, number))
-        self._known.pop(key, None)
-        if gang is None or gang.placement is None or not seats:
-            return
-        self._known[key] = gang.placement, seats
-        for number, (each, cls) in enumerate(seats):
-            amounts = self._classes.of_amounts(scale(cls.requests, each.count))
-            self._ledger.open(_holder(key, number), Entry(Kind.SPARE, each.node, amounts, key, DEFAULT_QUEUE))
+        self._kept.pop(key, None)
+        self._key_of.pop(known[0], None)
+        if gang is not None and seats:
+            self._kept[key] = gang.uid, seats
+            self._key_of[gang.uid] = key
+        self._write(key)
 
-
-def _holder(key: str, number: int) -> tuple[str, str, int]:
-    return ("spare", key, number)
+    def _write(self, key: str) -> None:
+        """Open the entries of a gang anew."""
+        for holder in self._open.pop(key, ()):
+            self._ledger.close(holder)
+        uid, seats = self._kept.get(key, ("", []))
+        opened: list[tuple[str, str, int]] = []
+        for each, cls in seats:
+            away = min(each.count, self._lent[uid, each.pod_set, each.node])
+            for count, node in ((each.count - away, each.node), (away, "")):
+                if count:
+                    opened.append(("spare", key, len(opened)))
+                    amounts = self._classes.of_amounts(scale(cls.requests, count))
+                    self._ledger.open(opened[-1], Entry(Kind.SPARE, node, amounts, key, DEFAULT_QUEUE))
+        if opened:
+            self._open[key] = opened

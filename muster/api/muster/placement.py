@@ -71,6 +71,19 @@ class SpareSeats(Wire):
     """Number of members that fit."""
 
 
+class Loan(Wire):
+    """Seats that another gang keeps, and on which this gang runs until that one needs them."""
+
+    lender: str = ""
+    """UID of the PodGroup that keeps them."""
+    pod_set: str = ""
+    """The pod set of the lender whose members fit there."""
+    node: str = ""
+    """Name of the node."""
+    count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
+    """Number of seats."""
+
+
 class PlacementSpec(Wire):
     """The decision. Every write that carries it out names the epoch."""
 
@@ -84,6 +97,8 @@ class PlacementSpec(Wire):
     """The nodes of each pod set."""
     spares: list[SpareSeats] = field(default_factory=list)
     """Room that is kept for members that the gang loses; no pod of it is there."""
+    borrows: list[Loan] = field(default_factory=list)
+    """Spares of other gangs that members of this one use."""
     victims: list[Victim] = field(default_factory=list)
     """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
     victims_reason: str = ""

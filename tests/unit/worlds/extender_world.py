@@ -285,13 +285,17 @@ class World:
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)
+        self.keep_spares(session)
+        self.write_reservations(session)
+        return session
+
+    def keep_spares(self, session: Session) -> None:
+        """Write the spares of running gangs that a session decided into the state."""
         for keep in of(session, decisions.KeepSpares):
             known = self.state.placements[keep.gang.key]
             spec = msgspec.structs.replace(known.spec, spares=keep.spares)
             meta = self.meta(known.metadata.name, uid=known.metadata.uid)
             self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
-        self.write_reservations(session)
-        return session
 
     def write_reservations(self, session: Session) -> None:
         """Write what a session reserved, and reserves no more, into the state."""
@@ -332,7 +336,7 @@ class World:
         meta = place.gang.group.metadata
         known = self.state.placement_of(place.gang.key)
         before = msgspec.to_builtins(known.status) if known else {}
-        kept = known.spec.spares if known and place.gang.started else []
+        kept, lent = (known.spec.spares, known.spec.borrows) if known and place.gang.started else ([], [])
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
             spec=PlacementSpec(
@@ -341,6 +345,7 @@ class World:
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
                 spares=kept if place.spares is None else place.spares,
+                borrows=lent if place.borrows is None else place.borrows,
                 victims=victims_of(place),
                 victims_reason=place.victims_reason,
             ),

@@ -7,16 +7,19 @@ from extender_world import World, of, slots
 from msgspec import structs
 from topology_world import Racks, racks_of
 
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.recall import Recall
 from extender.planner.framework import decisions
 from muster.api import names
 
 GPU8 = {"nvidia.com/gpu": 8}
 
 
-def asks(world: World, key: str, text: str) -> None:
-    """The gang's PodGroup says how many spares it keeps."""
+def asks(world: World, key: str, text: str, name: str = names.SPARES) -> None:
+    """The gang's PodGroup says how many spares it keeps, or something else."""
     group = world.state.groups[key]
-    said = {**group.metadata.annotations, names.SPARES: text}
+    said = {**group.metadata.annotations, name: text}
     meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("any").resource_version)
     world.state.on_pod_group(group, structs.replace(group, metadata=meta))
 
@@ -148,3 +151,91 @@ def test_a_node_that_takes_no_pods_any_more_is_no_spare() -> None:
     world.plan()
     (other,) = spares(world, key)
     assert other not in {spare, *nodes}
+
+
+def borrower(world: World, name: str, size: int, requests: dict[str, Any] = GPU8) -> str:
+    """A gang that may run on spares of others."""
+    key = world.gang(name, {"worker": (size, requests)})
+    asks(world, key, "true", names.BORROWS)
+    return key
+
+
+def loans(world: World, key: str) -> dict[str, int]:
+    """Node → seats of others that the gang uses, by its placement."""
+    return {each.node: each.count for each in world.state.placements[key].spec.borrows}
+
+
+def lent_spares() -> tuple[World, str, list[str], str]:
+    """A gang of two with two spares on four nodes, one of which is lent to a gang of one node."""
+    world = World()
+    world.nodes(4)
+    key = gang(world, 2, "2")
+    nodes = running(world, key, GPU8)
+    other = borrower(world, "b", 1)
+    (there,) = running(world, other, GPU8)
+    assert loans(world, other) == {there: 1}
+    return world, key, nodes, other
+
+
+def test_who_leaves_at_once_may_run_on_spares() -> None:
+    """Others wait. The lender's queue is charged for the seat all the same, and the node for the borrower alone."""
+    world, key, _, other = lent_spares()
+    assert len(spares(world, key)) == 2
+    world.gang("c", {"worker": (1, GPU8)})
+    assert not of(world.plan(), decisions.Place)
+    assert world.state.ledger.queues.queues["default"].staying["nvidia.com/gpu"] == 5 * 8_000
+    (place,) = [world.place(each) for each in _planned(world, borrower(world, "d", 1))]
+    assert loans(world, "ns/d").keys() == set(slots(place)["worker"]) != loans(world, other).keys()
+
+
+def _planned(world: World, key: str) -> list[decisions.Place]:
+    return [place for place in of(world.session(*actions(world)), decisions.Place) if place.gang.key == key]
+
+
+def actions(world: World) -> list[Any]:
+    """What the planner does in a cycle, with spares taken back."""
+    return [world.progress, Enqueue(), Allocate(), Recall()]
+
+
+def lose(world: World, key: str, rank: int, node: str) -> None:
+    """The node of a member is gone, and its pod made again."""
+    world.state.on_pod(world.pod(key, "worker", rank, GPU8, node=node, phase="Failed"), None)
+    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index[node]], None)
+    world.pod(key, "worker", rank, GPU8, gated=True, uid="again", name="again")
+
+
+def test_a_spare_that_is_free_is_taken_before_one_that_is_lent() -> None:
+    """Nobody is evicted."""
+    world, key, nodes, other = lent_spares()
+    lose(world, key, 1, nodes[1])
+    session = world.session(*actions(world))
+    (place,) = of(session, decisions.Place)
+    assert slots(place)["worker"][1] not in loans(world, other)
+    assert not place.victims
+    assert {each.node for each in place.spares} == loans(world, other).keys()
+
+
+def test_borrowers_leave_when_the_lender_loses_a_member() -> None:
+    """All spares are lent: the member comes to one of them, and its borrower is the victim."""
+    world, key, nodes, other = lent_spares()
+    second = borrower(world, "d", 1)
+    running(world, second, GPU8)
+    lose(world, key, 1, nodes[1])
+    session = world.session(*actions(world))
+    (place,) = of(session, decisions.Place)
+    victims = {victim.key for victim, _ in place.victims}
+    assert len(victims) == 1
+    assert victims < {other, second}
+    assert place.victims_reason == "it runs on spares that a gang of queue default needs for members that it has lost"
+    written = world.place(place)
+    (gone,) = victims
+    assert slots(written)["worker"][1] in loans(world, gone)
+    world.state.on_pod(next(world.state.pod_objects[pod.uid] for _, pod in place.victims), None)
+    world.room_is_there(world.session(world.progress))
+    assert not world.state.placements[key].spec.victims
+
+
+def test_a_gang_that_runs_on_spares_is_told_so_by_its_loans_after_a_restart() -> None:
+    """The state made from the objects has the same entries."""
+    world, _, _, _ = lent_spares()
+    assert world.state.differences() == []
