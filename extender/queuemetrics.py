@@ -1,11 +1,13 @@
 """Metrics of a planning cycle by queue and of the whole cluster: who waits for how long, and what is idle meanwhile."""
 
+from collections import Counter
 from typing import Final
 
 from prometheus_client import Gauge
 
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
+from extender.planner.state.spareseats import seats_of
 from muster.api.kubernetes.meta import readable_time
 from muster.resources.vector import unit
 
@@ -15,6 +17,10 @@ WAITING: Final = Gauge(
 OLDEST: Final = Gauge(
     "muster_queue_longest_wait_seconds", "Age of the oldest gang of a queue that waits for a placement", ["queue"]
 )
+SPARES: Final = Gauge(
+    "muster_queue_spare_seats", "Seats that gangs of a queue keep for members that they lose: kept, and lent of them",
+    ["queue", "what"],
+)  # fmt: skip
 NODES: Final = Gauge(
     "muster_cluster_resources",
     "Of each resource, in its base unit, over all nodes: what they offer to pods, and what is free of it",
@@ -47,11 +53,16 @@ class QueueMetrics:
                 continue
             counts[gang.queue] = counts.get(gang.queue, 0) + 1
             oldest[gang.queue] = min(oldest.get(gang.queue, gang.created), gang.created)
+        kept, lent = _spares(session)
         for name in {*session.snapshot.queues, *self._queues}:
             if name not in session.snapshot.queues:
                 WAITING.remove(name)
                 OLDEST.remove(name)
+                SPARES.remove(name, "kept")
+                SPARES.remove(name, "lent")
                 continue
+            SPARES.labels(name, "kept").set(kept[name])
+            SPARES.labels(name, "lent").set(lent[name])
             since = readable_time(oldest.get(name))
             WAITING.labels(name).set(counts.get(name, 0))
             OLDEST.labels(name).set(0.0 if since is None else max(0.0, session.now - since))
@@ -68,3 +79,13 @@ class QueueMetrics:
             NODES.labels(name, "offered").set(float(offered[row]) / unit(name))
             NODES.labels(name, "free").set(float(free[row]) / unit(name))
         self._resources = set(names)
+
+
+def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
+    """Return queue → seats that its gangs keep for members that they lose, and how many of them are lent."""
+    kept, lent = Counter[str](), Counter[str]()
+    for gang in session.snapshot.gangs:
+        for seats, _ in seats_of(gang):
+            kept[gang.queue] += seats.count
+            lent[gang.queue] += min(seats.count, session.away[gang.uid, seats.pod_set, seats.node])
+    return kept, lent

@@ -296,7 +296,9 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdi
     place = next((decision for decision in mine if isinstance(decision, decisions.Place)), None)
     if place:
         text = reasons.gangs.can_start(where(gang, place.pod_sets), len(place.victims), place.victims_reason)
-        return _Verdict("about-to-start", text, details=(reasons.gangs.IS_EXTENDER_WELL,))
+        lent = list(dict.fromkeys(loan.node for loan in place.borrows or ()))
+        told = (reasons.placements.on_spares(lent),) if lent else ()
+        return _Verdict("about-to-start", text, details=(*told, reasons.gangs.IS_EXTENDER_WELL))
     placed = sum(each.new_slots for each in session.decisions if isinstance(each, decisions.Place))
     slots = session.snapshot.placed_slots + placed
     if slots and wants_nodes(session, gang):

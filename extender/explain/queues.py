@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from extender.explain.members import gang_words
@@ -18,10 +19,11 @@ from extender.planner.framework import decisions
 from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
 from extender.planner.standing import waiting
+from extender.planner.state.spareseats import seats_of
 from muster.api.muster.standing import place_words
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue
-from muster.resources.vector import PODS, Vector, vector
+from muster.resources.vector import PODS, Vector, add, scale, vector
 
 SHOWN = 3
 """Waiting gangs that are named of one queue."""
@@ -57,6 +59,8 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     """The first of them, in the order in which they are tried; none if they may not be listed."""
     message: str = ""
     """The reason of the first in words that name nobody, where they may not be listed."""
+    spares: Vector = {}
+    """Of what it has, what gangs keep for members that they lose."""
 
     def share(self, resource: str) -> float:
         """Return the allocated part of its fair share of a resource."""
@@ -86,10 +90,27 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
+    spares = _spares(session, parents)
     return [
-        _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ())))
+        replace(
+            _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ()))),
+            spares=spares.get(name, {}),
+        )
         for name, depth in _in_order(parents)
     ]
+
+
+def _spares(session: Session, parents: Mapping[str, str]) -> dict[str, Vector]:
+    """Return queue → amounts that gangs in it, or below it, keep for members that they lose."""
+    found: dict[str, Vector] = {}
+    for gang in session.snapshot.gangs:
+        for seats, cls in seats_of(gang):
+            name, seen = gang.queue, set[str]()
+            while name and name not in seen:
+                found[name] = add(found.get(name, {}), scale(cls.requests, seats.count))
+                seen.add(name)
+                name = parents.get(name, "")
+    return found
 
 
 def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:

@@ -117,8 +117,14 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
         title = "  " * report.depth + report.queue
         yield (
             f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
-            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}"
+            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}{_of_it_spares(report, name)}"
         )
+
+
+def _of_it_spares(report: QueueReport, name: str) -> str:
+    """Return how much of a resource is kept for members that gangs lose; empty if none."""
+    kept = report.spares.get(name, 0)
+    return f" ({amount_words(name, kept)} kept as spares)" if kept else ""
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
@@ -158,6 +164,11 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     for name in sorted({name for amounts in columns for name in amounts} - {PODS}):
         cells = " ".join(f"{_cell(name, amounts):>10}" for amounts in columns)
         yield f"  {name:<24} {cells}  {bar(report.share(name))}"
+    kept = ", ".join(
+        f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
+    )
+    if kept:
+        yield f"  of what is used, gangs keep as spares: {kept}"
     yield f"  {report.waiting} {'gang waits' if report.waiting == 1 else 'gangs wait'} in it"
     for gang in report.first:
         yield f"    {gang.workload or gang.gang}: {gang.message} ({gang.reason})"

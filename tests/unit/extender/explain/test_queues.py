@@ -1,10 +1,14 @@
 """Where queues stand, and what would be if they were others."""
 
 from explain_world import ExplainWorld
+from extender_world import slots
+from msgspec import structs
 
+from extender.explain.gang import GangExplainer
 from extender.explain.queues import queue_reports
 from extender.explain.whatif import Change, WhatIf, changed
 from extender.planner import reasons
+from muster.api import names
 from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
@@ -88,3 +92,28 @@ def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
     world.gang("asks", {"worker": (1, GPU8)}, queue="waits")
     [report] = [each for each in queue_reports(WhatIf(world.dump())) if each.queue == "waits"]
     assert [each.message.endswith(reasons.queues.OF_OTHERS) for each in report.first] == [True]
+
+
+def test_what_is_kept_as_spares_is_told() -> None:
+    """In the queue of the gang and in those above it."""
+    world = ExplainWorld()
+    world.nodes(3)
+    key = world.gang("running", {"worker": (1, GPU8)}, phase="Running")
+    group = world.state.groups[key]
+    meta = structs.replace(
+        group.metadata, annotations={names.SPARES: "1"}, resource_version=world.meta("x").resource_version
+    )
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.plan()
+    [node] = slots(world.state.placements[key])["worker"]
+    world.pod(key, "worker", 0, GPU8, node=node, phase="Running")
+    reports = queue_reports(WhatIf(world.dump()))
+    assert {each.queue: each.spares.get("nvidia.com/gpu") for each in reports} == {"root": 8_000, "default": 8_000}
+    assert [line.endswith("(8 kept as spares)") for line in top_lines(reports, "nvidia.com/gpu")] == [False, True, True]
+    assert "  of what is used, gangs keep as spares: 8 nvidia.com/gpu" in queue_lines(reports[-1])
+    what_if = WhatIf(world.dump())
+    gang = what_if.state.gang(key)
+    assert gang is not None
+    [spare] = [each.node for each in world.state.placements[key].spec.spares]
+    words = f"1 seat is kept for members that it loses on {spare}"
+    assert words in GangExplainer(what_if).explain(gang).details
