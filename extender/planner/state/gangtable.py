@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
-from extender.planner.state.lives import of_owner
+from extender.planner.state.lives import named_for_one_life, of_owner
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.pods import PodRecord, PodTable
 from extender.planner.state.podset import PodSetView
@@ -225,9 +225,10 @@ class GangTable:
             return False
         slots = pods.slots.get(key, Counter[str]())
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
-        if known is None or known.set_aside or known.uid != group.metadata.uid or len(known.pods) != pods.members(key):
+        if known is None or known.set_aside or not enough:
             return None
-        return True if enough else None
+        all_seen = len(known.pods) == pods.members(key) and known.uid == group.metadata.uid
+        return True if all_seen or named_for_one_life(group) else None
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and make its view; return True if other slots may be placed.

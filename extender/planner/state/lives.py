@@ -8,7 +8,14 @@ replacements in a gang that is about to go; and pods that outlive their PodGroup
 from extender.planner.state.pods import PodRecord
 from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
+from muster.api.volcano.batch import is_job
 from muster.api.volcano.scheduling import PodGroup
+
+
+def named_for_one_life(group: PodGroup) -> bool:
+    """Return True if all pods that name the PodGroup are of its owner: none, or one that its name tells."""
+    owner = group.metadata.controller
+    return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 
 
 def of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
