@@ -3,6 +3,8 @@
 Pure translations, for what publishes gangs, and for what shows users the one in the words of the other.
 """
 
+from msgspec.structs import replace
+
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import (
@@ -14,7 +16,8 @@ from muster.api.kubernetes.scheduling import (
     Policy,
     SchedulingPolicy,
 )
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec
+from muster.api.muster.native import MARKS, as_group, queue_of
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 
 
 def is_gang(group: PodGroup) -> bool:
@@ -46,19 +49,17 @@ def native_of(group: PodGroup) -> NativePodGroup:
 
 
 def group_of(native: NativePodGroup) -> PodGroup:
-    """The PodGroup of Muster's that says the same; the policy `basic` is a minimum of one, as each pod starts alone.
+    """The PodGroup of Muster's that a user would write in its place: as the planner reads it, without its marks.
 
     A gang of Muster's is always ended whole or down to its minimum, so nothing stands for `disruptionMode`.
     """
-    spec, gang, near = native.spec, native.spec.scheduling_policy.gang, native.spec.scheduling_constraints
-    annotations = {names.TOPOLOGY_REQUIRED: near.topology[0].key} if near and near.topology else {}
-    return PodGroup(
+    gang, meta = as_group(native, queue_of(native) or names.DEFAULT_QUEUE), native.metadata
+    said = gang.metadata.annotations
+    kept = {key: said[key] for key in said if key.startswith(f"{names.DOMAIN}/") and key not in MARKS | {names.QUEUE}}
+    return replace(
+        gang,
         api_version=POD_GROUPS.api_version,
         kind=POD_GROUPS.kind,
-        metadata=ObjectMeta(name=native.metadata.name, namespace=native.metadata.namespace, annotations=annotations),
-        spec=PodGroupSpec(
-            min_member=gang.min_count if gang else 1,
-            queue=native.metadata.labels.get(names.QUEUE) or names.DEFAULT_QUEUE,
-            priority_class_name=spec.priority_class_name,
-        ),
+        metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, annotations=kept),
+        status=PodGroupStatus(),
     )

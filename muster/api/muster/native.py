@@ -41,10 +41,10 @@ _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
 _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(PodGroupPhase) if phase}
-_NOT_TAKEN: Final = frozenset(
+MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on PodGroups of its own: on a native one they are a user's, and say nothing."""
+"""Annotations that Muster writes on PodGroups and on gangs: on a native one they are a user's, and say nothing."""
 
 
 def is_native(group: Object) -> bool:
@@ -86,7 +86,7 @@ def as_group(native: NativePodGroup, queue: str) -> PodGroup:
     that go alone, also above its minimum.
     """
     spec, meta = native.spec, native.metadata
-    annotations = {key: value for key, value in meta.annotations.items() if key not in _NOT_TAKEN}
+    annotations = {key: value for key, value in meta.annotations.items() if key not in MARKS}
     annotations[names.NATIVE_GROUP] = meta.name
     gang = spec.scheduling_policy.gang
     if gang is None:

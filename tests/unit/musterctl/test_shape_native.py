@@ -83,6 +83,16 @@ def test_a_native_group_is_followed_by_what_it_says_in_musters_words(shape: Any)
     assert ours["spec"]["minMember"] == 1
 
 
+def test_what_a_native_group_says_in_annotations_is_shown(shape: Any) -> None:
+    """As the planner reads it: Muster's own marks say nothing, and a queue may stand in an annotation."""
+    theirs = native("PodGroup", GANG)
+    said = {"muster.dev/expected-runtime": "1h", "muster.dev/indivisible": "true", "muster.dev/queue": "research"}
+    theirs["metadata"] = {"name": "theirs", "annotations": said}
+    _, ours = shown(shape(theirs, "--native"))
+    assert ours["metadata"]["annotations"] == {"muster.dev/expected-runtime": "1h"}
+    assert ours["spec"]["queue"] == "research"
+
+
 def test_so_is_each_template_of_a_workload(shape: Any) -> None:
     """Each stands for PodGroups of its own."""
     templates = [{"name": "driver", "schedulingPolicy": {"basic": {}}}, {"name": "worker", **GANG}]
