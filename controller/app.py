@@ -21,7 +21,14 @@ from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
-from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
+from controller.queues.controller import (
+    PARENT_INDEX,
+    QUEUE_INDEX,
+    Queues,
+    native_queue_names,
+    parent_names,
+    queue_names,
+)
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.finalizers import Finalizers
@@ -29,6 +36,7 @@ from controller.trainjob.report import Authorities
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
 from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.volcano.batch import COMMANDS, JOBS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.budget import Budget
@@ -82,6 +90,12 @@ class Controller:
         self._groups = Reflector(
             client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)
         )
+        self._natives = Reflector(
+            client,
+            NATIVE_POD_GROUPS,
+            store=Store[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
+            may_be_absent=True,
+        )
         self._commands = Reflector(client, COMMANDS)
         self._queues = Reflector(client, QUEUES, store=Store[Queue]({PARENT_INDEX: parent_names}))
         self._priorities = Reflector(client, PRIORITY_CLASSES)
@@ -92,13 +106,19 @@ class Controller:
         self._worker = Worker("job", self._process, threads=workers, monotonic_s=monotonic_s)
         self.job_flows = JobFlows(client, self._recorder, jobs, monotonic_s=monotonic_s, wall_s=wall_s)
         self.native_groups = (
-            NativeGroups(client, self._groups.store, pods, monotonic_s=monotonic_s, wall_s=wall_s)
+            NativeGroups(client, self._groups.store, self._natives.store, pods, monotonic_s=monotonic_s, wall_s=wall_s)
             if native_groups
             else None
         )
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
-            client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
+            client,
+            self._recorder,
+            self._queues.store,
+            self._groups.store,
+            self._natives.store,
+            pods,
+            monotonic_s=monotonic_s,
         )
         self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, monotonic_s=monotonic_s)
         self.rendezvous = Rendezvous(client, self._recorder, pods, monotonic_s=monotonic_s)
@@ -198,6 +218,7 @@ class Controller:
             "jobs": self._jobs,
             "pods": self._pods,
             "podgroups": self._groups,
+            "native podgroups": self._natives,
             "commands": self._commands,
             "queues": self._queues,
             "priorityclasses": self._priorities,
@@ -205,7 +226,6 @@ class Controller:
             **self.job_flows.reflectors,
             **self.cron_jobs.reflectors,
             **self.finalizers.reflectors,
-            **(self.native_groups.reflectors if self.native_groups else {}),
         }
         groups = (self.queue_controller, self.group_controller, self.rendezvous)
         self.workers = [
@@ -217,6 +237,7 @@ class Controller:
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
             (self._groups, self._group_seen),
+            (self._natives, self._native_seen),
             (self._pods, self._pod_seen),
             (self._commands, self._command_seen),
             (self._queues, self.queue_controller.queue_seen),
@@ -224,7 +245,6 @@ class Controller:
             *self.job_flows.handlers,
             *self.cron_jobs.handlers,
             *self.finalizers.handlers,
-            *(self.native_groups.handlers if self.native_groups else []),
         ]
         for budgeted in self.reflectors.values():
             if budgeted.mirror.budget is not None:
@@ -294,6 +314,11 @@ class Controller:
         self.queue_controller.group_seen(old, new)
         if self.native_groups:
             self.native_groups.group_seen(old, new)
+
+    def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+        self.queue_controller.native_seen(old, new)
+        if self.native_groups:
+            self.native_groups.native_seen(old, new)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         self.queue_controller.command_seen(old, new)

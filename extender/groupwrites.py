@@ -32,8 +32,8 @@ def write_status(
     seen = native and (native.metadata.uid, native.metadata.resource_version)
     if native is None or seen != (meta.uid, meta.resource_version):
         raise Conflict("it has changed since the decision", where=f"native PodGroup {meta.key}")
-    pool = cluster.ask(lambda state: state.pool)
-    conditions = msgspec.to_builtins(conditions_of(status, native.status.conditions, now, pool))
+    pool, queue = cluster.ask(lambda state: state.pool), group.spec.queue
+    conditions = msgspec.to_builtins(conditions_of(status, native.status.conditions, now, pool=pool, queue=queue))
     patch = {
         "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
         "status": {"conditions": conditions},

@@ -9,7 +9,6 @@ The native PodGroup has the name of ours and belongs to it, so it goes with it. 
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import structlog
 from msgspec import to_builtins
@@ -24,7 +23,6 @@ from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GRO
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound
-from muster.kube.reflector import Reflector
 from muster.kube.served import FRESH_S, Served
 from muster.kube.store import Store
 from muster.volcano.native import is_gang, native_of
@@ -43,6 +41,7 @@ class NativeGroups:
         self,
         client: Client,
         groups: Store[PodGroup],
+        natives: Store[NativePodGroup],
         pods: Store[Pod],
         *,
         monotonic_s: Callable[[], float] = time.monotonic,
@@ -50,15 +49,11 @@ class NativeGroups:
     ) -> None:
         self._client = client
         self._groups = groups
+        self._natives = natives
         self._pods = pods
         self._wall_s = wall_s
         self._served = Served(client, NATIVE_POD_GROUPS, monotonic_s=monotonic_s)
         self._was_served = False
-        self._reflector = Reflector(
-            client, NATIVE_POD_GROUPS, label_selector=f"{names.MANAGED_BY}={names.MANAGER}", may_be_absent=True
-        )
-        self.reflectors: dict[str, Reflector[Any]] = {"native podgroups": self._reflector}
-        self.handlers: list[tuple[Reflector[Any], Any]] = [(self._reflector, self._native_seen)]
         self.worker = Worker("native", self.process, monotonic_s=monotonic_s)
 
     def joins(self, group: PodGroup) -> bool:
@@ -74,6 +69,11 @@ class NativeGroups:
         """Queues a PodGroup of which something is published that has changed."""
         if self._was_served and new and is_gang(new) and (old is None or _shown(old) != _shown(new)):
             self.worker.queue.add(new.metadata.key)
+
+    def native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+        """Queues the gang of a published PodGroup that is gone: it is published again if the gang is there."""
+        if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
+            self.worker.queue.add(old.metadata.key)
 
     def process(self, key: str) -> None:
         """One pass over one gang; or a look if the kind is served, after which all gangs are published."""
@@ -108,7 +108,7 @@ class NativeGroups:
     def _publish(self, key: str, group: PodGroup) -> None:
         """Makes the native PodGroup, or brings its minimum and its condition up to date."""
         wanted = native_of(group)
-        known = self._reflector.store.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
+        known = self._natives.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
         if not owned_by(meta, group.metadata.uid):
             return  # somebody else's; or of an earlier gang of this name, and it goes when that gang's pods are gone
@@ -135,11 +135,6 @@ class NativeGroups:
             self.worker.queue.add_after(known.metadata.key, 1.0)  # the cache is behind; it shows the newer one by then
         except APIError as error:
             log.info("condition of a native PodGroup not written", group=known.metadata.key, why=str(error))
-
-    def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Queues the gang of a native PodGroup that is gone: it is published again if the gang is there."""
-        if old and new is None:
-            self.worker.queue.add(old.metadata.key)
 
 
 def _shown(group: PodGroup) -> tuple[int, bool]:

@@ -11,9 +11,11 @@ from controller.queues import rules
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.merge_diff import difference
+from muster.api.muster.native import counted_in, status_of
 from muster.api.volcano.batch import COMMANDS, Command
-from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
+from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.events import Recorder
@@ -27,7 +29,7 @@ STANDING: Mapping[str, Mapping[str, Any]] = {
 """spec of the queues that always exist, parents first."""
 
 QUEUE_INDEX = "queue"
-"""Index of the PodGroup store: the queue's name."""
+"""Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
 PARENT_INDEX = "parent"
 """Index of the queue store: the parent's name."""
 
@@ -38,6 +40,12 @@ _HIGHEST = 64  # levels: more only where parents form a circle
 def queue_names(group: PodGroup) -> list[str]:
     """The index function of PodGroups."""
     return [group.spec.queue or names.DEFAULT_QUEUE]
+
+
+def native_queue_names(native: NativePodGroup) -> list[str]:
+    """The same of native PodGroups: none of those that are no gangs of Muster's, as Muster's own published ones."""
+    queue = counted_in(native)
+    return [queue] if queue else []
 
 
 def parent_names(queue: Queue) -> list[str]:
@@ -64,6 +72,7 @@ class Queues:
         recorder: Recorder,
         queues: Store[Queue],
         groups: Store[PodGroup],
+        natives: Store[NativePodGroup],
         pods: Store[Pod],
         *,
         monotonic_s: Callable[[], float] = time.monotonic,
@@ -72,6 +81,7 @@ class Queues:
         self._recorder = recorder
         self._queues = queues
         self._groups = groups
+        self._natives = natives
         self._pods = pods
         self._usage = rules.Usage(groups.get)
         self._lock = threading.Lock()
@@ -98,6 +108,15 @@ class Queues:
         for group in (old, new):
             if group:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
+
+    def native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+        """Does the same for a native PodGroup, while it is a gang of Muster's."""
+        before, after = (
+            [(queue, status_of(each).phase) for queue in native_queue_names(each)] if each else []
+            for each in (old, new)
+        )
+        for queue, _ in {*before} ^ {*after}:
+            self.worker.queue.add_after(queue, COUNT_EVERY_S)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Has the pod's queue counted if the requests in it have changed."""
@@ -142,10 +161,15 @@ class Queues:
             patch = {"metadata": {"resourceVersion": queue.metadata.resource_version}}
             queue = self._client.merge_patch(QUEUES, name, patch | {"spec": {"parent": names.ROOT_QUEUE}})
         parent = self._queues.get(queue.spec.parent) if name != names.ROOT_QUEUE else None
-        load = rules.Load(rules.counted(self._groups.by_index(QUEUE_INDEX, name)), self._allocated(name))
+        load = rules.Load(rules.counted(self._gangs(name)), self._allocated(name))
         for command in self._waiting(name):
             queue = self._obey(command, queue, parent, load)
         self._write(queue, rules.at_rest(queue, parent, busy=load.busy), load)
+
+    def _gangs(self, name: str) -> list[PodGroupStatus]:
+        """The status of each gang in the queue, of either kind."""
+        natives = self._natives.by_index(QUEUE_INDEX, name)
+        return [*(each.status for each in self._groups.by_index(QUEUE_INDEX, name)), *map(status_of, natives)]
 
     def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: rules.Load) -> Queue:
         """Carries out a Command and deletes it; to do so twice does no harm."""

@@ -18,7 +18,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.scheduling import PodGroup, Queue, QueueState, QueueStatus
+from muster.api.volcano.scheduling import PodGroup, PodGroupStatus, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
 
@@ -47,9 +47,9 @@ class Wanted:
     by_parent: bool
 
 
-def counted(groups: Iterable[PodGroup]) -> Counter[str]:
-    """The number of gangs for each counter of the queue's status."""
-    return Counter((group.status.phase or "Pending").lower() for group in groups)
+def counted(gangs: Iterable[PodGroupStatus]) -> Counter[str]:
+    """The number of gangs for each counter of the queue's status: Volcano's PodGroups and native ones alike."""
+    return Counter((gang.phase or "Pending").lower() for gang in gangs)
 
 
 def by_parent(queue: Queue) -> bool:

@@ -36,7 +36,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup: its reason is the phase of the gang, its message the counts of its pods."""
+"""Condition of a native PodGroup: its reason is the phase of the gang, its message the counts of its pods, and where
+it is planned: the queue, and the node pool if it is not the default one."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
@@ -149,8 +150,17 @@ def pool_told(native: NativePodGroup) -> str:
     return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
 
 
+def counted_in(native: NativePodGroup) -> str:
+    """Return the queue in whose status the group is one of the gangs; empty while it is no gang of Muster's.
+
+    That is the queue that it names itself, else the one that was told with its phase, which only the planner finds out.
+    """
+    told = next((each for each in native.status.conditions if each.type == PHASE), None)
+    return (queue_of(native) or _words_of(told).get("queue") or names.DEFAULT_QUEUE) if told is not None else ""
+
+
 def conditions_of(
-    status: PodGroupStatus, known: Sequence[Condition], now: float, pool: str = DEFAULT_POOL
+    status: PodGroupStatus, known: Sequence[Condition], now: float, *, pool: str = DEFAULT_POOL, queue: str = ""
 ) -> list[Condition]:
     """Return the conditions of a native PodGroup that say this; `known` are its conditions now, `now` in seconds.
 
@@ -158,7 +168,7 @@ def conditions_of(
     """
     before = {each.type: each for each in known}
     moment = format_time(now)
-    wanted = [_phase(status, pool), *_reasons(status), *_for_everyone(status, before)]
+    wanted = [_phase(status, pool, queue), *_reasons(status), *_for_everyone(status, before)]
     result = [each for each in known if each.type not in {one.type for one in wanted} | _OURS]
     for each in wanted:
         old = before.get(each.type)
@@ -172,7 +182,7 @@ def _words_of(phase: Condition) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in phase.message.split(" "))
 
 
-def _phase(status: PodGroupStatus, pool: str) -> Condition:
+def _phase(status: PodGroupStatus, pool: str, queue: str) -> Condition:
     counts = {"running": status.running, "succeeded": status.succeeded, "failed": status.failed}
     if status.place:
         counts["place"] = status.place
@@ -181,6 +191,8 @@ def _phase(status: PodGroupStatus, pool: str) -> Condition:
         words.append(f"expected-start={status.expected_start}")
     if pool:
         words.append(f"pool={pool}")
+    if queue:
+        words.append(f"queue={queue}")
     return _condition(PHASE, "True", status.phase or "Pending", " ".join(words))
 
 

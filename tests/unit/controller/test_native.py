@@ -83,7 +83,10 @@ class World:
         self.groups = Store[PodGroup]()
         client: Any = self.cluster
         self.pods = Store[Pod]({GROUP_INDEX: group_keys})
-        self.native = NativeGroups(client, self.groups, self.pods, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0)
+        self.natives = Store[NativePodGroup]()
+        self.native = NativeGroups(
+            client, self.groups, self.natives, self.pods, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0
+        )
         for each in gangs:
             self.groups.put(each)
         self.native.replay()
@@ -159,6 +162,20 @@ def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is()
     assert set(world.cluster.groups) == {"there", "new"}
     assert world.native.joins(gang())
     assert not world.native.joins(gang(least=1))
+
+
+def test_what_was_published_and_is_gone_is_published_again() -> None:
+    """Who deletes it has not deleted the gang; other groups that go are nothing to it."""
+    world = World(gang())
+    world.work()
+    published = world.cluster.groups.pop("g")
+    world.native.native_seen(published, None)
+    world.work()
+    assert set(world.cluster.groups) == {"g"}
+    before = world.cluster.writes
+    world.native.native_seen(structs.replace(published, metadata=ObjectMeta(name="g", namespace="n", uid="x")), None)
+    world.work()
+    assert world.cluster.writes == before
 
 
 def test_what_somebody_else_has_under_the_name_stays() -> None:

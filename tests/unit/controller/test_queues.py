@@ -4,14 +4,25 @@ import random
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
 from controller.queues.rules import Wanted, asked, at_rest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.native import conditions_of
 from muster.api.volcano.batch import COMMANDS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueSpec, QueueStatus
+from muster.api.volcano.scheduling import (
+    POD_GROUPS,
+    QUEUES,
+    PodGroupPhase,
+    PodGroupStatus,
+    Queue,
+    QueueSpec,
+    QueueStatus,
+)
 
 OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
 MARKED_CLOSED, MARKED_CLOSING = Wanted("Closed", by_parent=True), Wanted("Closing", by_parent=True)
@@ -165,3 +176,38 @@ def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
     cluster.work(50)
     status = cluster.api.find(QUEUES, "q").status
     assert (status.state, status.completed, status.allocated) == ("Closed", 1, {"cpu": "0", "memory": "0"})
+
+
+def told(cluster: Cluster, phase: PodGroupPhase, queue: str) -> None:
+    """The planner says the phase and the queue of native PodGroup `theirs`, and the controller counts."""
+    conditions = conditions_of(PodGroupStatus(phase=phase), [], cluster.now_s, queue=queue)
+    body = {"status": {"conditions": [to_builtins(each) for each in conditions]}}
+    cluster.api.change(NATIVE_POD_GROUPS, "theirs", body, "n", subresource="status")
+    assert cluster.converge()
+
+
+def test_native_gangs_are_counted_where_the_planner_has_them(cluster: Cluster) -> None:
+    """By phase, as those of other PodGroups; one of which the planner says nothing is nobody's, and is not counted."""
+
+    def counts(name: str) -> dict[str, int]:
+        status = cluster.api.find(QUEUES, name).status
+        every = {key: getattr(status, key) for key in ("pending", "inqueue", "running", "completed", "unknown")}
+        return {key: count for key, count in every.items() if count}
+
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    cluster.api.add(NATIVE_POD_GROUPS, {"metadata": {"name": "theirs"}, "spec": spec}, "n")
+    assert cluster.converge()
+    assert (counts("q"), counts("default")) == ({}, {})
+    told(cluster, "Inqueue", "q")
+    assert (counts("q"), counts("p")) == ({"inqueue": 1}, {})
+    command(cluster, "CloseQueue", "q")
+    assert state(cluster, "q") == "Closing"
+    told(cluster, "Running", "q")
+    assert counts("q") == {"running": 1}
+    told(cluster, "Running", "p")
+    assert (counts("q"), counts("p"), state(cluster, "q")) == ({}, {"running": 1}, "Closed")
+    told(cluster, "Completed", "p")
+    assert counts("p") == {"completed": 1}
+    cluster.api.remove(NATIVE_POD_GROUPS, cluster.api.find(NATIVE_POD_GROUPS, "theirs", "n"), at_once=True)
+    assert cluster.converge()
+    assert counts("p") == {}

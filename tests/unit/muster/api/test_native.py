@@ -12,7 +12,17 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET, INITIALLY_SCHEDULED, NativePodGroup
 from muster.api.muster.gang import gang_of, native_gang
-from muster.api.muster.native import PHASE, as_group, conditions_of, holds, is_native, reference, status_of, subject
+from muster.api.muster.native import (
+    PHASE,
+    as_group,
+    conditions_of,
+    counted_in,
+    holds,
+    is_native,
+    reference,
+    status_of,
+    subject,
+)
 from muster.api.volcano.scheduling import EVICTED, PodGroupCondition, PodGroupStatus
 
 NOW, THEN = 1_800_000_000.0, "2026-01-01T00:00:00Z"
@@ -81,6 +91,17 @@ def test_notes_of_musters_own_say_nothing_on_a_native_group() -> None:
     forged = dict.fromkeys(keys, "x")
     said = as_group(native(forged | {names.NATIVE_GROUP: "other"}), "q").metadata.annotations
     assert said == {names.NATIVE_GROUP: "train"}
+
+
+def test_a_gang_counts_in_the_queue_that_it_names_or_else_the_planner() -> None:
+    """A group of which the planner has said nothing counts in none."""
+    told = conditions_of(PodGroupStatus(phase="Running"), [], NOW, queue="research")
+    unsaid = conditions_of(PodGroupStatus(phase="Running"), [], NOW)
+    assert counted_in(native()) == ""
+    assert counted_in(native({names.QUEUE: "own"})) == ""
+    assert counted_in(native(conditions=told)) == "research"
+    assert counted_in(native(conditions=unsaid)) == names.DEFAULT_QUEUE
+    assert counted_in(native({names.QUEUE: "own"}, told)) == "own"
 
 
 def test_writers_find_the_native_group_of_a_gang() -> None:

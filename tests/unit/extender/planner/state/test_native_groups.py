@@ -259,7 +259,7 @@ def test_a_group_of_another_node_pool_is_not_this_ones(world: Natives) -> None:
     group = world.native("left")
     world.member(0, group="left", scheduler="muster-b")
     assert "ns/native.left" not in world.state.groups
-    status = NativePodGroupStatus(conditions=conditions_of(PodGroupStatus(phase="Running"), [], world.now, "b"))
+    status = NativePodGroupStatus(conditions=conditions_of(PodGroupStatus(phase="Running"), [], world.now, pool="b"))
     metadata = structs.replace(group.metadata, resource_version="999")
     told = structs.replace(group, metadata=metadata, status=status)
     world.state.native.on_group(None, told)
