@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import Gone
 from musterctl import completion
 from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where, connect_in
 from musterctl.gangs.forecast import with_starts
+from musterctl.gangs.news import wait_for_news
 from musterctl.gangs.read import read, read_cluster, unread
 from musterctl.gangs.rows import Objects, Row, difference, rows
 from musterctl.options import all_namespaces_option, namespace_option, where_options
@@ -78,25 +78,13 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
 def changes(client: Client, shown: Shown, objects: Objects) -> Iterator[list[Row]]:
     """Yield gangs that have changed since these objects were read, those that are gone with that as their state.
 
-    PodGroups are watched, as each change of a gang shows there; everything is read anew, at most once a second.
+    PodGroups of both kinds are watched; after a change of any everything is read anew, at most once a second.
     """
     before = rows(objects)
     while True:
-        _wait(client, shown.namespace, objects.version)
+        wait_for_news(client, shown.namespace, objects.versions)
         time.sleep(_READ_EVERY_S)  # what happens at the same time is shown at once
         objects = read(client, shown.namespace)
         now = rows(objects)
         yield [row for old, row in difference(before, now) if shown.has(row) or (old and shown.has(old))]
         before = now
-
-
-def _wait(client: Client, namespace: str | None, version: str) -> None:
-    """Wait until a PodGroup changes, or the API server ends the watch."""
-    try:
-        watched = client.watch(POD_GROUPS, namespace, resource_version=version)
-        try:
-            next((kind for kind, _ in watched if kind != "BOOKMARK"), None)
-        finally:
-            watched.close()
-    except Gone:
-        return  # it has forgotten this version, as much has happened since

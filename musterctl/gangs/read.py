@@ -1,13 +1,14 @@
 """Reads what rows of gangs are made of. What a user may not read, or a cluster does not have, is left out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
-from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -22,15 +23,16 @@ T = TypeVar("T")
 
 def read(client: Client, namespace: str | None) -> Objects:
     """Return the objects of one namespace, or of all; Failed if not even PodGroups may be listed."""
-    version, groups = "", list[PodGroup]()
+    versions: dict[Resource[Any], str] = {}
     with failing_as("list", client, POD_GROUPS):
-        for page in client.pages(POD_GROUPS, namespace):
-            groups += page
-            version = page.metadata.resource_version
+        groups = _listed(client, POD_GROUPS, namespace, versions)
+    natives = list[NativePodGroup]()
+    with suppress(Forbidden, NotFound):
+        natives = _listed(client, NATIVE_POD_GROUPS, namespace, versions)
     pods = may_list(client, PODS, namespace)
     return Objects(
-        version=version,
-        groups=[*groups, *native_gangs(client, namespace, pods or ())],
+        versions=versions,
+        groups=[*groups, *native_gangs(client, namespace, natives, pods or ())],
         pods=pods,
         placements=may_list(client, PLACEMENTS, namespace),
         jobs=may_list(client, JOBS, namespace),
@@ -38,9 +40,21 @@ def read(client: Client, namespace: str | None) -> Objects:
     )
 
 
-def native_gangs(client: Client, namespace: str | None, pods: Iterable[Pod]) -> list[PodGroup]:
-    """Return the gangs of native PodGroups, as the planner takes them by these pods; none where they are not served."""
-    natives = may_list(client, NATIVE_POD_GROUPS, namespace)
+def _listed(
+    client: Client, resource: Resource[T], namespace: str | None, versions: dict[Resource[Any], str]
+) -> list[T]:
+    """Return the objects of a kind, and put the version of their list into `versions`."""
+    items = list[T]()
+    for page in client.pages(resource, namespace):
+        items += page
+        versions[resource] = page.metadata.resource_version
+    return items
+
+
+def native_gangs(
+    client: Client, namespace: str | None, natives: Sequence[NativePodGroup], pods: Iterable[Pod]
+) -> list[PodGroup]:
+    """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
     if not natives:
         return []
     state = State()

@@ -7,9 +7,11 @@ the nodes the placement's.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import Struct, structs
 
+from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -31,8 +33,8 @@ _STOPPED = {"Aborted": "Suspended", "Aborting": "Suspended", "Terminating": "Ter
 class Objects:
     """What the rows are made of; a kind that may not be read is None."""
 
-    version: str = ""
-    """Resource version of the list of PodGroups, from which a watch goes on."""
+    versions: dict[Resource[Any], str] = field(default_factory=dict)
+    """The kinds of PodGroups that could be listed → resource version of the list, from which a watch goes on."""
     groups: list[PodGroup] = field(default_factory=list)
     pods: list[Pod] | None = field(default_factory=list)
     placements: list[Placement] | None = field(default_factory=list)

@@ -1,14 +1,17 @@
 """`muster ps` lists gangs that are native PodGroups, where their user may list them."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS, Namespace, Pod
+from muster.api.kubernetes.meta import ListMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.gangs.read import native_gangs
+from musterctl.gangs.read import native_gangs, read
 from musterctl.gangs.rows import Objects, rows
 
 
@@ -30,18 +33,30 @@ def pod(name: str, of: str, scheduler: str = "muster") -> Pod:
     return msgspec.convert({"metadata": meta(name), "spec": spec, "status": {"phase": "Running"}}, Pod)
 
 
+class Listed(list[Any]):
+    """One page with all objects of a kind."""
+
+    metadata = ListMeta(resource_version="7")
+
+
 class Api:
     """Lists these objects; kinds that are not here are not served, or forbidden."""
 
-    def __init__(self, forbidden: bool = False, **objects: list[Any]) -> None:  # noqa: FBT001, FBT002 - a test's switch
+    def __init__(self, objects: Mapping[Resource[Any], list[Any]], *, forbidden: bool = False) -> None:
         self.objects = objects
         self.forbidden = forbidden
+        self.asked: set[Resource[Any]] = set()
 
     def list(self, resource: Resource[Any], _namespace: str | None = None) -> list[Any]:
         """As a client."""
-        if resource.plural in self.objects:
-            return self.objects[resource.plural]
+        self.asked.add(resource)
+        if resource in self.objects:
+            return self.objects[resource]
         raise (Forbidden if self.forbidden else NotFound)("no", where=resource.plural)
+
+    def pages(self, resource: Resource[Any], namespace: str | None = None) -> Iterator[Listed]:
+        """As a client."""
+        yield Listed(self.list(resource, namespace))
 
     def get(self, resource: Resource[Any], name: str) -> Any:
         """The namespace, which has a queue."""
@@ -54,8 +69,8 @@ def test_a_group_with_a_pod_of_musters_is_a_row() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "fit", "uid": "uid-job", "controller": True}
     natives = [group("g", ownerReferences=[owner]), group("bare"), group("other")]
     pods = [pod("g-0", "g"), pod("g-1", "g"), pod("bare-0", "bare"), pod("other-0", "other", "default-scheduler")]
-    api: Any = Api(**{NATIVE_POD_GROUPS.plural: natives, WORKLOADS.plural: [], PODS.plural: pods})
-    found = native_gangs(api, "ns", pods)
+    api: Any = Api({WORKLOADS: []})
+    found = native_gangs(api, "ns", natives, pods)
     listed = {(row.kind, row.name): row for row in rows(Objects(groups=found, pods=pods))}
     assert listed.keys() == {("PodGroup", "bare"), ("Job", "fit")}
     fit = listed["Job", "fit"]
@@ -63,7 +78,17 @@ def test_a_group_with_a_pod_of_musters_is_a_row() -> None:
 
 
 def test_without_native_groups_nothing_else_is_read() -> None:
-    """The cluster does not serve them, or the user may not list them."""
+    """The cluster does not serve them, or the user may not list them; they are not watched either."""
     for forbidden in (False, True):
-        api: Any = Api(forbidden)
-        assert native_gangs(api, "ns", [pod("g-0", "g")]) == []
+        api: Any = Api({POD_GROUPS: [], PODS: [pod("g-0", "g")]}, forbidden=forbidden)
+        found = read(api, "ns")
+        assert (found.groups, list(found.versions)) == ([], [POD_GROUPS])
+        assert WORKLOADS not in api.asked
+
+
+def test_both_kinds_are_watched_from_where_they_were_listed() -> None:
+    """A gang that is a native PodGroup has no other whose change would tell."""
+    api: Any = Api({POD_GROUPS: [], NATIVE_POD_GROUPS: [group("g")], PODS: [pod("g-0", "g")]})
+    found = read(api, "ns")
+    assert [each.metadata.name for each in found.groups] == ["native.g"]
+    assert found.versions == {POD_GROUPS: "7", NATIVE_POD_GROUPS: "7"}
