@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.api import names
+from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import native_gang
@@ -58,6 +59,11 @@ class Scene:
     def job(self, *arguments: Any, **more: Any) -> None:
         """Creates a Job, see `scheduled_job`."""
         self.client.create(INDEXED_JOBS, scheduled_job(*arguments, **more), self.namespace)
+
+    def create(self, resource: Resource[Any], name: str, **spec: Any) -> None:
+        """Creates an object of scheduling.k8s.io."""
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        self.client.create(resource, {**kind, "metadata": {"name": name}, "spec": spec}, self.namespace)
 
     def group(self, name: str, least: int | None, *, queue: str = "", **spec: Any) -> NativePodGroup:
         """Creates a native PodGroup, `basic` without a minimum."""

@@ -18,7 +18,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PODS
 from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import PHASE
 from muster.api.volcano.scheduling import QUEUES
@@ -173,6 +173,36 @@ def test_pods_of_a_basic_group_start_one_by_one(scene: Scene) -> None:
     scene.group("loose", None)
     scene.members("loose", range(9))
     scene.starts(8)
+
+
+def test_a_part_of_groups_that_start_together_is_set_aside_and_says_so(scene: Scene) -> None:
+    """In its condition, in an Event and in `muster explain`; once one part is enough, each is a gang of its own."""
+    parts = ("one", "two")
+    policies = {"both": {"gang": {"minGroupCount": 2}}, **{part: {"gang": {"minCount": 2}} for part in parts}}
+    templates = [{"name": part, "schedulingPolicy": policies[part]} for part in parts]
+    both = {"name": "both", "schedulingPolicy": policies["both"], "podGroupTemplates": templates}
+    scene.create(WORKLOADS, "pair", compositePodGroupTemplates=[both])
+    of = {name: {"workloadRef": {"workloadName": "pair", "templateName": name}} for name in policies}
+    scene.create(COMPOSITE_POD_GROUPS, "both", schedulingPolicy=policies["both"], **of["both"])
+    for part in parts:
+        scene.group(part, 2, parentCompositePodGroupName="both", **of[part])
+        scene.members(part, range(2))
+    for part in parts:
+        scene.wait_for(lambda part=part: "CompositePodGroup both" in scene.says(part, INITIALLY_SCHEDULED)[2], 30, part)
+        assert scene.says(part, f"{names.DOMAIN}/Unschedulable")[:2] == ("True", "SetAside")
+        scene.wait_for(
+            lambda part=part: any(
+                each["involvedObject"]["name"] == part and "CompositePodGroup both" in each["message"]
+                for each in scene.client.list(EVENTS, scene.namespace)
+            ),
+            30, f"an Event on {part}",
+        )  # fmt: skip
+        where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
+        assert "CompositePodGroup both" in CliRunner().invoke(main, ["explain", "gang", part, *where]).output
+    assert not scene.bound()
+    change = {"spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}}
+    scene.client.merge_patch(COMPOSITE_POD_GROUPS, "both", change, scene.namespace)
+    scene.starts(4)
 
 
 def test_a_job_without_scheduling_is_as_ever(scene: Scene) -> None:

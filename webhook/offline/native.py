@@ -7,7 +7,17 @@ import msgspec
 
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, NativePodGroupSpec, Workload
+from muster.api.kubernetes.scheduling import (
+    NATIVE_POD_GROUPS,
+    WORKLOADS,
+    CompositePodGroupTemplate,
+    NativePodGroup,
+    NativePodGroupSpec,
+    PodGroupTemplate,
+    Workload,
+    WorkloadSpec,
+)
+from muster.api.muster.native import binds_parts
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 from muster.kube.errors import APIError
@@ -27,7 +37,7 @@ def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
         yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes' own says"
     elif kind == (WORKLOADS.api_version, WORKLOADS.kind):
         workload = msgspec.convert(document, Workload)
-        for template in workload.spec.pod_group_templates:
+        for template, aside in _templates(workload.spec):
             spec = NativePodGroupSpec(
                 scheduling_policy=template.scheduling_policy,
                 scheduling_constraints=template.scheduling_constraints,
@@ -35,7 +45,7 @@ def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
             )
             name = f"{workload.metadata.name}-{template.name}"
             meta = msgspec.structs.replace(workload.metadata, name=name)
-            about = f"what template {template.name} of Workload {workload.metadata.name} says"
+            about = f"what template {template.name} of Workload {workload.metadata.name} says{aside}"
             yield _plain(group_of(NativePodGroup(metadata=meta, spec=spec))), about
 
 
@@ -59,6 +69,16 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
             native = native_of(group)
             native.metadata.owner_references = []  # of an object that does not exist yet
             yield _plain(native), "as which Muster publishes the gang where the API server serves the kind"
+
+
+def _templates(of: WorkloadSpec | CompositePodGroupTemplate, aside: str = "") -> Iterator[tuple[PodGroupTemplate, str]]:
+    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, and what is to be said."""
+    for template in of.pod_group_templates:
+        yield template, aside
+    for document in of.composite_pod_group_templates:
+        composite = msgspec.convert(document, CompositePodGroupTemplate)
+        why = f"; Muster does not plan it, as it is a part of composite group {composite.name}"
+        yield from _templates(composite, aside or (why if binds_parts(composite) else ""))
 
 
 def _owner(pod: Pod, owners: Owners, namespace: str) -> Any:

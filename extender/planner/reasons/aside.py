@@ -9,8 +9,8 @@ SHOWN_CHARS = 300
 
 composite = (
     "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: "
-    "its pods would not start together with those of the other parts. Make one PodGroup of them, or leave them to "
-    "another scheduler"
+    "its pods would not start together with those of the other parts. Make one PodGroup of all their pods (one of "
+    "scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
 ).format
 composite_missing = "it is a part of CompositePodGroup {parent}, which is not there, or cannot be read".format
 same_name = (

@@ -16,7 +16,7 @@ from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
 from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
-from muster.api.muster.native import as_group, is_native, pool_told, queue_of
+from muster.api.muster.native import as_group, binds_parts, is_native, pool_told, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
@@ -150,7 +150,7 @@ class NativeGroups:
             above = self._composites.get(f"{namespace}/{parent}")
             if above is None:
                 return reasons.aside.composite_missing(parent=parent)
-            if _binds(above):
+            if binds_parts(above.spec):
                 break
             parent = above.spec.parent_composite_pod_group_name
         return reasons.aside.composite(parent=parent) if parent else ""
@@ -177,14 +177,6 @@ class NativeGroups:
                 del self._of_workload[before]
         if after:
             self._of_workload.setdefault(after, set()).add(key)
-
-
-def _binds(composite: CompositePodGroup) -> bool:
-    """Return True if the parts of a group of groups start, or end, or have to be near, together."""
-    spec = composite.spec
-    near = spec.scheduling_constraints is not None and bool(spec.scheduling_constraints.topology)
-    together = spec.disruption_mode is not None and spec.disruption_mode.all is not None
-    return spec.scheduling_policy.basic is None or near or together
 
 
 def _workload_of(group: NativePodGroup) -> str:

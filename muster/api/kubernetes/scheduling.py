@@ -157,6 +157,14 @@ class PodGroupTemplate(Wire):
     priority: int | None = None
 
 
+class CompositePodGroupTemplate(CompositePodGroupSpec):
+    """A template of composite groups in a Workload, with those of its parts; further composite ones stay plain JSON."""
+
+    name: str = ""
+    pod_group_templates: list[PodGroupTemplate] = field(default_factory=list)
+    composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
+
+
 class ControllerReference(Wire):
     """The object that a Workload describes, in its namespace, e.g. a Job."""
 

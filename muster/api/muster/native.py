@@ -19,6 +19,7 @@ from muster.api.kubernetes.scheduling import (
     PREEMPTION_BY_SCHEDULER,
     SCHEDULED,
     UNSCHEDULABLE,
+    CompositePodGroupSpec,
     NativePodGroup,
 )
 from muster.api.limits import whole_number
@@ -109,6 +110,17 @@ def as_group(native: NativePodGroup, queue: str) -> PodGroup:
         ),
         status=status_of(native),
     )
+
+
+def binds_parts(composite: CompositePodGroupSpec) -> bool:
+    """Return True if the parts of a group of groups start, or end, or have to be near, together.
+
+    One that needs a single part to start says nothing that a basic one does not say, for kube-scheduler, too.
+    """
+    policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
+    alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
+    near = constraints is not None and bool(constraints.topology)
+    return not alone or near or (mode is not None and mode.all is not None)
 
 
 def status_of(native: NativePodGroup) -> PodGroupStatus:

@@ -101,6 +101,18 @@ def test_so_is_each_template_of_a_workload(shape: Any) -> None:
     assert worker["spec"]["minMember"] == 4
 
 
+def test_parts_of_composite_groups_are_shown_with_what_they_lose(shape: Any) -> None:
+    """Also those of composite groups in others; where these bind no parts to each other, nothing is lost."""
+    inner = {"name": "inner", "schedulingPolicy": {"basic": {}}, "podGroupTemplates": [{"name": "worker", **GANG}]}
+    for count, lost in ((2, True), (1, False)):
+        policy = {"gang": {"minGroupCount": count}}
+        outer = {"name": "outer", "schedulingPolicy": policy, "compositePodGroupTemplates": [inner]}
+        result = shape(native("Workload", {"compositePodGroupTemplates": [outer]}), "--native")
+        _, worker = shown(result)
+        assert (worker["metadata"]["name"], worker["spec"]["minMember"]) == ("theirs-worker", 4)
+        assert ("a part of composite group outer" in result.stdout) == lost
+
+
 def test_a_group_that_cannot_be_read_is_said_to_be_so(shape: Any) -> None:
     """With the place of the mistake, and exit code 1."""
     result = shape(native("PodGroup", {"schedulingPolicy": {"gang": {"minCount": "four"}}}), "--native")

@@ -208,7 +208,8 @@ def test_a_part_of_groups_that_belong_together_is_set_aside(world: Natives, spec
     world.member(1)
     assert "CompositePodGroup all" in world.view(KEY).set_aside
     assert of(world.plan(), decisions.Place) == []
-    composite(world, "all")
+    assert "sub-groups" in world.view(KEY).set_aside
+    composite(world, "all", schedulingPolicy={"gang": {"minGroupCount": 1}})
     assert len(of(world.plan(), decisions.Place)) == 1
 
 
