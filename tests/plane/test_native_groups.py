@@ -14,6 +14,7 @@ from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS, GATES
 from native_groups import Scene, scheduled_job
 
+from extender.planner.configuration.tables import defaults
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PODS
@@ -36,6 +37,9 @@ pytestmark = [
 WaitFor = Callable[..., Any]
 EVENTS: Resource[dict[str, Any]] = Resource("", "v1", "events", "Event", dict[str, Any])
 GANG: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+CLAIMS = "name: dynamicresources"
+GROUP_CLAIMS = defaults().replace(CLAIMS, f"{CLAIMS}\n    arguments: {{groupClaims: true}}")
+"""The planner's configuration where Muster's kube-scheduler has the gates."""
 HALF_S = 15.0
 """The longest that a gang may be partly bound."""
 
@@ -50,7 +54,8 @@ def all_gates(request: pytest.FixtureRequest) -> bool:
 def groups_plane(module_plane: Callable[..., Plane], *, all_gates: bool) -> Iterator[Plane]:
     """A plane of 8 nodes in 2 racks, which ends before the next one starts."""
     more = {MUSTER_SCHEDULER: (GATES,)} if all_gates else {}
-    plane = module_plane(arguments={**ARGUMENTS, **more})
+    options = {"planning_config": GROUP_CLAIMS} if all_gates else {}
+    plane = module_plane(arguments={**ARGUMENTS, **more}, **options)
     yield plane
     plane.stop()
 
@@ -290,6 +295,26 @@ def test_a_claim_of_the_group_is_shared_by_300_pods(scene: Scene, driver: str, *
     scene.starts(300, 180)
     [found] = scene.client.list(RESOURCE_CLAIMS, scene.namespace)
     assert [each.resource for each in found.status.reserved_for] == ["podgroups"]
+
+
+def test_a_claim_of_the_group_that_no_pod_would_get_is_named(scene: Scene, driver: str, *, all_gates: bool) -> None:
+    """kube-scheduler without the gates refuses the pods; the gang holds no node for that, and says what to write."""
+    if all_gates:
+        pytest.skip("a kube-scheduler with the gates gives pods the claim that was made for their group")
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}}
+    scene.client.create(CLAIM_TEMPLATES, {**made, "spec": {"spec": claim_of(driver)}}, scene.namespace)
+    claim = {"name": "link", "resourceClaimTemplateName": "t"}
+    scene.group("shares", 2, resourceClaims=[claim])
+    scene.members("shares", range(2), gpus=0, resourceClaims=[claim])
+    scene.wait_for(
+        lambda: "resourceClaimName" in scene.says("shares", INITIALLY_SCHEDULED)[2], 30, "the group to say why"
+    )
+    assert scene.placement("shares") is None
+    assert not scene.bound()
+    where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
+    assert (
+        "was made for all pods of a PodGroup" in CliRunner().invoke(main, ["explain", "gang", "shares", *where]).output
+    )
 
 
 def test_a_claim_that_the_group_names_is_shared(scene: Scene, driver: str) -> None:

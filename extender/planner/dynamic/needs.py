@@ -42,6 +42,9 @@ class Needs:
     """Nodes of the devices that it has already."""
     problems: tuple[str, ...] = ()
     """Problems by which no node will do, in words."""
+    of_group: tuple[str, ...] = ()
+    """Claims made for the whole native PodGroup of a pod that is placed by a kube-scheduler of Muster's own: it gives
+    them to no pod, unless its gates for groups are on."""
     unseen: tuple[str, ...] = ()
     """Demands that are not counted, in words: kube-scheduler decides them."""
     told: tuple[tuple[str, int], ...] = field(default=(), compare=False)
@@ -50,7 +53,10 @@ class Needs:
 
     def __post_init__(self) -> None:
         """Make the key."""
-        parts = (self.rows, self.replaced, self.beside, self.shared, self.named, self.nodes, self.problems, self.unseen)
+        parts = (
+            self.rows, self.replaced, self.beside, self.shared, self.named, self.nodes, self.problems, self.of_group,
+            self.unseen,
+        )  # fmt: skip
         if any(parts):
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
@@ -74,6 +80,7 @@ class Sums:
         self.replaced: list[str] = []
         self.nodes: list[NodeSelector] = []
         self.problems: list[str] = []
+        self.of_group: list[str] = []
         self._unseen: list[str] = []
         self._told: Counter[str] = Counter()
 
@@ -87,6 +94,7 @@ class Sums:
             tuple(dict.fromkeys(self._named)),
             tuple(self.nodes),
             tuple(self.problems),
+            tuple(self.of_group),
             tuple(dict.fromkeys(self._unseen)),
             tuple(sorted(self._told.items())),
         )

@@ -7,7 +7,7 @@ kube-scheduler's DynamicResources plugin, which allocates every device, has the 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
-from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.registry import OwnArgument, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.plugins.predicates import matches
@@ -23,15 +23,31 @@ from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
 
+GROUP_CLAIMS = "groupClaims"
 
-class DynamicResources(PlainPlugin):
+
+class DynamicResources:
     """Refuses nodes by claims, and follows shared claims through the session."""
 
     name = "dynamicresources"
+    OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
+        GROUP_CLAIMS: OwnArgument(
+            "false",
+            "`true` if Muster's own kube-scheduler has the gates `GenericWorkload` and `DRAWorkloadResourceClaims` on, "
+            "by which it gives pods the claim that was made for their PodGroup (docs/native-podgroups.md)",
+        ),
+    }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        super().__init__(arguments)
+        refuse_arguments(self.name, arguments, tuple(self.OWN_ARGUMENTS))
+        given = arguments.get(GROUP_CLAIMS, False)
+        if str(given).lower() not in {"true", "false"}:
+            raise ValueError(f"plugin {self.name!r}: {GROUP_CLAIMS} is {given!r}; it may be true or false")
+        self._group_claims = str(given).lower() == "true"
         self._by_node = PerNode()
+
+    def on_session_close(self, session: Session) -> None:
+        """Do nothing."""
 
     def on_session_open(self, session: Session) -> None:
         """Register both predicates, and the counts of shared claims."""
@@ -42,10 +58,13 @@ class DynamicResources(PlainPlugin):
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes
-        if not (needs.beside or needs.nodes or needs.problems):
+        problems = needs.problems
+        if needs.of_group and not (problems or self._group_claims):
+            problems = (reasons.devices.claim_of_group(claim=needs.of_group[0]),)
+        if not (needs.beside or needs.nodes or problems):
             return None
-        if needs.problems:
-            return np.full(len(snapshot.nodes), causes.code(needs.problems[0]), dtype=np.int16)
+        if problems:
+            return np.full(len(snapshot.nodes), causes.code(problems[0]), dtype=np.int16)
 
         def by_node(cls: PodClass, node: Node | None) -> int:
             there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)

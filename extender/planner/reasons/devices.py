@@ -8,6 +8,11 @@ elsewhere_used = "resource claim {claim} is used on another node".format
 template_missing = "resource claim template {template} does not exist".format
 claim_missing = "resource claim {claim} does not exist".format
 claim_deleted = "resource claim {claim} is being deleted".format
+claim_unmade = "the claim of resource claim template {template} has not been made for its PodGroup yet".format
+claim_of_group = (
+    "resource claim {claim} was made for all pods of a PodGroup, and Muster's kube-scheduler, which has the gates for "
+    "that off, gives it to none of them: name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods"
+).format
 claim_full = "resource claim {claim} is used by {most} pods, and no more can use one".format
 claim_too_full = "resource claim {claim} is used by {used} pods, and {most} may use it".format
 class_missing = "device class {name} does not exist".format

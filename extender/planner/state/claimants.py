@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.amounts import tally
-from extender.planner.state.devicetable import DeviceTable, PodClaims
+from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.templates import Templates
@@ -60,13 +60,14 @@ class Claimants:
         self._changed(set(), {self.devices.on_claim(old, new)})
         return self.ledger.nodes.version != before or (old is None) != (new is None)
 
-    def on_group(self, old: Collection[str], new: Collection[str]) -> None:
-        """Take the claims, by key, that a native PodGroup had and has for its pods in common."""
+    def on_group(self, old: Collection[ClaimRef], new: Collection[ClaimRef]) -> None:
+        """Take the claims and claim templates that a native PodGroup had and has for its pods in common."""
         before = {*self.devices.grouped}
-        for keys, sign in ((old, -1), (new, 1)):
-            for key in keys:
-                tally(self.devices.grouped, key, sign)
-        self._look([uid for key in before ^ {*self.devices.grouped} for uid in self.users.get(key, ())], ())
+        for refs, sign in ((old, -1), (new, 1)):
+            for ref in refs:
+                tally(self.devices.grouped, ref, sign)
+        changed = before ^ {*self.devices.grouped}
+        self._look([uid for ref in changed for uid in self.users.get(ref.key or ref.template, ())], ())
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
         """Take a template of claims."""

@@ -19,6 +19,7 @@ from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
 from extender.planner.dynamic.inventory import DeviceId, Inventory
 from extender.planner.dynamic.needs import NO_NEEDS, Needs, Sums
+from extender.planner.state.podshape import marked
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -46,6 +47,8 @@ class ClaimRef:
     """namespace/name of its template; empty if it is not made from one."""
     grouped: bool = False
     """Its pod is in a native PodGroup, whose pods may all have the claim that was made from the template."""
+    alone: bool = False
+    """Its pod is placed by a kube-scheduler of Muster's own, for which a pod in a group is a pod like others."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
@@ -53,16 +56,16 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
-    refs = []
+    refs, alone = [], not marked(spec)
     for claim in spec.resource_claims:
         if claim.resource_claim_template_name:
             name = made.get(claim.name, "")
             if name is not None:  # else none was needed
                 key = f"{namespace}/{name}" if name else ""
                 template = f"{namespace}/{claim.resource_claim_template_name}"
-                refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None))
+                refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None, alone=alone))
         elif claim.resource_claim_name:
-            refs.append(ClaimRef(f"{namespace}/{claim.resource_claim_name}"))
+            refs.append(ClaimRef(f"{namespace}/{claim.resource_claim_name}", alone=alone))
     return tuple(refs)
 
 
@@ -116,8 +119,8 @@ class DeviceTable:
         """Keys of claims and claim templates whose devices must share an attribute: any device may matter to them."""
         self.reserved: set[str] = set()
         """Keys of claims of no single pod that are reserved for some pod."""
-        self.grouped: Counter[str] = Counter()
-        """Keys of claims that native PodGroups share among their pods → number of these groups; no zeros."""
+        self.grouped: Counter[ClaimRef] = Counter()
+        """Claims and claim templates that native PodGroups have for all their pods → number of groups; no zeros."""
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
@@ -242,17 +245,13 @@ class DeviceTable:
 
     def _add(self, sums: Sums, pod: PodClaims, ref: ClaimRef) -> None:
         claim = self.claims.get(ref.key) if ref.key else None
-        grouped = (claim is not None and claim.of_group) or ref.key in self.grouped
-        if ref.template and not (claim is not None and claim.of_group):
-            if claim is not None and claim.allocated:
-                sums.add_own(claim.demand, claim.devices, claim.nodes, on_node=pod.on_node)
-            elif claim is not None:
-                sums.add(claim.demand, f"claim {ref.key}")
-            elif ref.template in self._templates:
-                sums.add(self._templates[ref.template], f"claim template {ref.template}")
-            elif not pod.on_node:
-                sums.problems.append(reasons.devices.template_missing(template=ref.template))
+        of_group = claim is not None and claim.of_group
+        if ref.template and not of_group:
+            self._add_made(sums, pod, ref, claim)
             return
+        if of_group and ref.alone:
+            sums.of_group.append(ref.key)
+        grouped = of_group or (ClaimRef(ref.key) in self.grouped and not ref.alone)
         if claim is None:
             sums.problems.append(reasons.devices.claim_missing(claim=ref.key))
         elif claim.going:
@@ -263,6 +262,19 @@ class DeviceTable:
             sums.share_devices(ref.key, claim.devices, claim.nodes, grouped=grouped)
         else:
             sums.share(ref.key, claim.demand, grouped=grouped)
+
+    def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: Claim | None) -> None:
+        """Add a claim that is made for the pod from a template; before that it is not known to be the group's."""
+        if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
+            sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
+        elif claim is not None and claim.allocated:
+            sums.add_own(claim.demand, claim.devices, claim.nodes, on_node=pod.on_node)
+        elif claim is not None:
+            sums.add(claim.demand, f"claim {ref.key}")
+        elif ref.template in self._templates:
+            sums.add(self._templates[ref.template], f"claim template {ref.template}")
+        elif not pod.on_node:
+            sums.problems.append(reasons.devices.template_missing(template=ref.template))
 
     def _add_extended(self, sums: Sums, pod: PodClaims, asked: Mapping[str, int]) -> None:
         mine = {name: found for name in asked if (found := self.inventory.class_of(name)) and asked[name] > 0}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from extender.planner import reasons
+from extender.planner.state.devicetable import ClaimRef
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.tables import put
 from muster.api.kubernetes.meta import Object
@@ -36,7 +37,7 @@ class NativeGroups:
     put: Callable[[PodGroup | None, PodGroup | None], bool]
     changed: Callable[[str], None]
     namespace_queue: Callable[[str], str]
-    claims_changed: Callable[[Collection[str], Collection[str]], None]
+    claims_changed: Callable[[Collection[ClaimRef], Collection[ClaimRef]], None]
     pool: str
     groups: dict[str, NativePodGroup] = field(default_factory=dict)
     _composites: dict[str, CompositePodGroup] = field(default_factory=dict)
@@ -185,11 +186,15 @@ def _workload_of(group: NativePodGroup) -> str:
     return f"{group.metadata.namespace}/{reference.workload_name}" if reference and reference.workload_name else ""
 
 
-def _claims_of(group: NativePodGroup | None) -> frozenset[str]:
-    """Return the keys of the claims that pods of a group share, without those that are made from templates for it."""
-    claims = group.spec.resource_claims if group is not None else ()
-    namespace = group.metadata.namespace if group is not None else ""
-    return frozenset(f"{namespace}/{each.resource_claim_name}" for each in claims if each.resource_claim_name)
+def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:
+    """Return the claims that pods of a group share, and the templates of those that are made for it."""
+    if group is None:
+        return frozenset()
+    claims, namespace = group.spec.resource_claims, group.metadata.namespace
+    named = {each.resource_claim_name for each in claims} - {None, ""}
+    templates = {each.resource_claim_template_name for each in claims} - {None, ""}
+    refs = {ClaimRef(f"{namespace}/{name}") for name in named}
+    return frozenset(refs | {ClaimRef(template=f"{namespace}/{name}") for name in templates})
 
 
 def _version(group: NativePodGroup) -> int:

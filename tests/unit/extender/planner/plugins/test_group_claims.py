@@ -9,7 +9,9 @@ from extender_world import of
 from msgspec import structs
 
 from extender.planner.framework import decisions
+from extender.planner.plugins.dynamicresources import DynamicResources
 from extender.planner.plugins.proportion import Proportion
+from muster.api import names
 from muster.api.kubernetes.core import NodeStatus, Pod
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.kubernetes.scheduling import NativePodGroup
@@ -24,10 +26,16 @@ OWNER = OwnerReference(
 
 
 class Groups(Devices):
-    """One large node with devices, and a native PodGroup."""
+    """One large node with devices, and a native PodGroup, whose pods a shared kube-scheduler with the gates places.
 
-    def __init__(self, devices: int, **queue: int) -> None:
+    `own`: it is one of Muster's own, which has the gates off, unless these `arguments` of the plugin say otherwise.
+    """
+
+    def __init__(self, devices: int, *, own: bool = False, arguments: Any = None, **queue: int) -> None:
         super().__init__()
+        self.own = own
+        if arguments is not None:
+            self.plugins[:] = [DynamicResources(arguments)]
         self.plugins.append(Proportion({}))
         self.gpus(1, devices)
         node = self.state.nodes.nodes[0]
@@ -50,6 +58,8 @@ class Groups(Devices):
     ) -> None:
         """A pod of the group; `claim` is the one that its status names."""
         spec = self.pod_spec(CPU, schedulerName="muster", schedulingGroup={"podGroupName": "train"}, **use)
+        if not self.own:
+            spec["containers"][0]["resources"]["limits"] = dict.fromkeys(names.MARKERS, "1")
         if node:
             spec["nodeName"] = node
         status: dict[str, Any] = {"phase": "Running" if node else "Pending"}
@@ -65,6 +75,10 @@ class Groups(Devices):
         """So many pods."""
         for index in range(count):
             self.of_group(index, use, claim)
+
+    def why(self, key: str) -> str:
+        """Why a gang waits, by one cycle."""
+        return next(each.message for each in of(self.plan(), decisions.Unschedulable) if each.gang.key == key)
 
     def placed(self) -> int:
         """Pods that one cycle gives nodes."""
@@ -121,3 +135,62 @@ def test_a_refusal_while_a_sibling_is_allocated_the_claim_means_nothing() -> Non
     world.group(1, TEMPLATE)
     world.of_group(0, template_use("t"), "made", refused=True)
     assert world.state.pods["uid-train-0"].shares_claims
+
+
+@pytest.mark.parametrize(("arguments", "placed"), [(None, 0), ({"groupClaims": False}, 0), ({"groupClaims": True}, 2)])
+def test_a_kube_scheduler_without_the_gates_gives_no_pod_the_claim_of_its_group(arguments: Any, placed: int) -> None:
+    """The gang says so, and what to write in its place; who has switched the gates on there says that."""
+    world = Groups(2, own=True, arguments=arguments)
+    world.claim("made", asks(exactly("gpu", 2)), owner_references=[OWNER])
+    world.template("t", asks(exactly("gpu", 2)))
+    world.group(2, TEMPLATE)
+    world.members(2, template_use("t"), "made")
+    assert world.placed() == placed
+    if not placed:
+        assert "claim ns/made was made for all pods of a PodGroup" in world.why(KEY)
+        assert "resourceClaimName" in world.why(KEY)
+
+
+def test_nor_does_it_know_that_a_group_is_one_user_of_a_claim() -> None:
+    """Each of its pods is one, and the API has a limit of these."""
+    world = Groups(1, own=True)
+    world.claim("one", asks(exactly()))
+    world.group(256, NAMED)
+    world.members(256, claim_use("one"))
+    assert world.placed() == 256
+    world.group(257, NAMED)
+    world.of_group(256, claim_use("one"))
+    assert world.placed() == 0
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_group_waits_until_its_claim_is_made(*, own: bool) -> None:
+    """By kube-controller-manager, a moment later: until then its devices would be counted for each pod."""
+    world = Groups(2, own=own)
+    world.template("t", asks(exactly()))
+    world.group(2, TEMPLATE)
+    world.members(2, template_use("t"))
+    assert world.placed() == 0
+    assert "has not been made for its PodGroup yet" in world.why(KEY)
+    world.claim("made", asks(exactly()), owner_references=[OWNER])
+    world.members(2, template_use("t"), "made")
+    assert world.placed() == (0 if own else 2)
+
+
+def test_a_template_that_the_group_takes_up_is_looked_at_again() -> None:
+    """Its pods may have been there before."""
+    world = Groups(2)
+    world.template("t", asks(exactly()))
+    group = world.group(2)
+    world.members(2, template_use("t"))
+    world.state.native.on_group(group, None)
+    world.group(2, TEMPLATE)
+    assert world.placed() == 0
+
+
+@pytest.mark.parametrize("given", ["yes", 1, None])
+def test_the_argument_is_true_or_false(given: Any) -> None:
+    """With or without quotation marks."""
+    DynamicResources({"groupClaims": "true"})
+    with pytest.raises(ValueError, match="it may be true or false"):
+        DynamicResources({"groupClaims": given})

@@ -50,7 +50,7 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
     ),
     "a claim": (
         {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}},
-        {"claims": (ClaimRef("ns/mine"),)},
+        {"claims": (ClaimRef("ns/mine", alone=True),)},
     ),
     "a claim that was made": (
         {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "made", "requestMappings": []}}},
