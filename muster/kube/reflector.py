@@ -45,8 +45,8 @@ _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
-_NOT_SERVED_S = 300.0
-"""Until a kind that the API server does not know is looked for again: an upgrade may have brought it."""
+_NOT_SERVED_S = 30.0
+"""Until a kind that the API server does not know is looked for again: it may have started anew with another gate."""
 
 
 class Failing(NamedTuple):
@@ -103,7 +103,7 @@ class Reflector(Generic[T]):
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._version = ""
-        self._listed = self._watched = False
+        self._listed = self._watched = self._absent = False
         self._synced = threading.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -204,7 +204,9 @@ class Reflector(Generic[T]):
             self._failed(error)
             self._tell(error)
             return
-        log.info("not served by this cluster", resource=self._resource.plural)
+        if not self._absent:
+            log.info("not served by this cluster", resource=self._resource.plural)
+        self._absent = True
         await self._in_steps(self.mirror.keep_only(()))
         self._filled()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
@@ -250,6 +252,7 @@ class Reflector(Generic[T]):
                 version = page.metadata.resource_version
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
+        self._absent = False
         self._filled()
 
     def _filled(self) -> None:

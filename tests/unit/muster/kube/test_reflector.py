@@ -296,3 +296,19 @@ def test_a_kind_that_is_not_served_yet_is_waited_for_and_told_once() -> None:
     with capture_logs() as logs:
         with_api(lambda: Late(config_map("a", 1)), story)
     assert [(each["log_level"], each["event"]) for each in logs] == [("info", "waiting until it can be read")]
+
+
+def test_a_kind_that_may_be_absent_is_looked_for_again_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it is one of which there are no objects; an API server may come back with another gate."""
+    monkeypatch.setattr(reflector, "_NOT_SERVED_S", 0.01)
+
+    async def story(api: Api, client: Client) -> None:
+        one = Reflector(client, CONFIG_MAPS, random=lambda: 0.0, may_be_absent=True)
+        one.start()
+        await api.watching.wait()
+        assert one.size == 1
+        one.stop()
+
+    with capture_logs() as logs:
+        with_api(lambda: Late(config_map("a", 1)), story)
+    assert [each["event"] for each in logs] == ["not served by this cluster"]
