@@ -11,7 +11,7 @@ from controller.cron.reconcile import CRON_INDEX, cron_keys
 from controller.flow.controller import JobFlows
 from controller.flow.reconcile import TEMPLATE_INDEX, template_keys
 from controller.gangs.native import NativeGroups
-from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
+from controller.gangs.podgroups import GROUP_INDEX, NATIVE_INDEX, PodGroups, group_keys, native_keys
 from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
@@ -83,7 +83,7 @@ class Controller:
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         self._gather_s = gather_s
-        pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
+        pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys})
         jobs = Store({TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys}, packed=Job)
         self._jobs = Reflector(client, JOBS, store=jobs, budget=Budget(JOBS))
         self._pods = Reflector(client, PODS, store=pods, keep=kept)

@@ -31,6 +31,9 @@ from muster.workloads.table import gang_rules, group_name, kind_of, world_of
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""
 
+NATIVE_INDEX = "native gang"
+"""Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
+
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
@@ -49,6 +52,15 @@ def group_keys(pod: Pod) -> list[str]:
     """The index function."""
     name = group_to_make(pod)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+def native_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    meta = pod.metadata
+    own, gang = group_name(meta), gang_of(pod)
+    gone = pod.finished or meta.deletion_timestamp
+    native = names.NATIVE_GROUP in meta.annotations and gang not in {None, own} and not gone
+    return [f"{meta.namespace}/{own}"] if native else []
 
 
 class PodGroups:
@@ -101,6 +113,9 @@ class PodGroups:
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
         """Makes the PodGroup, and the annotation of pods that do not name it yet."""
+        pods = self._without_native(key, pods)
+        if not pods:
+            return
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
@@ -123,10 +138,27 @@ class PodGroups:
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
             if gang_of(pod) is None:
-                annotations = {names.GROUP_NAME: key.partition("/")[2]}
-                patch = {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}}
-                with suppress(NotFound):
-                    self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+                self._name(pod, key.partition("/")[2])
+
+    def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
+        """Sends new pods of a Job that has a native PodGroup into its gang; returns the others.
+
+        While the gate of native PodGroups is off, a pod of such a Job is made without its group, which it cannot get
+        later. In a PodGroup of its own it and the others would wait for each other as soon as the gate is on again.
+        """
+        native = next((gang_of(pod) for pod in self._pods.by_index(NATIVE_INDEX, key)), None)
+        if native is None:
+            return pods
+        new = [pod for pod in pods if names.NATIVE_GROUP in pod.metadata.annotations and not pod.spec.node_name]
+        for pod in new:
+            self._name(pod, native)
+        return [pod for pod in pods if pod not in new]
+
+    def _name(self, pod: Pod, group: str) -> None:
+        """Writes the annotation by which the pod is in this gang; it counts before the label that has one."""
+        patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
+        with suppress(NotFound):
+            self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""

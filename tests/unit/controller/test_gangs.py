@@ -9,12 +9,13 @@ import pytest
 from simulated_api import Api
 from simulated_faults import Faults
 
-from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
+from controller.gangs.podgroups import GROUP_INDEX, NATIVE_INDEX, PodGroups, group_keys, native_keys
 from controller.gangs.rendezvous import Rendezvous
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
 from muster.kube.store import Store
@@ -42,7 +43,7 @@ class World:
     def __init__(self) -> None:
         self.api = Api(Faults(random.Random(1), 0, 0), lambda: 0.0, lambda *_: None)  # noqa: S311 - nothing fails
         self.events = Events()
-        self.pods = Store[Pod]({GROUP_INDEX: group_keys})
+        self.pods = Store[Pod]({GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys})
         self.groups = Store[PodGroup]()
         client: Any = self.api
         recorder: Any = self.events
@@ -320,3 +321,45 @@ def test_the_group_of_a_failed_job_says_why(world: World, condition: JSON, endin
     group = world.group(owner)
     assert group is not None
     assert (group.status.phase, group.status.ending) == ("Completed", ending)
+
+
+def in_group(world: World, job: OwnerReference, name: str, labels: JSON | None = None, **spec: Any) -> str:
+    """Makes a pod of a Job that has `spec.scheduling`: admission has marked its template. Returns its gang, if any."""
+    metadata = {
+        "name": name,
+        "labels": labels or {},
+        "annotations": {"muster.dev/native-group": "true"},
+        "ownerReferences": [msgspec.to_builtins(job)],
+    }
+    world.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": "muster", **spec}})
+    return seen(world, job, name)
+
+
+def seen(world: World, job: OwnerReference, name: str) -> str:
+    """The gang of a pod after a look at those of its Job."""
+    for pod in world.api.all(PODS):
+        world.pods.put(pod)
+    world.group(job)
+    found = world.api.find(PODS, name, "n")
+    world.pods.put(found)
+    return gang_of(found) or ""
+
+
+def test_a_pod_that_lost_its_native_group_stays_in_the_gang_of_the_others(world: World) -> None:
+    """While the gate is off, the API server drops the group of new pods; in another gang they would wait for ever."""
+    job = world.owner(INDEXED_JOBS)
+    assert in_group(world, job, "old", schedulingGroup={"podGroupName": "train-g"}) == "native.train-g"
+    own = {"muster.dev/gang": f"podgroup-{job.uid}"}
+    assert in_group(world, job, "lost", own) == "native.train-g"
+    world.api.remove(PODS, world.api.find(PODS, "old", "n"), at_once=True)
+    world.pods.discard("n/old")
+    assert in_group(world, job, "next", own) == "native.train-g"
+    assert not world.api.all(POD_GROUPS)
+
+
+def test_pods_of_a_job_none_of_whose_pods_has_a_native_group_have_their_own(world: World) -> None:
+    """Nor does a pod leave that which is on a node."""
+    job = world.owner(INDEXED_JOBS)
+    assert in_group(world, job, "one", nodeName="n0") == f"podgroup-{job.uid}"
+    in_group(world, job, "other", schedulingGroup={"podGroupName": "train-g"})
+    assert seen(world, job, "one") == f"podgroup-{job.uid}"
