@@ -169,11 +169,19 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
     if record.gang is None:
         return "no-gang", words.no_gang(why=_alone(pod, lacks))
     if gang is None:
-        return "gang-missing", words.no_group(gang=record.gang)
+        return "gang-missing", _missing(pod, record.gang)
     if record.gated:
         own = [gate.name for gate in pod.spec.scheduling_gates if gate.name in GATES]
         return "gated", words.gated(own, record.other_gates)
     return _pinned(pod, record, gang)
+
+
+def _missing(pod: Pod, gang: str) -> str:
+    """Return the words for a pod whose gang is not there: which of the two kinds of PodGroups it asks for."""
+    group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
+    if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
+        return reasons.members.no_native_group(group=group)
+    return reasons.members.no_group(gang=gang)
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:

@@ -31,8 +31,9 @@ class Plane:
 
     `wanted` names the parts. Options and parts count when the plane is made: a plane that exists keeps its own. A
     `bound` plane ends with this process, however that ends; one that is used in a `with` statement is bound. `is_new`
-    says that the folder held none before. `arguments` are more of them for the command lines of parts, `settings` more
-    fields for the files of Muster's processes, which are written when those are started.
+    says that the folder held none before. `arguments` are more of them for the command lines of parts, which may be
+    changed and count when a part is started, `settings` more fields for the files of Muster's processes, which are
+    written when those are started.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Plane:
         settings: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
         self.root = root.absolute()
-        self._arguments = arguments or {}
+        self.arguments: dict[str, Sequence[str]] = dict(arguments or {})
         names = state.parts_of(wanted, options.pool if options else ())
         found = state.load(self.root)
         self.is_new = found is None
@@ -226,7 +227,7 @@ class Plane:
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
         """The command line of a part, worked out only when it is started."""
-        return lambda: [*self.commandlines.command(name), *self._arguments.get(name, ())]
+        return lambda: [*self.commandlines.command(name), *self.arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:
         """Gives Muster's processes new tokens, which they take up while they run; reports a failure."""

@@ -8,6 +8,10 @@ other_gates = "it is held by scheduling gates that are not Muster's: {gates}".fo
 other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format
 no_gang = "it belongs to no gang and is placed by itself; {why}".format
 no_group = "its PodGroup {gang} does not exist (yet)".format
+no_native_group = (
+    "its PodGroup {group} of scheduling.k8s.io does not exist (yet), or the API server does not serve the kind, as its "
+    "feature gate GenericWorkload is off"
+).format
 runs = "it runs on {node}".format
 hindered = "it is on {node} and does not run: {why}".format
 bound = "it is bound to {node}, and its containers are not running yet".format

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.explain.clusterdump import ClusterDump, load, save
+from extender.explain.clusterdump import ClusterDump, kind_name, load, save
 from extender.explain.find import explain
 from extender.explain.own import places
-from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.report import GangReport, PodReport, UnknownNameError
 from extender.explain.whatif import Change, WhatIf, changed
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, Workload
@@ -79,3 +79,16 @@ def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
     assert not left.of(NATIVE_POD_GROUPS)
     assert not left.of(PODS)
     assert not left.of(PLACEMENTS)
+
+
+def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
+    """As while the gate is off: the pods keep the field, and wait for a group that nobody sees."""
+    made = dump()
+    made.objects[kind_name(NATIVE_POD_GROUPS)].clear()
+    spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": "fit-group"}}
+    made.put(PODS, [msgspec.convert({"metadata": meta("fit-2"), "spec": spec}, Pod)])
+    report = explain(WhatIf(made), "pod", "fit-2", "ns")
+    assert isinstance(report, PodReport)
+    assert report.cause == "gang-missing"
+    assert "PodGroup fit-group of scheduling.k8s.io" in report.summary
+    assert "GenericWorkload" in report.summary
