@@ -74,6 +74,8 @@ def one_round(scene: Scene, chance: random.Random, number: int) -> None:
         what = f"round {number}, in which {victim} was killed"
         scene.wait_for(lambda: not left(), 2 * RECOVERY_S, f"all Jobs of {what}, to complete")
         for name, least in minimums.items():
+            lives = history.of(f"native.{name}-")
+            assert sum(life.bound is not None for life in lives) >= least, f"{name} had another gang in {what}"
             half_s = history.half_placed_s(f"native.{name}-", least)
             assert half_s < HALF_S, f"{name} was partly bound for {half_s:.1f} s in {what}"
     assert scene.no_mirror()

@@ -63,6 +63,11 @@ def of_job(scene: Scene, name: str) -> list[Pod]:
     return [pod for pod in scene.pods() if pod.metadata.labels.get(names.BATCH_JOB_NAME) == name]
 
 
+def placed(scene: Scene, gang: str) -> int:
+    """The number of pods on nodes whose names begin with that of their gang."""
+    return sum(name.startswith(f"{gang}-") for name in lives(scene))
+
+
 def explained(scene: Scene, *what: str) -> str:
     """What `muster explain` says, in one line."""
     where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
@@ -131,11 +136,7 @@ def test_gangs_outlive_the_gates(scene: Scene) -> None:
         scene.client.delete(JOBS, "volcano", scene.namespace)
         scene.client.delete(INDEXED_JOBS, "ours", scene.namespace, propagation="Background")
         scene.wait_for(
-            lambda: (
-                {"late-0", "late-1"} <= lives(scene).keys() and all(p.spec.node_name for p in of_job(scene, "later"))
-            ),
-            2 * RECOVERY_S,
-            "what waited to start",
+            lambda: placed(scene, "late") == placed(scene, "later") == 2, 2 * RECOVERY_S, "the waiting gangs"
         )
         assert all(len(life.nodes) <= 1 for life in history.pods.values())
         running = {uid for name, (uid, _) in kept.items() if not name.startswith(("ours", "volcano"))}
