@@ -3,8 +3,12 @@
 Twice: with Muster's kube-scheduler as the chart runs it, and with all gates on in it as well.
 """
 
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -130,6 +134,7 @@ def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
             return scene.client.get(QUEUES, scene.namespace).status.allocated.get("nvidia.com/gpu")
 
         scene.wait_for(lambda: used() in {"32", 32}, 30, "the queue to be charged")
+        scene.wait_for(lambda: scene.client.get(QUEUES, scene.namespace).status.running == 1, 30, "it to be counted")
         where = ["--kubeconfig", str(scene.plane.kubeconfig)]
         shown = CliRunner().invoke(main, ["topo", "--gang", f"{scene.namespace}/bare", *where])
         assert shown.exit_code == 0, shown.output
@@ -208,6 +213,24 @@ def test_a_part_of_groups_that_start_together_is_set_aside_and_says_so(scene: Sc
     change = {"spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}}
     scene.client.merge_patch(COMPOSITE_POD_GROUPS, "both", change, scene.namespace)
     scene.starts(4)
+
+
+def test_a_watch_shows_what_becomes_of_a_native_gang(scene: Scene) -> None:
+    """No other PodGroup of the namespace changes with it."""
+    program = str(Path(sys.executable).with_name("muster"))
+    command = [program, "ps", "-w", f"--namespace={scene.namespace}", f"--kubeconfig={scene.plane.kubeconfig}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        late = Timer(RECOVERY_S, process.kill)
+        late.start()
+        try:
+            lines = iter(process.stdout.readline, "")
+            scene.group("watched", 1)
+            scene.members("watched", [0], gpus=0)
+            assert any(line.startswith("PodGroup watched") and " Running " in line for line in lines)
+        finally:
+            late.cancel()
+            process.kill()
 
 
 def test_a_job_without_scheduling_is_as_ever(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition
 from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, NativePodGroup
-from muster.api.muster.native import holds
+from muster.api.muster.native import PHASE, holds
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupCondition, PodGroupStatus
 from muster.kube.errors import Conflict
 
@@ -32,7 +32,7 @@ class Clerk:
     def __init__(self) -> None:
         self.world = World()
         self.patches: list[tuple[str, str, str, Mapping[str, Any]]] = []
-        meta = msgspec.to_builtins(self.world.meta("train", uid="uid-train"))
+        meta = msgspec.to_builtins(self.world.meta("train", uid="uid-train", labels={"muster.dev/queue": "red"}))
         body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
         self.stored = msgspec.convert({**body, "status": {"conditions": [OTHER]}}, NativePodGroup)
         self.world.state.native.on_group(None, self.stored)
@@ -78,6 +78,7 @@ def test_a_native_group_gets_conditions_in_the_version_that_was_seen() -> None:
     written = {each["type"]: each for each in patch["status"]["conditions"]}
     assert written["example.com/Seen"] == OTHER
     assert (written[INITIALLY_SCHEDULED]["status"], written[INITIALLY_SCHEDULED]["message"]) == ("False", "no room")
+    assert "queue=red" in written[PHASE]["message"].split()
     assert clerk.world.state.groups[KEY].status == holds(WAITS)
 
 
