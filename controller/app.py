@@ -94,6 +94,7 @@ class Controller:
             client,
             NATIVE_POD_GROUPS,
             store=Store[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
+            budget=Budget(NATIVE_POD_GROUPS),
             may_be_absent=True,
         )
         self._commands = Reflector(client, COMMANDS)
