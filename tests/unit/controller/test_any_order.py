@@ -153,7 +153,10 @@ def at_rest(cluster: Cluster, job: Job) -> Iterator[str]:
 def run_many(seeds: range) -> list[str]:
     """The runs that went wrong."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    return [wrong for seed in seeds if (wrong := run(seed))]
+    try:
+        return [wrong for seed in seeds if (wrong := run(seed))]
+    finally:
+        structlog.reset_defaults()
 
 
 def check(first: int, runs: int) -> None:
