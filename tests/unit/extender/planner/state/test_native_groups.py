@@ -32,12 +32,18 @@ class Natives(World):
         self.state.native.on_group(None, group)
         return group
 
-    def member(self, index: int, *, group: str = "train", scheduler: str = "muster", **meta: Any) -> Pod:
-        """A pod of a native PodGroup."""
+    def member(
+        self, index: int, *, group: str = "train", scheduler: str = "muster", node: str = "", named: bool = True,
+        **meta: Any,
+    ) -> Pod:  # fmt: skip
+        """A pod of a native PodGroup, which runs if it has a node; its spec says so unless it is in it by name only."""
         name = f"{group}-{index}"
         metadata = msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", **meta))
-        spec = self.pod_spec(CPU, schedulerName=scheduler, schedulingGroup={"podGroupName": group})
-        pod = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
+        spec = self.pod_spec(CPU, schedulerName=scheduler)
+        if named:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        status = {"phase": "Running" if node else "Pending"}
+        pod = msgspec.convert({"metadata": metadata, "spec": {**spec, "nodeName": node}, "status": status}, Pod)
         self.state.on_pod(None, pod)
         return pod
 
@@ -268,3 +274,22 @@ def test_a_group_of_another_node_pool_is_not_this_ones(world: Natives) -> None:
     other = State(pool="b")
     other.native.on_group(None, told)
     assert other.groups["ns/native.left"].status.phase == "Running"
+
+
+def test_a_gang_that_nobody_sees_for_a_while_goes_on_where_it_was(world: Natives) -> None:
+    """While the gate is off there are no native groups; a pod that was made anew meanwhile is in it by its name."""
+    group = world.native()
+    world.member(0)
+    world.member(1)
+    [place] = of(world.plan(), decisions.Place)
+    nodes = [node for found in slots(place).values() for node in found]
+    lost, _ = (world.member(index, node=node) for index, node in enumerate(nodes))
+    world.state.native.on_group(group, None)
+    world.state.on_pod(lost, None)
+    world.member(0, named=False, annotations={names.GROUP_NAME: "native.train"})
+    assert world.plan().decisions == []
+    world.state.native.on_group(None, group)
+    session = world.plan()
+    [release] = of(session, decisions.Release)
+    assert (release.gang.key, release.gang.taken) == (KEY, 1)
+    assert not of(session, decisions.Evict)
