@@ -17,6 +17,7 @@ from extender.evictions import Evictions
 from extender.gangevents import GangEvents
 from extender.groupstatus import StatusWriter
 from extender.notes import NoteWriter
+from extender.notices import NoticeWriter
 from extender.placements import PlacementWriter, moves
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -58,7 +59,9 @@ class Committer:
         notes = NoteWriter(client, cluster, self._statuses)
         self._placements = PlacementWriter(client, cluster, barrier, events, self.writes, notes, wall_s=wall_s)
         self.say_binding = self._placements.say_binding
-        self._evictions = Evictions(client, cluster, events, close=self._placements.close, wall_s=wall_s)
+        self._notices = NoticeWriter(client, cluster, events, wall_s=wall_s)
+        close = self._placements.close
+        self._evictions = Evictions(client, cluster, events, self._notices, close=close, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
@@ -77,6 +80,7 @@ class Committer:
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
         writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
         self._evictions.make_room(session, writes)
+        self._notices.write(session, writes)
         self._standings.write(session)
         self._queues.write(session)
         self._scale(session)

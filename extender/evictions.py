@@ -12,6 +12,7 @@ from prometheus_client import Counter
 
 from extender.cluster import Live
 from extender.gangevents import GangEvents
+from extender.notices import NoticeWriter
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -51,6 +52,7 @@ class Evictions:
         client: Client,
         cluster: Live,
         events: GangEvents,
+        notices: NoticeWriter,
         *,
         close: Callable[[Session, decisions.ClosePlacement], None],
         wall_s: Callable[[], float],
@@ -58,6 +60,7 @@ class Evictions:
         self._client = client
         self._cluster = cluster
         self._events = events
+        self._notices = notices
         self._close = close
         self._wall_s = wall_s
         self._asked: dict[str, float] = {}
@@ -106,6 +109,7 @@ class Evictions:
         for evictions in together.values():
             room, victim, _ = evictions[0]
             kind = f"{room.gang.uid}/{room.epoch}"
+            self._notices.ended(room, victim.uid, victim.key, len(evictions))
             self._events.evicted(victim, len(evictions), room.reason_for(victim), kind)
 
     def _stands(self, room: decisions.MakeRoom) -> bool:

@@ -99,6 +99,16 @@ class GangEvents:
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=reason)
 
+    def noticed(self, gang: GangView, message: str, kind: str) -> None:
+        """Pods of the gang were told that they are to go; `kind` tells one notice from another."""
+        self._recorder.event(subject(gang.group), "Warning", "EvictionNotice", message)
+        self._tell(gang, "Warning", "EvictionNotice", message, kind=kind)
+
+    def withdrawn(self, gang: GangView, message: str) -> None:
+        """The gang was told that it goes, and stays."""
+        self._recorder.event(subject(gang.group), "Normal", "EvictionWithdrawn", message)
+        self._tell(gang, "Normal", "EvictionWithdrawn", message)
+
     def evicted(self, gang: GangView, pods: int, reason: str, kind: str) -> None:
         """So many pods of the gang were told to go; `kind` tells one eviction from another."""
         owner = gang.group.metadata.controller

@@ -81,7 +81,8 @@ class PlacementWriter:
 
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
+        begins = max(self._wall_s(), place.waits_until)
+        deadline = begins + DEADLINE_S + DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
         spec = {
             "podGroupUID": gang.uid,
             "epoch": place.epoch,
@@ -89,6 +90,7 @@ class PlacementWriter:
             "podSets": msgspec.to_builtins(place.pod_sets),
             "victims": msgspec.to_builtins(victims_of(place)) or None,
             "victimsReason": place.victims_reason or None,
+            "notices": msgspec.to_builtins(place.notices) or None,
         }
         for name, said in (("spares", place.spares), ("borrows", place.borrows)):
             if said is not None or not gang.started:
@@ -183,7 +185,8 @@ class PlacementWriter:
             return
         deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
         pod_sets = msgspec.to_builtins(there.pod_sets)
-        spec = {"deadline": format_time(deadline), "podSets": pod_sets, "victims": None, "victimsReason": None}
+        over = dict.fromkeys(("victims", "victimsReason", "notices"))
+        spec = {"deadline": format_time(deadline), "podSets": pod_sets, **over}
         self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there(placement)})
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 

@@ -12,6 +12,7 @@ from extender.planner import reasons
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
+from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, PlacementStatus
 from muster.resources.delays import doubled_s
@@ -31,7 +32,7 @@ def opened(place: Place) -> dict[str, Any]:
         "bound": gang.taken,
         "planned": gang.taken + place.new_slots,
         "started": gang.started,
-        "message": reasons.placements.waits_for_victims(victims=len(place.victims)) if place.victims else "",
+        "message": _waits_for(place),
         "expectedAt": "",
         "reservedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
@@ -84,6 +85,12 @@ def reserved(reserve: Reserve) -> dict[str, Any]:
 def unreserved(unreserve: Unreserve) -> dict[str, Any]:
     """Return the status of a placement that reserves nothing any more."""
     return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
+
+
+def _waits_for(place: Place) -> str:
+    until = latest_end(place.notices)
+    told = format_time(until) if until else ""
+    return reasons.placements.waits_for_victims(len(place.victims), told) if place.victims else ""
 
 
 def _started_at(gang: GangView, now: float) -> str:

@@ -10,6 +10,7 @@ from extender.planner import reasons
 from extender.planner.actions import ACTIONS
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.recall import Recall
+from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.resolve import Report
 from extender.planner.framework import config
@@ -25,18 +26,20 @@ class Parts:
     """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
     Placements are tracked first, whatever the configuration says: no gang may stay half placed. Spares that are lent
-    are taken back right after `allocate`. Nodes are asked for last, for the gangs that are left waiting.
+    are taken back right after `allocate`. Notices are withdrawn once all have asked, and nodes are asked for last, for
+    the gangs that are left waiting.
     """
 
     def __init__(self) -> None:
-        self._first, self._last, self._recall = TrackPlacements(), AskForNodes(), Recall()
+        self._first, self._recall = TrackPlacements(), Recall()
+        self._last = (WithdrawNotices(), AskForNodes())
         self._assembly = Assembly(process_registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
-        return [self._first, *actions[:place], self._recall, *actions[place:], self._last], plugins
+        return [self._first, *actions[:place], self._recall, *actions[place:], *self._last], plugins
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:

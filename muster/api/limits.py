@@ -81,6 +81,10 @@ RETRIES: Final = Limit("retries", 1_000_000, "restarts")
 """One restart a minute for two years."""
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
 """Ten years; dates that it is added to stay within the calendar."""
+NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
+"""Room that is promised to others waits as long; a checkpoint of a large run takes minutes."""
+CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
+"""A step and a time have some forty."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
 """An object of so many names just fits into etcd; one pattern or label selector can replace many."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")

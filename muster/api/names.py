@@ -43,6 +43,16 @@ BORROWS = f"{DOMAIN}/borrow-spares"  # annotation: "true" of a gang that may run
 RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # annotation that Muster writes on a pod on a spare of another gang: "true"
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
+# Eviction notices, docs/preemption.md: how long before its eviction a gang is told (on a workload, a PodGroup or a pod;
+# the longest of a Queue); what Muster then writes on its pods, and the condition there; and what a pod answers.
+EVICT_NOTICE = f"{DOMAIN}/evict-notice"  # a duration, e.g. 300s
+MAX_EVICT_NOTICE = f"{DOMAIN}/max-evict-notice"  # of a Queue, and of those below it
+EVICT_AT = f"{DOMAIN}/evict-at"  # written by Muster: RFC 3339
+EVICT_FOR = f"{DOMAIN}/evict-for"  # written by Muster: the queue that gets the room
+EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
+CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
+EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
+
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.limits import SECONDS
+from muster.api.limits import NOTICE, SECONDS
 from muster.api.names import EXPECTED_RUNTIME
 
 _NS = 10**9
@@ -90,3 +90,15 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
     except ValueError:
         return None
     return seconds if 0 < seconds <= SECONDS.value else None
+
+
+def notice_s(text: str | None) -> float | None:
+    """Seconds of an eviction notice (`muster.dev/evict-notice`, or the longest of a queue); None for anything else.
+
+    It is at most the limit. 0 is a notice that is over at once, with which a queue switches notices off.
+    """
+    try:
+        seconds = parse_duration_s(text) if text else None
+    except ValueError:
+        return None
+    return seconds if seconds is not None and seconds <= NOTICE.value else None

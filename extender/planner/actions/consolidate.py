@@ -62,7 +62,7 @@ class Consolidate(Evicting):
         row = session.snapshot.row_of(largest.cls)
         lacks = (np.maximum(row[:, None] - session.snapshot.free, 0) / np.maximum(row[:, None], 1)).max(axis=0)
         worst = {id(piece): float(lacks[piece.columns].max(initial=0.0)) for piece in found}
-        nearest = sorted(by_cost(found), key=lambda piece: (len(piece.pods), worst[id(piece)]))
+        nearest = sorted(by_cost(found, session.now), key=lambda piece: (len(piece.pods), worst[id(piece)]))
         return _extras_first(nearest[:MOST_CONSIDERED])
 
     def agreed(self, _session: Session, scenario: Scenario) -> bool:

@@ -33,7 +33,7 @@ class Preempt(Evicting):
                 and session.hooks.preempt_victim_filter.call(gang, victim)
             )
 
-        return by_cost(self.victims_of(session, asker, lower))
+        return by_cost(self.victims_of(session, asker, lower), session.now)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree."""

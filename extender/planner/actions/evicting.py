@@ -14,7 +14,7 @@ from functools import partial
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.ending import InTurn, in_turn, reservations_kept, room_of_leaving
-from extender.planner.actions.makeroom import budgets_of, leaving_pods
+from extender.planner.actions.makeroom import budgets_of, evicted_whole, leaving_pods, room_for
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, chosen_ranks, minimum_wanted
@@ -25,6 +25,7 @@ from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.state.spareseats import loans_of
+from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
@@ -224,26 +225,27 @@ class Evicting:
             session.kept.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
+        notices = notices_for(session, gang, victims)
+        until = latest_end(notices)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]
             runs = runs_of_operations(session, moved, own, gated=True)
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
-            session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason))
+            session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason, waits_until=until))
         mine = [operation for operation in operations if operation.gang is gang]
         slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
         runs = runs_of_operations(session, gang, mine, gated=True)
-        session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason))
+        session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason, notices, until))
+        if notices:  # they are told once the placement is written, and the next cycle goes on with it
+            return
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
-        room = decisions.MakeRoom(gang, epoch, victims, reason, budgeted, self.name)
+        room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=self.name)
         session.decide(room)
         pods = Counter(victim.key for victim, _ in victims)
         for piece in found:
             if piece.rest and not self.moves:
-                owner = piece.gang.group.metadata.controller
-                reason = room.reason_for(piece.gang)
-                words = reasons.placements.awaits_owner(pods[piece.gang.key], reason, owner.kind if owner else "")
-                session.decide(decisions.Unschedulable(piece.gang, reasons.placements.EVICTED, words))
+                session.decide(evicted_whole(room, piece.gang, pods[piece.gang.key]))
 
     def _forget(self, session: Session) -> None:
         """Forget shapes without a solution once inputs have changed, and every few seconds."""

@@ -3,12 +3,18 @@
 The placement names its victims, so that another planner can go on with it. In each cycle:
 
 * The room is free: the placement becomes one without victims, and its deadline begins.
+* Victims have a notice: they are told, and go when they have answered or the notice is over, the others then.
 * Victims have not been evicted: they are, unless a disruption budget forbids it by now.
 * Victims are leaving: wait until their grace period is over, and a minute more.
 * All are gone and the room is not free, or they do not go: the placement is given up.
 
-The placement of a gang that is moved only waits for its own members, which are evicted for the other gang.
+The placement of a gang that is moved only waits for its own members, which are evicted for the other gang. It is given
+up if that gang asks no more.
 """
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,13 +24,18 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, started_s, unsaved_s
 from extender.planner.victims.pieces import Budgets
-from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, Victim
+from muster.api.muster.placement import Notice, Placement, Victim
 
 LATE_S = 60.0
 """Time after its grace period during which a pod that is being deleted is still expected to go."""
+
+PATIENCE_S = 600.0
+"""Time after its deadline during which a placement with notices is still carried out: a planner that was away goes on
+with it. If it were given up, its victims would have to be told anew."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> str:
@@ -36,11 +47,13 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing)))
         return ""
     staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
-    overdue = session.now > (parse_time(placement.spec.deadline) or session.now)
-    if overdue and (staying or any(not pod.terminating for pod in own)):
-        return reasons.placements.not_evicted(pods=len(staying) or len(own))
+    last = (parse_time(placement.spec.deadline) or session.now) + (PATIENCE_S if placement.spec.notices else 0.0)
+    if staying and session.now > last:
+        return reasons.placements.not_evicted(pods=len(staying))
     if staying:
         return _evict(session, gang, placement, staying)
+    if any(not pod.terminating for pod in own) and not _asked_to_move(session, gang):
+        return reasons.placements.STAYS
     columns = {session.snapshot.index[node] for node in missing.values() if node in session.snapshot.index}
     leaving = [
         pod
@@ -52,17 +65,94 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
 
 
-def _evict(
-    session: Session, gang: GangView, placement: Placement, staying: tuple[tuple[GangView, PodRecord], ...]
-) -> str:
+def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> str:
+    """Tell those with a notice, and evict those whose time it is.
+
+    Budgets are asked for all of them each time: who would not be let go in the end is not to be told, and those that go
+    first are not to go in vain.
+    """
     budgets = Budgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
     if not budgets.take(counted):
         return reasons.placements.BUDGET
-    uids = frozenset(pod.uid for pod in counted)
-    reason = placement.spec.victims_reason
-    session.decide(decisions.MakeRoom(gang, placement.spec.epoch, staying, reason, uids))
+    reason, notices = placement.spec.victims_reason, notices_of(placement)
+    going = due(notices, staying, session.now)
+    if going:
+        now = {pod.uid for _, pod in going}
+        uids = frozenset(pod.uid for pod in counted if pod.uid in now)
+        room = room_for(session, gang, placement.spec.epoch, going, reason, budgeted=uids, notices=notices)
+        session.decide(room)
+        _tell_owners(session, room)
+    for victim, pod in staying:
+        notice = notices.get(victim.key)
+        told = pod.answer.evict_at if pod.answer else ""
+        if notice is not None and notice.evict_at != told and not (going and pod.uid in now):
+            words = decisions.asked_by(gang, reason, victim)
+            session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words))
     return ""
+
+
+def room_for(
+    session: Session,
+    gang: GangView,
+    epoch: int,
+    victims: Victims,
+    reason: str,
+    *,
+    budgeted: frozenset[str],
+    action: str = "continued",
+    notices: Mapping[str, Notice] = MappingProxyType({}),
+) -> decisions.MakeRoom:
+    """Return the decision to evict these victims, with what each of their gangs has saved and answered."""
+    now, gangs = session.now, {victim.key: victim for victim, _ in victims}
+    saved = {key: last_saved(victim, now) for key, victim in gangs.items()}
+    return decisions.MakeRoom(
+        gang,
+        epoch,
+        victims,
+        reason,
+        budgeted,
+        action,
+        saved={key: reasons.placements.saved(each.text, format_time(each.at)) for key, each in saved.items() if each},
+        outcomes={
+            key: "answered" if answered(victim, notices[key], now) else "silent"
+            for key, victim in gangs.items()
+            if key in notices
+        },
+        unsaved_s={key: unsaved_s(victim, now) if started_s(victim) else 0.0 for key, victim in gangs.items()},
+    )
+
+
+def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
+    """Say of gangs of which all go now that they wait for their owners, as was not said when they were told."""
+    pods = Counter(victim.key for victim, _ in room.victims)
+    going = {pod.uid for _, pod in room.victims}
+    for victim in {victim.key: victim for victim, _ in room.victims}.values():
+        left = any(pod.alive and pod.uid not in going for pod in victim.pods)
+        if not left and not victim.active:
+            session.decide(evicted_whole(room, victim, pods[victim.key]))
+
+
+def evicted_whole(room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
+    """Return why a gang waits of which so many pods, and with them all, are evicted."""
+    owner = victim.group.metadata.controller
+    words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "")
+    return decisions.Unschedulable(victim, reasons.placements.EVICTED, words)
+
+
+def _asked_to_move(session: Session, gang: GangView) -> bool:
+    """Return True if the placement of another gang still waits for pods of this one."""
+    home = gang.group.metadata
+    for other in session.snapshot.gangs:
+        if other is gang or not awaits_room(other) or other.placement is None:
+            continue
+        theirs = other.placement.metadata.namespace
+        if any(
+            victim.gang == home.name and (victim.namespace or theirs) == home.namespace
+            for victim in other.placement.spec.victims
+        ):
+            return True
+    return False
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:

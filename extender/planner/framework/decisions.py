@@ -1,13 +1,15 @@
 """The decisions of a cycle: data that `extender.commit` carries out."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from extender.planner import reasons
+from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.placement import Loan, PlacementPhase, PodSetPlacement, SpareSeats
+from muster.api.muster.placement import Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Place:
     """Room that the gang keeps beside its members; None: what it has by now."""
     borrows: list[Loan] | None = None
     """Spares of others that members use; None: those that they use by now."""
+    notices: tuple[Notice, ...] = ()
+    """Gangs of victims that are told before they go."""
+    waits_until: float = 0.0
+    """Time until which victims may stay by such notices, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +119,43 @@ class MakeRoom:
     """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
     action: str = "continued"
     """The action that chose the victims; by default an earlier cycle's, whose work goes on."""
+    saved: Mapping[str, str] = field(default_factory=dict)
+    """Key of a victim's gang → the checkpoint that it has reported, in words; those without one are left out."""
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    """Key of a victim's gang that was told before → `answered` or `silent`."""
+    unsaved_s: Mapping[str, float] = field(default_factory=dict)
+    """Key of a victim's gang → work of each of its pods that is lost, in seconds."""
 
     def reason_for(self, victim: GangView) -> str:
-        """Return the reason for the owner of one victim, with the gang's name if it is of the same namespace."""
-        apart = self.gang.group.metadata.namespace != victim.group.metadata.namespace
-        return self.reason if apart else reasons.placements.named(self.reason, self.gang.workload)
+        """Return the reason for the owner of one victim, with the checkpoint that it reported."""
+        return also(asked_by(self.gang, self.reason, victim), self.saved.get(victim.key, ""))
+
+
+def asked_by(asker: GangView, reason: str, victim: GangView) -> str:
+    """Return a reason for the owner of a victim, with the name of the asker if it is of the same namespace."""
+    apart = asker.group.metadata.namespace != victim.group.metadata.namespace
+    return reason if apart else reasons.placements.named(reason, asker.workload)
+
+
+@dataclass(frozen=True, slots=True)
+class TellNotice:
+    """Tell a pod of the gang that it is to be evicted at a time (RFC 3339), unless that is withdrawn before."""
+
+    gang: GangView
+    pod: PodRecord
+    evict_at: str
+    queue: str
+    """The queue that gets the room."""
+    reason: str
+    """For the owner of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawNotice:
+    """Tell a pod of the gang that it stays, and remove what it was told and its answer to that."""
+
+    gang: GangView
+    pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)

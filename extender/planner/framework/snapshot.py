@@ -21,6 +21,7 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
+from muster.api.limits import NOTICE
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
@@ -29,6 +30,7 @@ from muster.volcano.access import Barrier
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
 GROWTH_DELAY_S = 1.0
+LONGEST_NOTICE_S = float(NOTICE.value)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ class Snapshot:
     budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
+    told: dict[str, PodRecord]
+    """By UID, the members of gangs that were told that they are to be evicted, and have not been yet."""
     nodes: list[Node | None]
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
@@ -164,6 +168,7 @@ def take(state: State) -> Snapshot:
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         budgets=list(state.budgets.values()),
         leaving=dict(state.pod_table.leaving),
+        told=dict(state.pod_table.told),
         nodes=list(table.nodes),
         order=table.order().copy(),
         changed=table.changed.copy(),
@@ -246,3 +251,5 @@ class CycleInputs:
     """Time that a gang which lost members may wait for them before the rest is evicted; negative means for ever."""
     growth_delay_s: float = GROWTH_DELAY_S
     """Time from a gang's start until it gets more than its minimum; 0 means at once, if room is left."""
+    longest_notice_s: float = LONGEST_NOTICE_S
+    """Longest time between the notice of an eviction and the eviction; 0: nobody is told before."""

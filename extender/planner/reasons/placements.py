@@ -9,7 +9,6 @@ PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
 ENOUGH = "enough members have a node"
 
-waits_for_victims = "waits for {victims} pods to go".format
 bound = "all {members} members are bound".format
 
 too_few_bound = "only {taken} of the {wanted} pods that start together got a node".format
@@ -57,6 +56,28 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
     more = "; the others are taken as soon as they are free near the gang" if kept < wanted else ""
     return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
+
+
+def waits_for_victims(victims: int, until: str) -> str:
+    """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
+    words = f"waits for {victims} pods to go"
+    return f"{words}, which were told that they have until {until} at the latest" if until else words
+
+
+def saved(text: str, at: str) -> str:
+    """The run has reported a checkpoint, `step=1200` or without a step, of this time (RFC 3339)."""
+    step = text.partition("=")[2]
+    return f"its last checkpoint is {f'of step {step}, ' if step else ''}saved at {at}"
+
+
+NOT_SAVED = "it has reported no checkpoint"
+NOT_NEEDED = "its room is not needed any more: it stays"
+STAYS = "the gang that it was to move for needs no room there any more"
+
+
+def told(pods: int, at: str, reason: str) -> str:
+    """So many pods of a gang were told that they are to be evicted."""
+    return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 
 
 def evicted(pods: int, reason: str) -> str:

@@ -14,6 +14,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.muster import eviction
+from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.resources.gpus import chosen_devices
@@ -83,6 +84,8 @@ class PodRecord(Struct, eq=False, gc=False):
     topology: PodTopology | None
     devices: tuple[int, ...]
     """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
+    answer: Answer | None = None
+    """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
     waiting: bool = False
     """It exists, wants to run, and has no node."""
@@ -166,6 +169,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         extended_claim=extended_claim(pod),
         topology=of_pods(annotations, labels),
         devices=chosen_devices(annotations) if cls.gpu else (),
+        answer=answer_of(annotations),
     )
 
 
@@ -216,6 +220,8 @@ class PodTable:
         """Queue → amounts that its pods of no gang wait for; no zeros."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
+        self.told: dict[str, PodRecord] = {}
+        """Pods of gangs on a node that were told that they are to be evicted, by UID."""
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs."""
         self._members: dict[str, dict[str, PodRecord]] = {}
@@ -260,6 +266,10 @@ class PodTable:
             self.leaving[record.uid] = record
         else:
             self.leaving.pop(record.uid, None)
+        if record.gang and record.alive and record.answer is not None and record.answer.evict_at:
+            self.told[record.uid] = record
+        else:
+            self.told.pop(record.uid, None)
         if record.gang:
             self._members.setdefault(record.gang, {})[record.uid] = record
         return known
@@ -268,6 +278,7 @@ class PodTable:
         """Remove a pod that is gone; return its record."""
         self.ending.pop(uid, None)
         self.leaving.pop(uid, None)
+        self.told.pop(uid, None)
         record = self.records.pop(uid, None)
         self._count(record, -1)
         self._ask(record, -1)

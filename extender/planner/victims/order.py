@@ -1,7 +1,8 @@
 """The order of victims: the cheapest disruption first.
 
-Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the latest start, which loses
-least work, the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
+Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the least work that is lost
+(pods times the time since the gang's last checkpoint, or its start), the smallest, and the youngest. Among queues the
+one furthest above its fair share gives the next piece.
 """
 
 import heapq
@@ -14,6 +15,7 @@ import numpy as np
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
+from extender.planner.victims.notices import unsaved_s
 from extender.planner.victims.pieces import Piece
 from muster.api.kubernetes.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
@@ -28,8 +30,12 @@ def revocable(gang: GangView) -> bool:
     return "true" in said or meta.annotations.get(REVOCABLE_ZONE) == "*"
 
 
-def by_cost(pieces: list[Piece]) -> list[Piece]:
-    """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order."""
+def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
+    """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order.
+
+    Checkpoints count as the gang reports them. One that claims more than it has saved goes before its equals, and no
+    other word of its own counts: a lie costs only the liar.
+    """
     of_gang: dict[str, tuple[bool, float, float]] = {}
 
     def key(numbered: tuple[int, Piece]) -> Key:
@@ -37,10 +43,14 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
         gang = piece.gang
         known = of_gang.get(gang.key)
         if known is None:
-            started = readable_time(gang.placement.status.started_at if gang.placement else "") or 0.0
-            known = of_gang[gang.key] = (not revocable(gang), -started, -(readable_time(gang.created) or 0.0))
-        kept, since, created = known
-        return gang.priority, piece.rest, kept, since, len(piece.pods), created, -gang.arrival, number
+            known = of_gang[gang.key] = (
+                not revocable(gang),
+                unsaved_s(gang, now),
+                -(readable_time(gang.created) or 0.0),
+            )
+        kept, unsaved, created = known
+        pods = len(piece.pods)
+        return gang.priority, piece.rest, kept, pods * unsaved, pods, created, -gang.arrival, number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 
@@ -48,7 +58,7 @@ def by_cost(pieces: list[Piece]) -> list[Piece]:
 def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
     """Return pieces of several queues, each time from the one furthest above its fair share then."""
     queues: dict[str, list[Piece]] = {}
-    for piece in by_cost(pieces):
+    for piece in by_cost(pieces, session.now):
         queues.setdefault(piece.gang.queue, []).append(piece)
     if len(queues) < 2:  # noqa: PLR2004 - one queue is not compared
         return next(iter(queues.values()), [])

@@ -84,6 +84,19 @@ class Loan(Wire):
     """Number of seats."""
 
 
+class Notice(Wire):
+    """What a gang was told before pods of it are evicted for the placement. It is never changed."""
+
+    gang: str = ""
+    """Name of its PodGroup."""
+    namespace: str = ""
+    """Its namespace; the placement's if left out."""
+    told_at: str = ""
+    """Time from which on a checkpoint of the gang is its answer (RFC 3339)."""
+    evict_at: str = ""
+    """Time at which it is evicted if it has not answered (RFC 3339)."""
+
+
 class PlacementSpec(Wire):
     """The decision. Every write that carries it out names the epoch."""
 
@@ -103,6 +116,8 @@ class PlacementSpec(Wire):
     """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
     victims_reason: str = ""
     """Reason of the evictions, in words for the owners of the pods."""
+    notices: list[Notice] = field(default_factory=list)
+    """Gangs of victims that are told before they go; the others go last, when all of these have gone or may go."""
 
 
 class AvoidedNode(Wire):

@@ -11,6 +11,7 @@ from extender_world import NOW, World
 from extender.cluster import Cluster
 from extender.evictions import Evictions
 from extender.gangevents import GangEvents
+from extender.notices import NoticeWriter
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import Pod
 from muster.kube.errors import Conflict, NotFound
@@ -73,7 +74,8 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     events = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
-    evictions = Evictions(cast("Any", api), cluster, events, close=lambda *_: None, wall_s=lambda: NOW)
+    notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: NOW)
+    evictions = Evictions(cast("Any", api), cluster, events, notices, close=lambda *_: None, wall_s=lambda: NOW)
     record = world.state.pods[pod.metadata.uid]
     evictions.delete(decisions.Evict(world.view(key), record, "a test", started=False))
     return api, world

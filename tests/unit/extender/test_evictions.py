@@ -11,6 +11,7 @@ from victims_world import Cluster as VictimsWorld
 from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
 from extender.gangevents import GangEvents
+from extender.notices import NoticeWriter
 from extender.planner import reasons
 from extender.planner.framework.decisions import ClosePlacement, MakeRoom
 from extender.planner.framework.session import Session
@@ -75,7 +76,10 @@ def carried_out(
         closed.append(decision)
 
     events = GangEvents(cast("Any", api), wall_s=lambda: NOW)
-    evictions = Evictions(cast("Any", api), cluster, events, close=close, wall_s=lambda: cast("float", clock.now))
+    notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: cast("float", clock.now))
+    evictions = Evictions(
+        cast("Any", api), cluster, events, notices, close=close, wall_s=lambda: cast("float", clock.now)
+    )
 
     writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: cast("float", clock.now))
     assert of(session, MakeRoom)

@@ -20,7 +20,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action, Plugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import LONGEST_NOTICE_S, CycleInputs, take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
@@ -122,6 +122,7 @@ class World:
         self.causes = Causes()
         self.now = NOW
         self.growth_delay_s = 0.0
+        self.longest_notice_s = LONGEST_NOTICE_S
         self.progress = TrackPlacements()
         self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -276,6 +277,7 @@ class World:
             causes=self.causes,
             arrived=self.arrived,
             growth_delay_s=self.growth_delay_s,
+            longest_notice_s=self.longest_notice_s,
         )
         return run_cycle(inputs, actions, self.plugins)
 
@@ -342,12 +344,13 @@ class World:
             spec=PlacementSpec(
                 pod_group_uid=place.gang.uid,
                 epoch=place.epoch,
-                deadline=format_time(self.now + 60),
+                deadline=format_time(max(self.now, place.waits_until) + 60),
                 pod_sets=place.pod_sets,
                 spares=kept if place.spares is None else place.spares,
                 borrows=lent if place.borrows is None else place.borrows,
                 victims=victims_of(place),
                 victims_reason=place.victims_reason,
+                notices=list(place.notices),
             ),
             status=msgspec.convert(before | opened(place), PlacementStatus),
         )
@@ -359,7 +362,12 @@ class World:
         for there in of(session, decisions.RoomIsThere):
             known = self.state.placements[there.gang.key]
             spec = msgspec.structs.replace(
-                known.spec, deadline=format_time(self.now + 60), pod_sets=there.pod_sets, victims=[], victims_reason=""
+                known.spec,
+                deadline=format_time(self.now + 60),
+                pod_sets=there.pod_sets,
+                victims=[],
+                victims_reason="",
+                notices=[],
             )
             meta = self.meta(known.metadata.name, uid=known.metadata.uid)
             changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known)

@@ -1,0 +1,117 @@
+"""Tells pods that they are to be evicted, and that they stay after all; counts how notices end.
+
+A pod has the condition first and the annotations then: the planner decides again until it sees the annotation, so that
+both are there after any end of this process. The time stands in the placement of the gang that asks, not here.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+from cachetools import LRUCache
+from prometheus_client import Counter
+
+from extender.cluster import Live
+from extender.gangevents import GangEvents
+from extender.planner import reasons
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.state.pods import PodRecord
+from extender.writes import Lane, Writes
+from muster.api import names
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import format_time
+from muster.kube.client import Client
+from muster.kube.errors import Conflict, NotFound
+from muster.process.counters import from_zero
+
+log = structlog.get_logger()
+NOTICES = Counter(
+    "muster_eviction_notices_total",
+    "Notices of evictions by their end: the gang answered, was silent until its time, or stays after all",
+    ["outcome"],
+)
+LOST_WORK = Counter(
+    "muster_lost_work_seconds_total",
+    "Work of evicted pods since the last checkpoint that their gang reported, or since its start, in pod seconds",
+)
+from_zero(NOTICES, ("answered", "silent", "withdrawn"))
+_REMEMBERED = 10_000
+D = TypeVar("D", decisions.TellNotice, decisions.WithdrawNotice)
+
+
+class NoticeWriter:
+    """Carries TellNotice and WithdrawNotice out. `wall_s` returns seconds since the epoch."""
+
+    def __init__(self, client: Client, cluster: Live, events: GangEvents, *, wall_s: Callable[[], float]) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._events = events
+        self._wall_s = wall_s
+        self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
+        """UID of a gang, and what its notice was about: each ends once."""
+
+    def write(self, session: Session, writes: Writes) -> None:
+        """Start the writes of a cycle, and tell the workloads of the gangs."""
+        told = session.decided(decisions.TellNotice)
+        for tell in told:
+            writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))
+        for tell, pods in _by_gang(told):
+            words = reasons.placements.told(pods, tell.evict_at, tell.reason)
+            self._events.noticed(tell.gang, words, kind=tell.evict_at)
+        stays = session.decided(decisions.WithdrawNotice)
+        for stay in stays:
+            writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
+        for stay, _ in _by_gang(stays):
+            self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED)
+            self._count(stay.gang.uid, _told(stay.pod), "withdrawn")
+
+    def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
+        """Count the eviction of so many pods of a gang, by its key and its UID."""
+        LOST_WORK.inc(pods * room.unsaved_s.get(gang, 0.0))
+        if outcome := room.outcomes.get(gang):
+            self._count(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
+
+    def _count(self, gang_uid: str, about: str, outcome: str) -> None:
+        if (gang_uid, about) not in self._counted:
+            self._counted[gang_uid, about] = None
+            NOTICES.labels(outcome).inc()
+
+    def _tell(self, tell: decisions.TellNotice) -> None:
+        words = reasons.placements.told(1, tell.evict_at, tell.reason)
+        annotations = {names.EVICT_AT: tell.evict_at, names.EVICT_FOR: tell.queue}
+        self._patch(tell.pod, self._condition("True", "Evicting", words), annotations)
+
+    def _withdraw(self, stay: decisions.WithdrawNotice) -> None:
+        gone = dict.fromkeys((names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY))
+        self._patch(stay.pod, self._condition("False", "Withdrawn", reasons.placements.NOT_NEEDED), gone)
+
+    def _condition(self, status: str, reason: str, message: str) -> dict[str, str]:
+        now = format_time(self._wall_s())
+        kind = names.EVICTION_NOTICE
+        return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
+
+    def _patch(self, pod: PodRecord, condition: dict[str, str], annotations: dict[str, Any]) -> None:
+        status = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            self._client.strategic_patch(PODS, pod.name, status, pod.namespace, subresource="status")
+            body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
+            new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
+        except (Conflict, NotFound) as error:
+            log.debug("the pod is gone", pod=pod.name, error=str(error))
+            return
+        self._cluster.ask(lambda state: state.on_pod_written(new))
+
+
+def _by_gang(decided: Iterable[D]) -> list[tuple[D, int]]:
+    """Return the first decision about each gang, and how many there are."""
+    found: dict[str, tuple[D, int]] = {}
+    for each in decided:
+        first, count = found.get(each.gang.uid, (each, 0))
+        found[each.gang.uid] = (first, count + 1)
+    return list(found.values())
+
+
+def _told(pod: PodRecord) -> str:
+    return pod.answer.evict_at if pod.answer else ""

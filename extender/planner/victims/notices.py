@@ -1,0 +1,132 @@
+"""Eviction notices: how long a victim is told before it goes, when it goes, and what an eviction costs it. Pure.
+
+A gang's notice is written once, in the placement of the gang that asks, with the time at which it ends. So it is never
+longer than it was said to be: another planner reads the same time, and a later asker takes the earlier one over.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import floor
+
+from extender.planner.framework.ordering import upwards
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.muster.checkpoint import Answer, Checkpoint, answer_of, latest
+from muster.api.muster.placement import Notice, Placement
+from muster.api.names import EVICT_NOTICE, MAX_EVICT_NOTICE
+from muster.resources.runtime import notice_s
+
+Victims = tuple[tuple[GangView, PodRecord], ...]
+"""Pods that go, each with its gang."""
+
+
+def length_s(session: Session, gang: GangView) -> float:
+    """Return the notice of a gang in seconds: what it asks for, up to what its queues and the installation allow."""
+    asked = notice_s(gang.group.metadata.annotations.get(EVICT_NOTICE))
+    if not asked:
+        return 0.0
+    queues = session.snapshot.queues
+    chain = (queues.get(name) for name in upwards(queues, gang.queue))
+    limits = (notice_s(queue.metadata.annotations.get(MAX_EVICT_NOTICE)) for queue in chain if queue is not None)
+    return min(asked, session.inputs.longest_notice_s, *(limit for limit in limits if limit is not None))
+
+
+def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
+    """Return the notices of the victims of a gang, in whole seconds; those without one are left out.
+
+    A victim that was told before, for somebody who needs its room no more, keeps the time that it was told.
+    """
+    home, found = gang.group.metadata.namespace, []
+    going = {pod.uid for _, pod in victims}
+    for victim in {victim.key: victim for victim, _ in victims}.values():
+        seconds = length_s(session, victim)
+        if not seconds:
+            continue
+        now, end = floor(session.now), floor(session.now + seconds)
+        before = (readable_time(pod.answer.evict_at) for pod in victim.pods if pod.uid in going and pod.answer)
+        end = max(now, min([end, *(floor(time) for time in before if time is not None)]))
+        meta = victim.group.metadata
+        found.append(
+            Notice(
+                gang=meta.name,
+                namespace="" if meta.namespace == home else meta.namespace,
+                told_at=format_time(min(now, floor(end - seconds))),
+                evict_at=format_time(end),
+            )
+        )
+    return tuple(found)
+
+
+def notices_of(placement: Placement) -> dict[str, Notice]:
+    """Return the notices of a placement by the key of the gang that was told."""
+    home = placement.metadata.namespace
+    return {f"{each.namespace or home}/{each.gang}": each for each in placement.spec.notices}
+
+
+def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
+    """Return the victims that go now, of those that have not been evicted yet.
+
+    A gang that was told goes when it has answered, or when its notice is over; never later, and it can rely on that. A
+    gang without a notice goes last, when all that were told have gone or may go: room that waits for others would be of
+    no use to anybody.
+    """
+    running = {
+        key for key, gang in {gang.key: gang for gang, _ in staying}.items()
+        if (notice := notices.get(key)) is not None and not over(notice, now) and not answered(gang, notice, now)
+    }  # fmt: skip
+    if not running:
+        return staying
+    return tuple((gang, pod) for gang, pod in staying if gang.key in notices and gang.key not in running)
+
+
+def over(notice: Notice, now: float) -> bool:
+    """Return True once the time has come; a time that cannot be read has."""
+    return now >= (readable_time(notice.evict_at) or 0.0)
+
+
+def answered(gang: GangView, notice: Notice, now: float) -> bool:
+    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since it was told."""
+    answers = list(_answers(gang))
+    since = max(readable_time(notice.told_at) or now, started_s(gang) or 0.0)
+    saved = latest((each.checkpoint for each in answers), since=since, now=now)
+    return saved is not None or any(each.ready for each in answers)
+
+
+def last_saved(gang: GangView, now: float) -> Checkpoint | None:
+    """Return the latest checkpoint that a member, or its PodGroup, reports of this life of the gang."""
+    return latest((each.checkpoint for each in _answers(gang)), since=started_s(gang) or 0.0, now=now)
+
+
+def unsaved_s(gang: GangView, now: float) -> float:
+    """Return the work of each member that an eviction would lose, in seconds: since the last checkpoint, or the start.
+
+    A gang of which neither is known counts as if it had always run, so that it goes after the others.
+    """
+    saved = last_saved(gang, now)
+    return max(0.0, now - (saved.at if saved else started_s(gang) or 0.0))
+
+
+def started_s(gang: GangView) -> float | None:
+    """Return the start of the gang's life in seconds since the epoch: when it was whole, or its first pod was bound."""
+    told = readable_time(gang.placement.status.started_at if gang.placement else "")
+    return told or min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=None)
+
+
+def told_now(pods: Iterable[PodRecord]) -> str:
+    """Return the earliest time at which one of these pods was told that it goes (RFC 3339); empty if none was."""
+    return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
+
+
+def latest_end(notices: Sequence[Notice]) -> float:
+    """Return when the last of these notices is over, in seconds since the epoch; 0 without any."""
+    return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
+
+
+def _answers(gang: GangView) -> Iterable[Answer]:
+    of_group = answer_of(gang.group.metadata.annotations)
+    if of_group is not None:
+        yield of_group
+    for pod in gang.pods:
+        if pod.answer is not None and pod.alive:
+            yield pod.answer

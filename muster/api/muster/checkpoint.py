@@ -1,0 +1,65 @@
+"""What a run says about its checkpoints, on its pods or its PodGroup: `muster.dev/checkpoint` and `evict-ready`. Pure.
+
+Whoever may write a pod can say anything, so a text is read within limits, and a time is believed only for the gang
+itself, between its start and now. A lie gains nothing: a gang that claims to have saved is evicted sooner.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from muster.api import names
+from muster.api.kubernetes.meta import readable_time
+from muster.api.limits import CHECKPOINT_CHARS, whole_number
+
+
+class Checkpoint(Struct, frozen=True, gc=False):
+    """A checkpoint that a run says it has saved."""
+
+    at: float
+    """Time of its end, in seconds since the epoch."""
+    step: int | None = None
+    """Its number, as the run counts; None if it does not say."""
+
+    @property
+    def text(self) -> str:
+        """The value of the annotation without its time: `step=1200`; empty without a step."""
+        return "" if self.step is None else f"step={self.step}"
+
+
+class Answer(Struct, frozen=True, gc=False):
+    """The annotations of one pod about its eviction."""
+
+    evict_at: str = ""
+    """What Muster has told it; empty if nothing."""
+    ready: bool = False
+    """It has nothing left to save."""
+    checkpoint: Checkpoint | None = None
+
+
+def checkpoint_of(text: str | None) -> Checkpoint | None:
+    """Return the checkpoint of a text like `step=1200,at=2026-11-26T05:00:00Z`; None if it is no such text.
+
+    The step may be missing. Other parts make the text unreadable, so that they can get a meaning later.
+    """
+    if not text or len(text) > CHECKPOINT_CHARS.value:
+        return None
+    parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    at = readable_time(parts.pop("at", None))
+    step = whole_number(parts["step"]) if "step" in parts else None
+    if at is None or ("step" in parts and step is None) or parts.keys() - {"step"}:
+        return None
+    return Checkpoint(at, step)
+
+
+def answer_of(annotations: Mapping[str, str]) -> Answer | None:
+    """Return what the annotations of a pod or a PodGroup say; None if they say nothing."""
+    told, ready = annotations.get(names.EVICT_AT, ""), annotations.get(names.EVICT_READY) == "true"
+    checkpoint = checkpoint_of(annotations.get(names.CHECKPOINT))
+    return Answer(told, ready, checkpoint) if told or ready or checkpoint else None
+
+
+def latest(checkpoints: Iterable[Checkpoint | None], *, since: float, now: float) -> Checkpoint | None:
+    """Return the latest of these checkpoints that was saved between two times (seconds since the epoch)."""
+    known = [each for each in checkpoints if each is not None and since <= each.at <= now]
+    return max(known, key=lambda each: each.at, default=None)
