@@ -22,6 +22,7 @@ from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import (
     GROWTH_DELAY_S,
+    LONGEST_NOTICE_S,
     RECOVERY_S,
     STALENESS_GRACE_S,
     CycleInputs,
@@ -70,6 +71,7 @@ class Planner:
         recovery_s: float = RECOVERY_S,
         staleness_grace_s: float = STALENESS_GRACE_S,
         growth_delay_s: float = GROWTH_DELAY_S,
+        longest_notice_s: float = LONGEST_NOTICE_S,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
@@ -79,6 +81,7 @@ class Planner:
         self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
         self._growth_delay_s = growth_delay_s
+        self._longest_notice_s = longest_notice_s
         self.pages: Mapping[str, Callable[[], object]] = {}
         """Pages of plugins over HTTP by name, as of the last cycle."""
         self.session: Session | None = None
@@ -176,6 +179,7 @@ class Planner:
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,
             growth_delay_s=self._growth_delay_s,
+            longest_notice_s=self._longest_notice_s,
         )
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.planner.cycle). Nothing outside changes.

@@ -77,6 +77,7 @@ class Extender:
             recovery_s=settings.recovery_timeout_s,
             staleness_grace_s=settings.staleness_grace_s,
             growth_delay_s=settings.growth_delay_s,
+            longest_notice_s=settings.longest_notice_s,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(

@@ -99,7 +99,7 @@ class NoticeWriter:
             body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
             new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
         except (Conflict, NotFound) as error:
-            log.debug("the pod is gone", pod=pod.name, error=str(error))
+            log.debug("the pod is gone", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, error=str(error))
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from muster.api import names
+from muster.api.limits import NOTICE
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
 from muster.process.health import is_loopback
@@ -57,6 +58,11 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""
+    longest_notice_s: Annotated[float, Meta(ge=0, le=NOTICE.value)] = field(
+        name="longestNotice", default=float(NOTICE.value)
+    )
+    """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice); 0:
+    nobody is told before. A queue may allow less."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""

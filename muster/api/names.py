@@ -53,6 +53,8 @@ EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
 CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
 EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 
+OF_TRAIN_JOBS = (EVICT_NOTICE,)  # annotations of a TrainJob that its gang has, too
+
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")

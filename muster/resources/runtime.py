@@ -1,11 +1,13 @@
 """Durations in Go's form ("1h30m"), and the expected running time of pods, from annotations and deadlines."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 
+from muster.api.fields import FieldError
 from muster.api.limits import NOTICE, SECONDS
-from muster.api.names import EXPECTED_RUNTIME
+from muster.api.names import EVICT_NOTICE, EXPECTED_RUNTIME, MAX_EVICT_NOTICE
 
 _NS = 10**9
 _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
@@ -95,10 +97,24 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
 def notice_s(text: str | None) -> float | None:
     """Seconds of an eviction notice (`muster.dev/evict-notice`, or the longest of a queue); None for anything else.
 
-    It is at most the limit. 0 is a notice that is over at once, with which a queue switches notices off.
+    A longer one than the limit counts as the limit. 0 is over at once: with it a queue switches notices off.
     """
     try:
         seconds = parse_duration_s(text) if text else None
     except ValueError:
         return None
-    return seconds if seconds is not None and seconds <= NOTICE.value else None
+    return None if seconds is None else min(seconds, float(NOTICE.value))
+
+
+def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """The mistakes in the eviction notice that these annotations, at this field path, ask for or allow."""
+    for key in (EVICT_NOTICE, MAX_EVICT_NOTICE):
+        text = annotations.get(key)
+        if text is None:
+            continue
+        try:
+            seconds = parse_duration_s(text)
+        except ValueError as error:
+            yield FieldError(f"{path}[{key}]", str(error), text)
+        else:
+            yield from NOTICE.exceeded(f"{path}[{key}]", ceil(seconds))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import to_builtins
 
+from muster.api import names
 from muster.api.kubeflow.trainer import (
     ANCESTOR,
     DATASET_INITIALIZER,
@@ -67,10 +68,16 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
         runtime=runtime,
         base=base,
         labels=metadata.get("labels") or {},
-        annotations=metadata.get("annotations") or {},
+        annotations={**(metadata.get("annotations") or {}), **_of_its_own(train_job)},
     )
     info.injections = [container for _, _, container in injections(info) if container]
     return info
+
+
+def _of_its_own(train_job: TrainJob) -> dict[str, str]:
+    """The annotations of a TrainJob that hold for its gang, before those of its runtime."""
+    given = train_job.metadata.annotations
+    return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
 
 def framework_of(policy: MLPolicy | None) -> str:

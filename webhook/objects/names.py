@@ -34,11 +34,13 @@ _OF_USERS = frozenset({
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
     *(names.SPARES, names.BORROWS),
     *names.SCALE_UP_KEYS,
+    *(names.EVICT_NOTICE, names.CHECKPOINT, names.EVICT_READY),
 })  # fmt: skip
 WRITTEN = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
     *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
     *(names.DELETE_AFTER, names.REVIEWED, names.PLACEMENT, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION),
+    *(names.EVICT_AT, names.EVICT_FOR, names.EVICTION_NOTICE),
     *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT, names.NATIVE_GROUP, names.INDIVISIBLE),
     names.RUNS_ON_SPARE,
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),

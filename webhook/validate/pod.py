@@ -18,6 +18,7 @@ from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, 
 from muster.resources import spares
 from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names
+from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
@@ -82,13 +83,15 @@ def check_framework(
     return findings
 
 
-def check_topology(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
-    """Check the annotations about topology and spares of a workload and of all its templates."""
+def check_annotations(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
+    """Check annotations about topology, spares and eviction notices of a workload and of all its templates."""
     yield from mistakes(workload, "metadata.annotations")
     yield from spares.mistakes(workload, "metadata.annotations")
+    yield from notice_mistakes(workload, "metadata.annotations")
     for annotations, path, pods in templates:
         yield from mistakes(annotations, path, pods)
         yield from spares.mistakes(annotations, path)
+        yield from notice_mistakes(annotations, path)
     for key in TOPOLOGY_GROUP:
         yield from _incomplete_groups(key, templates)
 

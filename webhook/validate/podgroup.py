@@ -23,6 +23,7 @@ from muster.api.volcano.scheduling import NetworkTopology, PodGroup
 from muster.kube.lean import too_long
 from muster.resources import spares
 from muster.resources.quantity import parse
+from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
@@ -67,6 +68,7 @@ def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
     if group.metadata.controller is None:  # else they are its workload's, and were checked there
         yield from mistakes(group.metadata.annotations, "metadata.annotations")
         yield from spares.mistakes(group.metadata.annotations, "metadata.annotations")
+        yield from notice_mistakes(group.metadata.annotations, "metadata.annotations")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_network_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
     yield from SUB_GROUPS.exceeded_by("spec.subGroupPolicy", len(spec.sub_group_policy))

@@ -15,6 +15,7 @@ from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector
 from muster.resources.quantity import parse
+from muster.resources.runtime import notice_mistakes
 from muster.resources.vector import CPU, MILLI, WHOLE
 from muster.volcano.weights import read_weights
 from webhook.lookup import Queues
@@ -63,7 +64,13 @@ def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]
     yield from [] if new.metadata.deletion_timestamp else check_pool_change(old, new, queues)
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
-        for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS, names.NAMESPACE_SELECTOR, names.QUEUE_WEIGHTS)
+        for key in (
+            names.HIERARCHY,
+            names.HIERARCHY_WEIGHTS,
+            names.NAMESPACE_SELECTOR,
+            names.QUEUE_WEIGHTS,
+            names.MAX_EVICT_NOTICE,
+        )
     )
     if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
         return
@@ -84,6 +91,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     yield from check_hierarchy(queue, queues)
     yield from check_selector(queue)
     yield from check_weights(queue)
+    yield from notice_mistakes(queue.metadata.annotations, "metadata.annotations")
     wrong = list(check_parent(queue, queues, moved=moved))
     yield from wrong
     if not wrong:

@@ -32,7 +32,7 @@ from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.jobscheduling import contradictions
 from webhook.validate.oversights import Labelled, no_service, oversights
-from webhook.validate.pod import check_framework, check_topology
+from webhook.validate.pod import check_annotations, check_framework
 
 JSON = dict[str, Any]
 
@@ -82,7 +82,7 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
         ]
         for each in templates:
             findings.add(_check_template(each, queues, framework))
-        findings.errors += check_topology(
+        findings.errors += check_annotations(
             mapping(workload["metadata"].get("annotations")),
             [(each.annotations, f"{each.path}.metadata.annotations", each.parallelism) for each in templates],
         )

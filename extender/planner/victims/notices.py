@@ -22,8 +22,13 @@ Victims = tuple[tuple[GangView, PodRecord], ...]
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the notice of a gang in seconds: what it asks for, up to what its queues and the installation allow."""
-    asked = notice_s(gang.group.metadata.annotations.get(EVICT_NOTICE))
+    """Return the notice of a gang in seconds: what it asks for, up to what its queues and the installation allow.
+
+    Its PodGroup asks, or where that says nothing, the member that asks for most.
+    """
+    text = gang.group.metadata.annotations.get(EVICT_NOTICE)
+    of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
+    asked = max((notice_s(each) or 0.0 for each in of_pods), default=notice_s(text))
     if not asked:
         return 0.0
     queues = session.snapshot.queues

@@ -12,6 +12,8 @@ from muster.api import names
 from muster.api.kubernetes.meta import readable_time
 from muster.api.limits import CHECKPOINT_CHARS, whole_number
 
+_KEYS = frozenset({names.EVICT_NOTICE, names.EVICT_AT, names.EVICT_READY, names.CHECKPOINT})
+
 
 class Checkpoint(Struct, frozen=True, gc=False):
     """A checkpoint that a run says it has saved."""
@@ -28,8 +30,10 @@ class Checkpoint(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The annotations of one pod about its eviction."""
+    """The annotations of one pod, or of a PodGroup, about its eviction."""
 
+    notice: str = ""
+    """How long it is to be told before."""
     evict_at: str = ""
     """What Muster has told it; empty if nothing."""
     ready: bool = False
@@ -54,9 +58,14 @@ def checkpoint_of(text: str | None) -> Checkpoint | None:
 
 def answer_of(annotations: Mapping[str, str]) -> Answer | None:
     """Return what the annotations of a pod or a PodGroup say; None if they say nothing."""
-    told, ready = annotations.get(names.EVICT_AT, ""), annotations.get(names.EVICT_READY) == "true"
-    checkpoint = checkpoint_of(annotations.get(names.CHECKPOINT))
-    return Answer(told, ready, checkpoint) if told or ready or checkpoint else None
+    if _KEYS.isdisjoint(annotations):
+        return None
+    return Answer(
+        notice=annotations.get(names.EVICT_NOTICE, ""),
+        evict_at=annotations.get(names.EVICT_AT, ""),
+        ready=annotations.get(names.EVICT_READY) == "true",
+        checkpoint=checkpoint_of(annotations.get(names.CHECKPOINT)),
+    )
 
 
 def latest(checkpoints: Iterable[Checkpoint | None], *, since: float, now: float) -> Checkpoint | None:

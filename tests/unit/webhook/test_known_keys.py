@@ -40,6 +40,7 @@ OF_QUEUES = {
     names.QUEUE_LOCKED,
     names.PREEMPT_MIN_RUNTIME,
     names.RECLAIM_MIN_RUNTIME,
+    names.MAX_EVICT_NOTICE,
 }
 ELSEWHERE = OF_QUEUES | names.MARKERS | {names.ROTATE}
 

@@ -7,7 +7,7 @@ from webhook_world import task, vcjob
 
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
-from webhook.validate.pod import check_topology
+from webhook.validate.pod import check_annotations
 from webhook.validate.volcano_job.tasks import check_pods_of_tasks
 
 KQ = "kueue.x-k8s.io/podset"
@@ -34,8 +34,8 @@ def test_each_mistake_has_the_path_of_its_template() -> None:
 def test_a_group_is_a_leader_and_its_workers() -> None:
     """Two templates, one of them of one pod."""
     said = {f"{KQ}-group-name": "g", f"{KQ}-required-topology": "rack"}
-    assert not list(check_topology({}, [(said, "a", 1), (said, "b", 7)]))
-    (alone,) = check_topology({}, [(said, "a", 1)])
+    assert not list(check_annotations({}, [(said, "a", 1), (said, "b", 7)]))
+    (alone,) = check_annotations({}, [(said, "a", 1)])
     assert alone.path == f"a[{KQ}-group-name]"
-    (many,) = check_topology({}, [(said, "a", 2), (said, "b", 7)])
+    (many,) = check_annotations({}, [(said, "a", 2), (said, "b", 7)])
     assert "one of them of one pod" in many.message

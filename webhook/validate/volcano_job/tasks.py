@@ -16,7 +16,7 @@ from muster.volcano.flows import circle
 from muster.volcano.tasks import partition_minimum, total_replicas
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
-from webhook.validate.pod import check_budgets, check_framework, check_topology
+from webhook.validate.pod import check_annotations, check_budgets, check_framework
 from webhook.validate.podgroup import check_network_topology
 from webhook.validate.volcano_job.spec import check_policies
 
@@ -102,7 +102,7 @@ def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
         yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
         yield from TEMPLATE_BYTES.exceeded(f"{path}.template", size)
         yield from check_budgets(annotations, where)
-    yield from check_topology(job.metadata.annotations, templates)
+    yield from check_annotations(job.metadata.annotations, templates)
 
 
 def check_frameworks(job: Job, framework: Framework) -> Findings:
