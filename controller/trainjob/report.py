@@ -7,7 +7,7 @@ calls it with `update_trainjob_status`. `Authorities` are the certificates by wh
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -21,10 +21,12 @@ from starlette.routing import Route
 
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules import reports
+from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import TOKEN_REVIEWS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, Conflict, NotFound
 from muster.process.serve import Threaded, listen
 from muster.process.tls import ServerTLS
 
@@ -73,10 +75,23 @@ class Reports:
             "metadata": {"name": target.name, "namespace": target.namespace},
             "status": {"trainerStatus": to_builtins(told)},
         }
+        saved = reports.checkpoint(told)
         self._client.apply(
             TRAIN_JOBS, manifest, field_manager=reports.FIELD_MANAGER, subresource="status", timeout_s=_CALL_S
         )
+        if saved:
+            self._note(target, saved)
         return {"trainerStatus": to_builtins(told)}
+
+    def _note(self, target: reports.Target, saved: str) -> None:
+        """Write the checkpoint on the TrainJob's gang, where the planner reads it; a gang that is gone needs it not."""
+        of_job = f"{names.TRAIN_JOB}={target.name}"
+        for group in self._client.list(POD_GROUPS, target.namespace, label_selector=of_job, timeout_s=_CALL_S):
+            meta = group.metadata
+            if meta.annotations.get(names.CHECKPOINT) != saved:
+                body = {"metadata": {"uid": meta.uid, "annotations": {names.CHECKPOINT: saved}}}
+                with suppress(NotFound, Conflict):
+                    self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace, timeout_s=_CALL_S)
 
 
 class ReportServer:

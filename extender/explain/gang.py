@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from extender.explain.members import Members, frees, gang_words, members, pod_set_report, progress, where
+from extender.explain.notices import notice_words
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.topology import hyper_node_problems
@@ -19,7 +20,8 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
-from muster.api.kubernetes.meta import parse_time
+from extender.planner.victims.notices import latest_end
+from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_words
 from muster.api.volcano.scheduling import Queue
@@ -64,6 +66,8 @@ class GangExplainer:
         """Return the report of one gang; `relief` runs further cycles."""
         found = members(self._what_if, gang)
         verdict = _verdict(self._what_if, self._session, gang) if self._whole else _told(self._what_if, gang)
+        if verdict.cause in RUNNING and (words := notice_words(self._session, gang)):
+            verdict = replace(verdict, summary=also(verdict.summary, words))
         verdict = _with_members(verdict, found)
         planned = self._whole and verdict.cause not in {*RUNNING, "finished", "failed"}
         owner = gang.group.metadata.controller
@@ -279,7 +283,9 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
     text = reasons.gangs.starts(epoch=epoch, members=reasons.gangs.members(gang.taken))
     if awaits_room(gang) and gang.placement is not None:
         there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
-        text = reasons.gangs.awaits_room(epoch=epoch, there=there, victims=victims)
+        until = latest_end(gang.placement.spec.notices)
+        told = format_time(until) if until > what_if.now else ""
+        text = reasons.gangs.awaits_room(epoch, there, victims, told)
     return _Verdict("starting", text, "", None, steps)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from extender.planner import reasons
 from extender.planner.actions import ACTIONS
+from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.recall import Recall
 from extender.planner.actions.withdraw import WithdrawNotices
@@ -26,13 +27,13 @@ class Parts:
     """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
     Placements are tracked first, whatever the configuration says: no gang may stay half placed. Spares that are lent
-    are taken back right after `allocate`. Notices are withdrawn once all have asked, and nodes are asked for last, for
-    the gangs that are left waiting.
+    are taken back right after `allocate`. When all have asked, gangs that wait for notices may have free room, and
+    notices are withdrawn; nodes are asked for last, for the gangs that are left waiting.
     """
 
     def __init__(self) -> None:
         self._first, self._recall = TrackPlacements(), Recall()
-        self._last = (WithdrawNotices(), AskForNodes())
+        self._last = (Elsewhere(), WithdrawNotices(), AskForNodes())
         self._assembly = Assembly(process_registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from muster.api import names
 from muster.api.base import Wire
 from muster.api.kubeflow.trainer import GROUP, VERSION, TrainerStatus
 from muster.api.kubernetes.reviews import TokenReviewStatus
+from muster.api.muster.checkpoint import checkpoint_of
 
 MAX_BYTES = 64 << 10
 """Largest body of a report."""
@@ -88,6 +90,18 @@ def read(body: bytes) -> TrainerStatus | None:
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"not a report: {error}") from error
     except msgspec.DecodeError as error:
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
+
+
+def checkpoint(told: TrainerStatus) -> str:
+    """The checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
+
+    RefusedError if it cannot be read: the trainer would rely on it in vain.
+    """
+    text = next((each.value for each in told.metrics if each.name == names.CHECKPOINT), "")
+    if text and checkpoint_of(text) is None:
+        why = f"metric {names.CHECKPOINT}: {text!r} is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is"
+        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)
+    return text
 
 
 def answer(refused: RefusedError) -> dict[str, Any]:

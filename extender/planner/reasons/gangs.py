@@ -18,9 +18,6 @@ half_placed = (
     "s, the planner takes the {taken} back and the gang waits as a whole"
 ).format
 starts = "it starts: placement {epoch} is being carried out, {members}".format
-awaits_room = (
-    "its room is taken by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes".format
-)
 given_up_at = "placement {epoch} is given up at {deadline}".format
 not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
 
@@ -57,6 +54,12 @@ def failed(count: int, evicted: str, ending: str) -> str:
 def lost(pods: int, nodes: str) -> str:
     """Some of its pods are on nodes that do not answer."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
+
+
+def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
+    """Its nodes are written, and victims are on them; `until` is when their last notice is over, empty without any."""
+    words = f"its room is taken by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes"
+    return f"{words}, which have until {until} to save what they have" if until else words
 
 
 def can_start(where: Sequence[str], victims: int, reason: str) -> str:

@@ -80,6 +80,11 @@ def told(pods: int, at: str, reason: str) -> str:
     return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 
 
+def to_be_evicted(at: str, reason: str = "") -> str:
+    """The gang was told so; `reason` is empty for those who may not know it."""
+    return f"it is to be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
+
+
 def evicted(pods: int, reason: str) -> str:
     """So many pods of a gang were told to go."""
     return f"{many(pods, 'pod')} {'was' if pods == 1 else 'were'} evicted: {reason}"

@@ -4,7 +4,17 @@ from http import HTTPStatus
 
 import pytest
 
-from controller.trainjob.rules.reports import RefusedError, Target, admit, answer, read, target_of, token_of
+from controller.trainjob.rules.reports import (
+    RefusedError,
+    Target,
+    admit,
+    answer,
+    checkpoint,
+    read,
+    target_of,
+    token_of,
+)
+from muster.api.kubeflow.trainer import Metric, TrainerStatus
 from muster.api.kubernetes.reviews import TokenReviewStatus, TokenUser
 
 TARGET = Target("team", "train")
@@ -72,3 +82,14 @@ def test_bodies() -> None:
         with pytest.raises(RefusedError) as refused:
             read(body)
         assert refused.value.status == status
+
+
+def test_a_checkpoint_is_a_metric() -> None:
+    """The others are the trainer's; one that cannot be read is refused, as nobody would see it."""
+    loss, text = Metric(name="loss", value="0.5"), "step=1200,at=2026-11-26T05:00:00Z"
+    assert checkpoint(TrainerStatus(metrics=[loss])) == ""
+    assert checkpoint(TrainerStatus(metrics=[loss, Metric(name="muster.dev/checkpoint", value=text)])) == text
+    with pytest.raises(RefusedError) as refused:
+        checkpoint(TrainerStatus(metrics=[Metric(name="muster.dev/checkpoint", value="1200")]))
+    assert refused.value.status == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert "'1200' is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is" in str(refused.value)

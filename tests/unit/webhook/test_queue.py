@@ -53,6 +53,11 @@ BAD = {
     ),
     "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
     "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
+    "too long a notice": (
+        {"metadata": {"name": "new", "annotations": {"muster.dev/max-evict-notice": "2h"}}, "spec": {}},
+        "metadata.annotations[muster.dev/max-evict-notice]",
+        "must be at most 3600 (seconds; limit 'eviction notice')",
+    ),
     "weights": (
         {"metadata": {"name": "new", "annotations": {"muster.dev/weights": "nvidia.com/gpu=-1"}}, "spec": {}},
         "metadata.annotations[muster.dev/weights]",

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import NOW, of
+from extender_world import NOW, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -11,12 +11,14 @@ from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt
+from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.framework.decisions import (
     ClosePlacement,
     MakeRoom,
     Place,
+    Release,
     TellNotice,
     Unschedulable,
     WithdrawNotice,
@@ -34,7 +36,7 @@ class World(Cluster):
 
     def __init__(self, nodes: int = 2) -> None:
         super().__init__(nodes)
-        self.actions.append(WithdrawNotices())
+        self.restarts()
 
     def noticed(self, name: str, pods: int = 1, notice: str = f"{NOTICE}s", **more: Any) -> str:
         """A gang that runs, and is to be told before it goes."""
@@ -73,7 +75,7 @@ class World(Cluster):
     def restarts(self) -> None:
         """Another planner goes on, with what stands in the cluster."""
         self.progress = TrackPlacements()
-        self.actions = [Preempt(), WithdrawNotices()]
+        self.actions = [Preempt(), Elsewhere(), WithdrawNotices()]
 
     def told(self, gang: str, rank: int = 0) -> str | None:
         """What a pod was told."""
@@ -208,6 +210,29 @@ def test_a_victim_stays_where_room_comes_in_another_way() -> None:
     world.asks("again", 1)
     [place] = of(world.cycle(), Place)
     assert [notice.evict_at for notice in place.notices] == [format_time(NOW + 10 + NOTICE)]
+
+
+def test_an_asker_takes_other_nodes_that_become_free() -> None:
+    """Its victims stay; nodes that are too few do not count."""
+    world = World(4)
+    low = world.noticed("low", 2)
+    world.runs("other", 1, first=2, priority_class="high")
+    world.runs("more", 1, first=3, priority_class="high")
+    world.asks("high", 2)
+    world.cycle()
+    world.cycle()
+    world.leaves("other")
+    assert not of(world.cycle(), Place)
+    world.leaves("more")
+    [place] = of(world.cycle(), Place)
+    assert (place.gang.key, place.epoch, place.victims) == ("ns/high", 2, ())
+    assert slots(place) == {"worker": ["node-2", "node-3"]}
+    stay = world.cycle()
+    assert {each.pod.name for each in of(stay, WithdrawNotice)} == {"low-worker-0", "low-worker-1"}
+    assert len(of(stay, Release)) == 2
+    world.now += NOTICE
+    assert not victims(world.cycle())
+    assert world.view(low).started
 
 
 def test_a_later_asker_does_not_prolong_a_notice() -> None:

@@ -1,0 +1,66 @@
+"""What `muster explain` says of a gang that was told that it goes, and of the one that it goes for."""
+
+from explain_world import ExplainWorld
+
+from extender.explain.find import explain
+from extender.explain.whatif import WhatIf
+from muster.api import names
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import NodeRun, Notice, Placement, PlacementSpec, PodSetPlacement, Victim
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def told(world: ExplainWorld, **annotations: str) -> str:
+    """A gang of one pod that has a notice of 300 s, for a gang that waits; returns the time of its end."""
+    world.nodes(1)
+    key = world.gang("low", {"worker": (1, GPU8)}, phase="Running")
+    until = format_time(world.now + 300)
+    given = {f"{names.DOMAIN}/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    pod = world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    meta = {**pod.metadata.annotations, names.EVICT_AT: until, **given}
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", annotations=meta)
+    asker = world.view(world.gang("high", {"worker": (1, GPU8)}))
+    spec = PlacementSpec(
+        pod_group_uid=asker.uid,
+        deadline=format_time(world.now + 330),
+        pod_sets=[PodSetPlacement(name="worker", runs=[NodeRun(node="node-0")], held=True)],
+        victims=[Victim(name=pod.metadata.name, uid=pod.metadata.uid, gang="low")],
+        victims_reason="preempted by a gang of priority 10 in queue default",
+        notices=[Notice(gang="low", told_at=format_time(world.now), evict_at=until)],
+    )
+    world.state.on_placement(None, Placement(metadata=world.meta("high"), spec=spec))
+    return until
+
+
+def test_a_victim_reads_for_whom_until_when_and_what_it_has_saved() -> None:
+    """The other gang is of its namespace: it has a name."""
+    world = ExplainWorld()
+    saved = format_time(world.now - 60)
+    until = told(world, checkpoint=f"step=1200,at={saved}")
+    report = world.gang_report("low")
+    assert report.cause == "running"
+    assert report.summary.endswith(
+        f"; it is to be evicted at {until}, or as soon as it has answered: preempted by Job high of priority 10 in "
+        f"queue default; its last checkpoint is of step 1200, saved at {saved}"
+    )
+
+
+def test_who_may_not_see_the_other_gang_reads_until_when() -> None:
+    """On the pods of their own; a checkpoint was not reported."""
+    world = ExplainWorld()
+    until = told(world)
+    dump = world.dump()
+    dump.objects["placements.muster.dev"] = []
+    dump.unread = frozenset({"placements.muster.dev"})
+    report = explain(WhatIf(dump), "gang", "low", "ns")
+    assert report.summary.endswith(
+        f"; it is to be evicted at {until}, or as soon as it has answered; it has reported no checkpoint"
+    )
+
+
+def test_who_waits_reads_how_long_at_most() -> None:
+    """Not longer than the last notice."""
+    world = ExplainWorld()
+    until = told(world)
+    assert f"which have until {until} to save what they have" in world.gang_report("high").summary
