@@ -58,11 +58,10 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""
-    longest_notice_s: Annotated[float, Meta(ge=0, le=NOTICE.value)] = field(
-        name="longestNotice", default=float(NOTICE.value)
-    )
+    longest_notice_s: Annotated[float, Meta(ge=0, le=NOTICE.value)] = field(name="longestNotice", default=600.0)
     """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice); 0:
-    nobody is told before. A queue may allow less."""
+    nobody is told before. Anybody may ask for so much, and keeps room for as long that others are owed; a queue may
+    allow less."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""

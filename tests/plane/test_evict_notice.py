@@ -27,7 +27,7 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-LONG = "1h"
+LONG = "10m"
 """A notice that no test waits for."""
 SHORT_S = 8
 

@@ -21,7 +21,6 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
-from muster.api.limits import NOTICE
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
@@ -30,7 +29,7 @@ from muster.volcano.access import Barrier
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
 GROWTH_DELAY_S = 1.0
-LONGEST_NOTICE_S = float(NOTICE.value)
+LONGEST_NOTICE_S = 600.0
 
 
 @dataclass(slots=True)
