@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from controller.job.actions import KNOWN
+from controller.job.rules import faults
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
@@ -185,6 +186,8 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "placed-slots": lambda: f"{obstacles.LIMIT:,}",
     "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
     "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
+    "user-exit-codes": lambda: str(faults.LAST_OF_USERS),
+    "disruption-explains": lambda: _plain(faults.FOLLOWS_S, "s"),
     "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),
     "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),

@@ -14,7 +14,7 @@ from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
-from controller.job.rules import events, notes, policies, timers
+from controller.job.rules import budget, events, notes, policies, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.events import Request
 from controller.job.rules.phases import count, without
@@ -153,7 +153,7 @@ class Actions:
         if cell.effect is Effect.KILL_TARGET and not cell.enter:
             snapshot.targets[request] = target
         else:
-            status = self._entered(job.status, cell, action, request, target)
+            status = self._entered(job, cell, action, request, target, snapshot)
             if request.command_uid:
                 status = notes.commanded(status, request.command_uid)
             job = self._write(job, status, snapshot)
@@ -166,14 +166,16 @@ class Actions:
             self._event(job, f"Start to execute action {action} ")
         return job
 
-    def _entered(self, status: JobStatus, cell: Step, action: str, request: Request, target: Target) -> JobStatus:
+    def _entered(
+        self, job: Job, cell: Step, action: str, request: Request, target: Target, snapshot: JobSnapshot
+    ) -> JobStatus:
         """The status that the cell writes before any pod is deleted."""
-        now_s = self._context.wall_s()
+        status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
             status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
-            status = structs.replace(status, retry_count=status.retry_count + 1)
+            status = budget.charged(job, status, request, snapshot.pods, now_s)
             status = timers.restarted(status, request, now_s, ran_s)
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):

@@ -85,6 +85,8 @@ NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
 """Room that is promised to others waits as long; a checkpoint of a large run takes minutes."""
 CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
 """A step and a time have some forty."""
+RESTARTS: Final = Limit("restart budget", 100, "restarts")
+"""Each is noted in the status of the Job."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
 """An object of so many names just fits into etcd; one pattern or label selector can replace many."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")

@@ -53,7 +53,15 @@ EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
 CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
 EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 
-OF_TRAIN_JOBS = (EVICT_NOTICE,)  # annotations of a TrainJob that its gang has, too
+# Annotations of users on a Volcano Job or a TrainJob: how often it is restarted for faults of its own, and exit codes
+# that are none of those (docs/preemption.md).
+RESTART_BUDGET = f"{DOMAIN}/restart-budget"  # "5 in 1h"
+INFRASTRUCTURE_EXIT_CODES = f"{DOMAIN}/infrastructure-exit-codes"  # "75,85"
+OF_TRAIN_JOBS = (
+    EVICT_NOTICE,
+    RESTART_BUDGET,
+    INFRASTRUCTURE_EXIT_CODES,
+)  # annotations of a TrainJob that its gang has, too
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"

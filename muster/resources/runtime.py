@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from muster.api.fields import FieldError
-from muster.api.limits import NOTICE, SECONDS
-from muster.api.names import EVICT_NOTICE, EXPECTED_RUNTIME, MAX_EVICT_NOTICE
+from muster.api.limits import NOTICE, RESTARTS, SECONDS, whole_number
+from muster.api.names import EVICT_NOTICE, EXPECTED_RUNTIME, MAX_EVICT_NOTICE, RESTART_BUDGET
 
 _NS = 10**9
 _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
@@ -17,6 +17,8 @@ _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
 _DAY_S = 24 * 3600
 _DAYS = re.compile(r"(?=[0-9]+[wd])(?:([0-9]+)w)?(?:([0-9]+)d)?(.*)", re.DOTALL)
 _DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs|ns|h|m|s))+)")
+
+_BUDGET = re.compile(r"([0-9]+) in (\S+)")
 
 
 def parse_duration_ns(text: str) -> int:
@@ -118,3 +120,42 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
             yield FieldError(f"{path}[{key}]", str(error), text)
         else:
             yield from NOTICE.exceeded(f"{path}[{key}]", ceil(seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How often a gang may be restarted in a time."""
+
+    restarts: int
+    within_s: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def restart_budget(annotations: Mapping[str, str]) -> Budget | None:
+    """The budget in the annotation `muster.dev/restart-budget`, `5 in 1h`; None without one that can be read."""
+    text = annotations.get(RESTART_BUDGET, "")
+    found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
+    if found is None:
+        return None
+    try:
+        within_s = parse_days_s(found[2])
+    except ValueError:
+        return None
+    restarts = whole_number(found[1], RESTARTS.value)
+    if restarts is None or not 0 < within_s <= SECONDS.value:
+        return None
+    return Budget(restarts, within_s, f"{restarts} in {found[2]}")
+
+
+def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """The mistake in the restart budget of these annotations, at this field path."""
+    text = annotations.get(RESTART_BUDGET)
+    if text is not None and restart_budget(annotations) is None:
+        message = (
+            f"{text!r} is not a number of restarts from 0 to {RESTARTS.value} (limit {RESTARTS.name!r}) in a time; "
+            "write it like 5 in 1h"
+        )
+        yield FieldError(f"{path}[{RESTART_BUDGET}]", message, text)

@@ -34,7 +34,8 @@ _OF_USERS = frozenset({
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
     *(names.SPARES, names.BORROWS),
     *names.SCALE_UP_KEYS,
-    *(names.EVICT_NOTICE, names.CHECKPOINT, names.EVICT_READY),
+    *(names.EVICT_NOTICE, names.CHECKPOINT, names.EVICT_READY, names.RESTART_BUDGET),
+    names.INFRASTRUCTURE_EXIT_CODES,
 })  # fmt: skip
 WRITTEN = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
@@ -43,7 +44,7 @@ WRITTEN = frozenset({
     *(names.EVICT_AT, names.EVICT_FOR, names.EVICTION_NOTICE),
     *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT, names.NATIVE_GROUP, names.INDIVISIBLE),
     names.RUNS_ON_SPARE,
-    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
+    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers", "restarts")),
 })  # fmt: skip
 """Labels and annotations that Muster writes for itself."""
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}

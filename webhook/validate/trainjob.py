@@ -21,7 +21,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
-from muster.resources.runtime import notice_mistakes
+from muster.resources.runtime import budget_mistakes, notice_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
@@ -98,7 +98,8 @@ def _pod_patches(job: TrainJob) -> Iterator[PodSpecPatch]:
 def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Return everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
-    findings = Findings(list(notice_mistakes(job.metadata.annotations, "metadata.annotations")), unknown_keys(meta))
+    given, path = job.metadata.annotations, "metadata.annotations"
+    findings = Findings([*notice_mistakes(given, path), *budget_mistakes(given, path)], unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
         findings.errors += _check_queue(job, namespace, lookups)
     findings.warnings += _too_large(job, lookups)

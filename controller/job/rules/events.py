@@ -27,6 +27,7 @@ TASK_COMPLETED = "TaskCompleted"
 TASK_FAILED = "TaskFailed"
 UNKNOWN = "Unknown"
 COMMAND_ISSUED = "CommandIssued"
+_REASON_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Request:
     """One event of a Job, with the facts by which a later pass checks that it is still true.
 
     `since_s` is the time of the event in seconds since the epoch, where an object's timestamp has it: timeouts count
-    from there. `refused` is kubelet's reason to refuse the pod before any of its containers ran.
+    from there. `refused` is kubelet's reason to refuse the pod before any of its containers ran, and `reason` that of
+    its end, or of the end of a container with an exit code.
     """
 
     event: str = OUT_OF_SYNC
@@ -47,6 +49,7 @@ class Request:
     partition: str = ""
     exit_codes: tuple[int, ...] = ()
     refused: str = ""
+    reason: str = ""
     since_s: float | None = None
     group_uid: str = ""
     command: str = ""
@@ -91,6 +94,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if event == POD_FAILED else (),
         refused=pod.status.reason if event == POD_FAILED and refused(pod) else "",
+        reason=_reason(pod) if event == POD_FAILED else "",
         # A timestamp has no fractions, and a timeout must not end early.
         since_s=created_s + 1.0 if created_s is not None and event == POD_PENDING else None,
     )
@@ -166,6 +170,13 @@ def _restarts(pods: Iterable[Pod]) -> int:
     """Container restarts, init containers included, of the pods that have not finished."""
     unfinished = (pod for pod in pods if pod.status.phase in {"Running", "Pending"})
     return sum(status.restart_count for pod in unfinished for status in _statuses(pod))
+
+
+def _reason(pod: Pod) -> str:
+    """Kubelet's reason for the end of a pod, else for that of its first container that failed; none for a bare code."""
+    ended = (status.state.terminated for status in _statuses(pod))
+    reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
+    return (pod.status.reason or next(reasons, ""))[:_REASON_CHARS]
 
 
 def exit_codes(pod: Pod) -> tuple[int, ...]:

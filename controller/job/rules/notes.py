@@ -18,7 +18,9 @@ TIMERS = "muster.dev/timers"
 """Timers that follow from no object's timestamp (`timers`)."""
 BACK_OFF = "muster.dev/refused"
 """The delay of new pods (`timers`)."""
-_KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF})
+RESTARTS = "muster.dev/restarts"
+"""The restarts that count for the budget (`budget`)."""
+_KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS})
 _PLUGIN = "plugin-"
 _CLAIM = "volume-pvc-"
 _COMMANDS_NOTED = 8

@@ -17,6 +17,8 @@ DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Termi
 """Phases in which pods are stopped, and the one that follows when they are."""
 MAX_RETRY = "MaxRetryReached"
 """Reason of a Job that has failed as no restart was left."""
+SPENT = "RestartBudgetSpent"
+"""Reason of a Job that has failed as its budget had no restart left."""
 _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
 
 
@@ -62,14 +64,17 @@ class Transition(NamedTuple):
     message: str
 
 
-def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Transition | None:
-    """The phase that follows from the counters, or None if the Job stays where it is."""
+def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "") -> Transition | None:
+    """The phase that follows from the counters, or None if the Job stays where it is.
+
+    `spent` is why the budget of restarts has none left, empty if it has.
+    """
     if phase in {"", "Pending"}:
         return _started(spec, counts)
     if phase == "Running":
         return _completion(spec, counts)
     if phase == "Restarting":
-        return _restarted(spec, counts, retry_count)
+        return Transition("Failed", SPENT, spent) if spent else _restarted(spec, counts, retry_count)
     if phase in DRAINING and counts.pending == counts.running == counts.terminating == 0:
         return Transition(DRAINING[phase], "PodsStopped", "all pods have finished or are gone")
     return None

@@ -27,13 +27,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from controller.job.rules import events, notes
+from controller.job.rules.budget import no_restart_left
 from controller.job.rules.events import Request
 from controller.job.rules.phases import SYNCED
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, Phase
 from muster.resources.runtime import parse_duration_s
-from muster.volcano.tasks import max_retry
 
 INTERNAL = frozenset({events.OUT_OF_SYNC, events.COMMAND_ISSUED, events.POD_RUNNING})
 """Events that no policy matches."""
@@ -216,8 +216,7 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
         return [pod for pod in events.present(pods) if not pod.finished]
     if not is_whole(targets):
         return [pod for pod in events.present(pods) if not set(targets).isdisjoint(_parts_of(pod))]
-    no_restart_left = job.status.retry_count >= max_retry(job.spec)
-    spared = no_restart_left or {target.kind for target in targets} == {UNFINISHED}
+    spared = no_restart_left(job) or {target.kind for target in targets} == {UNFINISHED}
     outdated = (pod for pod in events.present(pods) if events.version_of(pod) < job.status.version)
     return [pod for pod in outdated if not (spared and pod.finished)]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from controller.job.rules import notes
+from controller.job.rules.budget import spent
 from controller.job.rules.events import POD_EVICTED
 from controller.job.rules.phases import (
     MAX_RETRY,
@@ -67,7 +68,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
     wanted = count(without(work.pods, work.surplus)) if work.surplus else counts
-    transition = None if held else next_phase(job.spec, phase, wanted, job.status.retry_count)
+    transition = None if held else next_phase(job.spec, phase, wanted, job.status.retry_count, spent(job.status))
     if transition:
         message = _with_refusals(transition, work)
         status = moved(status, transition.phase, transition.reason, message, now_s)

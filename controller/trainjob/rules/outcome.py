@@ -18,7 +18,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition, readable_time
 from muster.api.volcano.batch import Job
 
-MAX_RETRY = "MaxRetryReached"
+MAX_RETRY, SPENT = "MaxRetryReached", "RestartBudgetSpent"
 """The reason of a Job that has failed since it had no restart left."""
 
 
@@ -53,7 +53,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> Outcome | None:
     if state.phase not in {"Failed", "Terminated"}:
         return None
     why = _failures(pods) or state.message
-    if state.reason == MAX_RETRY:
+    if state.reason in {MAX_RETRY, SPENT}:
         return Outcome("Failed", "ReachedMaxRestarts", f"{_NO_RESTART_LEFT} ({state.message}): {why}")
     return Outcome("Failed", "FailedJobs", f"{_FAILED}: {why}")
 

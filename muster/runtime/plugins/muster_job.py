@@ -11,6 +11,7 @@ from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.limits import whole_number
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import JOBS
+from muster.resources.runtime import restart_budget
 from muster.runtime.info import Info
 from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
 from muster.runtime.plugins.jobset import claims, deciding, fails_at_once, service, unmapped, with_claims
@@ -163,7 +164,8 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
     gang = plan.gang
     details = gang.details if gang else {}
     restarts = int((plan.base.get("failurePolicy") or {}).get("maxRestarts") or 0)
-    failed = {"event": "PodFailed", "action": "RestartJob" if restarts else "TerminateJob"}
+    restarted = restarts or restart_budget(plan.annotations) is not None
+    failed = {"event": "PodFailed", "action": "RestartJob" if restarted else "TerminateJob"}
     spec: JSON = {
         "minAvailable": gang.minimum if gang else 0,
         "queue": details.get("queue") or names.DEFAULT_QUEUE,
@@ -173,7 +175,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
     # maxRetry also counts the restart that fails the Job. Without restarts only evictions are retried: a gang that
-    # makes room for other gangs, or whose node is drained, has not failed.
+    # makes room for other gangs, or whose node is drained, has not failed. A budget limits them by itself.
     spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):

@@ -12,6 +12,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import QUIRKS, Job, compat
+from muster.resources.runtime import budget_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
@@ -101,6 +102,7 @@ def check(job: Job) -> list[FieldError]:
         *check_volumes(job.spec.volumes),
         *plugins.check(job),
         *check_budgets(job.metadata.annotations, "metadata.annotations", one=False),
+        *budget_mistakes(job.metadata.annotations, "metadata.annotations"),
         *check_pods_of_tasks(job),
     ]
 
@@ -113,6 +115,9 @@ def warn(job: Job) -> list[str]:
         path = f"metadata.annotations[{names.COMPAT}]"
         result.append(f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(QUIRKS)}")
     result += unknown_keys({"labels": job.metadata.labels, "annotations": job.metadata.annotations})
+    if names.RESTART_BUDGET in job.metadata.annotations and not _restarts(job):
+        path = f"metadata.annotations[{names.RESTART_BUDGET}]"
+        result.append(f"{path}: has no effect, as no policy restarts anything; add one, such as PodFailed: RestartJob")
     for index, task in enumerate(job.spec.tasks):
         result += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")
     if job.spec.scheduler_name and not is_musters(job.spec.scheduler_name):
@@ -121,6 +126,12 @@ def warn(job: Job) -> list[str]:
             f"placed together; leave it out, or use {names.VOLCANO_SCHEDULER!r}"
         )
     return result
+
+
+def _restarts(job: Job) -> bool:
+    """Return True if a policy of the Job or of a task restarts something."""
+    policies = (*job.spec.policies, *(policy for task in job.spec.tasks for policy in task.policies))
+    return any(policy.action.startswith("Restart") for policy in policies)
 
 
 def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -60,3 +60,14 @@ def test_an_initializer_needs_a_place_for_its_data(container: JSON, *, asked: bo
     assert [f"container {DATASET} of job {DATASET} mounts no volume 'initializer'" in each for each in warnings] == [
         True
     ] * warns
+
+
+def test_a_train_job_hands_its_notice_and_its_budget_to_its_job() -> None:
+    """With a budget failures restart the gang; how often, the budget says alone."""
+    given = {"muster.dev/restart-budget": "5 in 1h", "muster.dev/evict-notice": "300s", "muster.dev/rank": "0"}
+    for annotations, action in ((given, "RestartJob"), ({}, "TerminateJob")):
+        made = component(compiled(train_job({"annotations": annotations}), runtime({"torch": {}}), "Job"), "Job")
+        wanted = {key: text for key, text in annotations.items() if key != "muster.dev/rank"}
+        assert made["metadata"].get("annotations", {}) == wanted
+        assert {"event": "PodFailed", "action": action} in made["spec"]["policies"]
+        assert made["spec"]["maxRetry"] > 100

@@ -1,0 +1,79 @@
+"""A crash loop ends by its budget, whoever counts it, and what the infrastructure does is free."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from gangs import job, runs
+from train_jobs import EXIT, TrainStory, train_job
+
+from muster.api import names
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+
+
+@pytest.fixture
+def client(plane: Plane, namespace: str) -> Iterator[Client]:
+    """A client; afterwards the namespace's Jobs are gone and everything runs."""
+    with contextlib.closing(plane.client()) as client:
+        yield client
+        plane.start()
+        for one in client.list(JOBS, namespace):
+            client.delete(JOBS, one.metadata.name, namespace)
+
+
+def budgeted(name: str, namespace: str, budget: str, run_s: float | None, code: int = 0) -> dict[str, Any]:
+    """A Job of one pod that is restarted whatever happens to it, with a budget."""
+    manifest = job(name, namespace, replicas=1, gpus=0, run_s=run_s)
+    manifest["metadata"]["annotations"] = {names.RESTART_BUDGET: budget}
+    manifest["spec"] |= {
+        "queue": "default",
+        "maxRetry": 100,
+        "policies": [{"event": event, "action": "RestartJob"} for event in ("PodFailed", "PodEvicted")],
+    }
+    if code:
+        manifest["spec"]["tasks"][0]["template"]["metadata"]["annotations"][EXIT] = str(code)
+    return manifest
+
+
+def test_a_crash_loop_ends_by_its_budget(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
+    """Two restarts, also with a controller that is killed between them; the reason names budget and exits."""
+    client.create(JOBS, budgeted("loop", namespace, "2 in 1h", 1.0, 3), namespace)
+    wait_for(lambda: client.get(JOBS, "loop", namespace).status.retry_count, 60, "the first restart")
+    plane.part("controller").kill()
+    plane.part("controller").start()
+    wait_for(lambda: client.get(JOBS, "loop", namespace).status.state.phase == "Failed", 120, "the end")
+    status = client.get(JOBS, "loop", namespace).status
+    assert (status.state.reason, status.retry_count) == ("RestartBudgetSpent", 2)
+    told = "the restart budget is spent, 2 in 1h, and it failed once more: exit code 3 (3 times)"
+    assert status.state.message.startswith(told)
+
+
+def test_evictions_are_free(client: Client, namespace: str, wait_for: WaitFor) -> None:
+    """A Job whose budget is 0 starts again after each of them, and has used up no retry."""
+    client.create(JOBS, budgeted("free", namespace, "0 in 1h", None), namespace)
+    for _ in range(2):
+        wait_for(lambda: runs(client, namespace, "free", 1), 60, "the Job")
+        [pod] = client.list(PODS, namespace)
+        version = client.get(JOBS, "free", namespace).status.version
+        client.evict(namespace, pod.metadata.name, pod.metadata.uid)
+        wait_for(lambda version=version: client.get(JOBS, "free", namespace).status.version > version, 60, "a restart")
+    wait_for(lambda: runs(client, namespace, "free", 1), 60, "the Job")
+    assert client.get(JOBS, "free", namespace).status.retry_count == 0
+
+
+def test_a_train_job_has_the_budget_of_its_gang(client: Client, namespace: str, wait_for: WaitFor) -> None:
+    """It fails as after too many restarts."""
+    with TrainStory(client, namespace) as story:
+        manifest = train_job("t", run_s=1, exit_code=3)
+        manifest["metadata"]["annotations"] = {names.RESTART_BUDGET: "1 in 1h"}
+        story.create(manifest)
+        wait_for(lambda: story.held("t") == [("Failed", "True", "ReachedMaxRestarts")], 120, "its end")
+        [ended] = [each for each in story.get("t").status.conditions if each.type == "Failed"]
+        assert "the restart budget is spent, 1 in 1h" in ended.message
