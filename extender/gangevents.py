@@ -101,13 +101,17 @@ class GangEvents:
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
         """Pods of the gang were told that they are to go; `kind` tells one notice from another."""
-        self._recorder.event(subject(gang.group), "Warning", "EvictionNotice", message)
-        self._tell(gang, "Warning", "EvictionNotice", message, kind=kind)
+        self._tell_both(gang, "Warning", "EvictionNotice", message, kind)
 
-    def withdrawn(self, gang: GangView, message: str) -> None:
-        """The gang was told that it goes, and stays."""
-        self._recorder.event(subject(gang.group), "Normal", "EvictionWithdrawn", message)
-        self._tell(gang, "Normal", "EvictionWithdrawn", message)
+    def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
+        """The gang was told that it goes, and stays; `kind` as above."""
+        self._tell_both(gang, "Normal", "EvictionWithdrawn", message, kind)
+
+    def _tell_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
+        """Tell the PodGroup and the workload, each once, however many cycles decide it until all pods know."""
+        if self._is_news((gang.uid, gang.uid), (reason, kind)):
+            self._recorder.event(subject(gang.group), type_, reason, message)
+        self._tell(gang, type_, reason, message, kind=kind)
 
     def evicted(self, gang: GangView, pods: int, reason: str, kind: str) -> None:
         """So many pods of the gang were told to go; `kind` tells one eviction from another."""

@@ -57,14 +57,14 @@ class NoticeWriter:
         told = session.decided(decisions.TellNotice)
         for tell in told:
             writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))
-        for tell, pods in _by_gang(told):
-            words = reasons.placements.told(pods, tell.evict_at, tell.reason)
+        for tell in _of_each_gang(told):
+            words = reasons.placements.told(tell.pods, tell.evict_at, tell.reason)
             self._events.noticed(tell.gang, words, kind=tell.evict_at)
         stays = session.decided(decisions.WithdrawNotice)
         for stay in stays:
             writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
-        for stay, _ in _by_gang(stays):
-            self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED)
+        for stay in _of_each_gang(stays):
+            self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_told(stay.pod))
             self._count(stay.gang.uid, _told(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
@@ -104,12 +104,11 @@ class NoticeWriter:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
 
-def _by_gang(decided: Iterable[D]) -> list[tuple[D, int]]:
-    """Return the first decision about each gang, and how many there are."""
-    found: dict[str, tuple[D, int]] = {}
+def _of_each_gang(decided: Iterable[D]) -> list[D]:
+    """Return the first decision about each gang."""
+    found: dict[str, D] = {}
     for each in decided:
-        first, count = found.get(each.gang.uid, (each, 0))
-        found[each.gang.uid] = (first, count + 1)
+        found.setdefault(each.gang.uid, each)
     return list(found.values())
 
 

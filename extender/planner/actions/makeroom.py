@@ -83,12 +83,14 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
         room = room_for(session, gang, placement.spec.epoch, going, reason, budgeted=uids, notices=notices)
         session.decide(room)
         _tell_owners(session, room)
+    pods = Counter(victim.key for victim, _ in staying)
     for victim, pod in staying:
         notice = notices.get(victim.key)
         told = pod.answer.evict_at if pod.answer else ""
         if notice is not None and notice.evict_at != told and not (going and pod.uid in now):
             words = decisions.asked_by(gang, reason, victim)
-            session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words))
+            count = pods[victim.key]
+            session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words, count))
     return ""
 
 

@@ -148,6 +148,8 @@ class TellNotice:
     """The queue that gets the room."""
     reason: str
     """For the owner of the pod."""
+    pods: int = 1
+    """Pods of the gang that are to go, this one among them."""
 
 
 @dataclass(frozen=True, slots=True)

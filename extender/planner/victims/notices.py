@@ -72,14 +72,17 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims that go now, of those that have not been evicted yet.
 
-    A gang that was told goes when it has answered, or when its notice is over; never later, and it can rely on that. A
-    gang without a notice goes last, when all that were told have gone or may go: room that waits for others would be of
-    no use to anybody.
+    A gang that was told goes when it has answered, or when its notice is over; never later, and it can rely on that.
+    What is left of one that is below its minimum goes at once, as it runs in vain: its first members may have taken its
+    answer with them. A gang without a notice goes last, when all that were told have gone or may go: room that waits
+    for others would be of no use to anybody.
     """
     running = {
-        key for key, gang in {gang.key: gang for gang, _ in staying}.items()
-        if (notice := notices.get(key)) is not None and not over(notice, now) and not answered(gang, notice, now)
-    }  # fmt: skip
+        key
+        for key, gang in {gang.key: gang for gang, _ in staying}.items()
+        if (notice := notices.get(key)) is not None
+        and not (over(notice, now) or answered(gang, notice, now) or _in_vain(gang))
+    }
     if not running:
         return staying
     return tuple((gang, pod) for gang, pod in staying if gang.key in notices and gang.key not in running)
@@ -128,10 +131,14 @@ def latest_end(notices: Sequence[Notice]) -> float:
     return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
 
 
+def _in_vain(gang: GangView) -> bool:
+    return not gang.viable({pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets})
+
+
 def _answers(gang: GangView) -> Iterable[Answer]:
     of_group = answer_of(gang.group.metadata.annotations)
     if of_group is not None:
         yield of_group
     for pod in gang.pods:
-        if pod.answer is not None and pod.alive:
+        if pod.answer is not None and pod.uses_node:  # also while it ends; not one that an earlier life has left
             yield pod.answer

@@ -161,6 +161,37 @@ def test_what_is_no_answer_changes_nothing(answer: dict[str, str]) -> None:
     assert len(victims(world.cycle())) == 2
 
 
+def test_the_rest_of_a_gang_follows_the_first_of_it() -> None:
+    """The member that has answered is told to go first: while it ends, and when it is gone, the answer holds."""
+    world = World()
+    low = world.noticed("low", 2)
+    world.asks("high", 2)
+    world.cycle()
+    world.cycle()
+    world.says("low", 0, evict_ready="true")
+    pod = world.state.pod_objects["uid-low-worker-0"]
+    meta = structs.replace(
+        pod.metadata, deletion_timestamp=format_time(NOW + 30), resource_version=world.meta("x").resource_version
+    )
+    world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+    assert victims(world.cycle()) == {"low-worker-1"}
+    world.state.on_pod(world.state.pod_objects["uid-low-worker-0"], None)
+    assert victims(world.cycle()) == {"low-worker-1"}
+    assert world.view(low).taken == 1
+
+
+def test_a_pod_of_an_earlier_life_answers_nothing() -> None:
+    """It failed, and lies about."""
+    world = World(3)
+    low = world.noticed("low", 2)
+    gone = world.pod(low, "worker", 0, {"nvidia.com/gpu": 8}, node="node-2", phase="Failed", uid="uid-old", name="old")
+    said = {**gone.metadata.annotations, names.EVICT_READY: "true"}
+    world.state.on_pod(gone, structs.replace(gone, metadata=structs.replace(gone.metadata, annotations=said)))
+    world.asks("high", 3)
+    world.cycle()
+    assert not victims(world.cycle())
+
+
 def test_the_podgroup_answers_too() -> None:
     """So does the server that trainers of TrainJobs report to."""
     world = World()
