@@ -8,13 +8,14 @@ the phase (`controller.job.reconcile`), in the same pass or in a later one.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import get_args
 
 from msgspec import structs
 from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
-from controller.job.rules import budget, events, notes, policies, timers
+from controller.job.rules import budget, events, faults, notes, policies, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.events import Request
 from controller.job.rules.phases import count, without
@@ -28,7 +29,13 @@ from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStat
 from muster.process.counters import from_zero
 
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
+RESTARTS = Counter(
+    "muster_controller_restarts_total",
+    "Restarts of Jobs and parts of them by policies, by whose fault it was.",
+    ["fault"],
+)
 from_zero(ACTIONS, Action)
+from_zero(RESTARTS, get_args(faults.Fault))
 
 
 class Actions:
@@ -175,7 +182,11 @@ class Actions:
         if cell.enter:
             status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
-            status = budget.charged(job, status, request, snapshot.pods, now_s)
+            codes = faults.infrastructure_codes(job.metadata.annotations)
+            fault = faults.fault_of(request, snapshot.pods, now_s, codes)
+            status = budget.charged(job, status, request, fault, now_s)
+            if not request.command:
+                RESTARTS.labels(fault).inc()
             status = timers.restarted(status, request, now_s, ran_s)
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):

@@ -5,15 +5,13 @@ The one that is over the budget ends the Job: it enters Restarting as every rest
 """
 
 from collections import Counter
-from collections.abc import Sequence
 
 import msgspec
 from msgspec import structs
 
 from controller.job.rules import notes
 from controller.job.rules.events import Request
-from controller.job.rules.faults import fault_of, infrastructure_codes
-from muster.api.kubernetes.core import Pod
+from controller.job.rules.faults import Fault
 from muster.api.volcano.batch import Job, JobStatus
 from muster.resources.runtime import Budget, restart_budget
 from muster.volcano.tasks import max_retry
@@ -35,7 +33,7 @@ def budget_of(job: Job) -> Budget | None:
     return restart_budget(job.metadata.annotations)
 
 
-def charged(job: Job, status: JobStatus, request: Request, pods: Sequence[Pod], now_s: float) -> JobStatus:
+def charged(job: Job, status: JobStatus, request: Request, fault: Fault, now_s: float) -> JobStatus:
     """The status of a Job that is about to be restarted, with the restart counted, or with the end of its budget.
 
     A restart that the infrastructure has caused uses up neither the budget nor one of maxRetry. What a user asks for by
@@ -47,7 +45,7 @@ def charged(job: Job, status: JobStatus, request: Request, pods: Sequence[Pod], 
     known = restarts_of(status)
     if request.command:
         return _noted(structs.replace(status, retry_count=status.retry_count + 1), Restarts(known.past))
-    if fault_of(request, pods, now_s, infrastructure_codes(job.metadata.annotations)) == "infrastructure":
+    if fault == "infrastructure":
         return status
     past = [(at, why) for at, why in known.past if at > now_s - budget.within_s]
     why = _cause(request)

@@ -49,6 +49,11 @@ def fault(pod: Pod, *others: Pod, codes: frozenset[int] = frozenset()) -> str:
     return fault_of(pod_changed(running, pod), [pod, *others], NOW, codes)
 
 
+def restarted(of: Job, status: JobStatus, request: Request, now: float) -> JobStatus:
+    """The status after a restart for this event."""
+    return charged(of, status, request, fault_of(request, [], now), now)
+
+
 DISRUPTED = ReportedCondition(type="DisruptionTarget", status="True")
 
 
@@ -99,7 +104,7 @@ def test_the_restart_over_the_budget_ends_the_job() -> None:
     one, status = job(), JobStatus(state=JobState(phase="Running"))
     for second, request in enumerate((USERS, SIGNAL, EVICTED, USERS)):
         assert not spent(status)
-        status = charged(one, status, request, [], NOW + second)
+        status = restarted(one, status, request, NOW + second)
     assert status.retry_count == 2
     assert spent(status) == (
         "the restart budget is spent, 2 in 1h, and it failed once more: exit code 1 (2 times), exit code 139"
@@ -117,9 +122,9 @@ def test_the_restart_over_the_budget_ends_the_job() -> None:
 def test_a_user_who_commands_a_restart_is_obeyed() -> None:
     """It does not count, and a budget that was spent is no end any more."""
     one, status = job("0 in 1h"), JobStatus()
-    status = charged(one, status, USERS, [], NOW)
+    status = restarted(one, status, USERS, NOW)
     assert spent(status)
-    status = charged(one, status, Request(command="again", action="RestartJob"), [], NOW + 1)
+    status = restarted(one, status, Request(command="again", action="RestartJob"), NOW + 1)
     assert not spent(status)
     assert restarts_of(status).past == []
 
@@ -128,7 +133,7 @@ def test_without_a_budget_every_restart_uses_up_a_retry() -> None:
     """As in Volcano; nothing is noted."""
     one = job()
     one.metadata.annotations.clear()
-    status = charged(one, JobStatus(), EVICTED, [], NOW)
+    status = restarted(one, JobStatus(), EVICTED, NOW)
     assert (status.retry_count, status.controlled_resources) == (1, {})
 
 
@@ -144,7 +149,7 @@ def test_never_more_restarts_than_the_budget_in_any_sliding_time(
     one, status, now, counted = job(f"{restarts} in {within_s}s"), JobStatus(), NOW, list[float]()
     for pause_s, request in events:
         now += pause_s
-        status = charged(one, status, request, [], now)
+        status = restarted(one, status, request, now)
         recent = [at for at in counted if at > now - within_s]
         if request is EVICTED:
             assert not spent(status)

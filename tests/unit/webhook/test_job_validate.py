@@ -384,6 +384,20 @@ def test_unknown_compat_is_a_warning() -> None:
     assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
 
 
+@pytest.mark.parametrize(
+    ("event", "action", "warned"), [("PodFailed", "RestartTask", False), ("PodFailed", "TerminateJob", True)]
+)
+def test_a_restart_budget_needs_a_policy_that_restarts(event: str, action: str, *, warned: bool) -> None:
+    """Without one it is let through, with a warning; one that cannot be read is refused."""
+    manifest = vcjob(policies=[{"event": event, "action": action}])
+    manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "5 in 1h"}
+    verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(manifest))
+    assert not verdict.errors
+    assert any("no policy restarts anything" in each for each in verdict.warnings) is warned
+    manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "often"}
+    assert "metadata.annotations[muster.dev/restart-budget]" in errors(manifest)
+
+
 def test_foreign_scheduler_is_a_warning() -> None:
     """A Job for a foreign scheduler is admitted, and the user is told."""
     verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
