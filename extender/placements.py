@@ -220,9 +220,12 @@ class PlacementWriter:
 
 
 def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
-    """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more."""
+    """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more.
+
+    A gang that only changes its nodes is charged for its slots already.
+    """
     gang, ledger = place.gang, state.ledger
-    if place.victims or not bounded(state.queues, gang.queue):
+    if place.victims or gang.active or not bounded(state.queues, gang.queue):
         return True
     if queue_full(state.queues, ledger.queues.queues, gang.queue, wanted):
         return False

@@ -161,6 +161,23 @@ def test_a_gang_whose_room_is_not_needed_any_more_stays(client: Client, namespac
     wait_for(lambda: events(client, namespace, "EvictionWithdrawn"), 10, "an Event on the Job")
 
 
+def test_an_asker_takes_nodes_that_others_leave(client: Client, namespace: str, wait_for: WaitFor) -> None:
+    """Its victims have ten minutes, and another gang ends before: nobody is evicted."""
+    submit(client, namespace, "other", "high", replicas=2)
+    submit(client, namespace, "low", "low", LONG, replicas=6)
+    for name, size in (("other", 2), ("low", 6)):
+        wait_for(lambda name=name, size=size: runs(client, namespace, name, size), 60, name)
+    before = {pod.metadata.uid for pod in pods_of(client, namespace, "low")}
+    submit(client, namespace, "high", "high", replicas=2)
+    wait_for(lambda: told(client, namespace, "low"), 30, "the notice")
+    client.delete(JOBS, "other", namespace)
+    wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
+    wait_for(
+        lambda: all(condition(pod)[0] == "False" for pod in pods_of(client, namespace, "low")), 60, "the withdrawal"
+    )
+    assert {pod.metadata.uid for pod in pods_of(client, namespace, "low")} == before
+
+
 def test_a_planner_that_is_killed_keeps_the_time(
     plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:
