@@ -138,3 +138,16 @@ def test_a_pod_group_that_is_gone_when_our_write_is_answered_stays_forgotten() -
     world.state.on_pod_group(None, other)
     world.state.on_pod_group_written(group)
     assert world.state.groups[key] is other
+
+
+def test_a_gang_that_only_changes_its_nodes_needs_no_more_of_its_queue() -> None:
+    """The queue is full with the slots that it has."""
+    world = small(5)
+    world.gang("a", {"worker": (2, CPU2)}, queue="small")
+    session = world.plan()
+    [place] = of(session, decisions.Place)
+    gang = world.view("ns/a")
+    assert gang.active
+    writer = writer_for(world, Api(world))
+    with pytest.raises(NotFound, match="it is gone"):  # it came as far as the write
+        writer.place(session, decisions.Place(gang, place.pod_sets, 2, 2))
