@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import structlog
 from msgspec.structs import replace
 
+from extender.planner.state.faults import DEFAULT_RULES, Rules
 from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.queries import Mark
@@ -157,8 +158,10 @@ _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_
 class Cluster(Live):
     """The live state and the reflectors that feed it."""
 
-    def __init__(self, client: Client, *, wake: Callable[[], None], pool: str = DEFAULT_POOL) -> None:
-        super().__init__(State(LOOKS, self._compare_on, pool=pool), wake=wake)
+    def __init__(
+        self, client: Client, *, wake: Callable[[], None], pool: str = DEFAULT_POOL, rules: Rules = DEFAULT_RULES
+    ) -> None:
+        super().__init__(State(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """The queries that were not compared yet when the caches were filled."""

@@ -40,6 +40,7 @@ CYCLE = Histogram(
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
 SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are left out, by kind", ["kind"])
+SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get nothing new, as conditions or taints tell of a fault")
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
@@ -194,6 +195,7 @@ class Planner:
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
+        SUSPECT.set(sum(fault.kind == "suspect" for fault in snapshot.faults.values()))
         self._queue_metrics.tell(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 

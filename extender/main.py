@@ -59,7 +59,7 @@ class Extender:
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
-        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool)
+        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules)
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )

@@ -1,6 +1,7 @@
 """The command line of the extender process, and its settings file; actions and plugins have a file of their own."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from extender.planner.state.faults import CONDITIONS, TAINTS, Rules, changed, rules_of
 from muster.api import names
 from muster.api.limits import NOTICE
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
@@ -16,6 +18,7 @@ from muster.process.health import is_loopback
 from muster.process.settings import Settings
 from muster.process.tls import Files
 
+_CONDITION = re.compile(r"[^=]+=(True|False|Unknown)")
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
@@ -62,6 +65,13 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice); 0:
     nobody is told before. Anybody may ask for so much, and keeps room for as long that others are owed; a queue may
     allow less."""
+    suspect_conditions: tuple[str, ...] = ()
+    """More conditions of a node, each as type=status, that make it suspect: it gets nothing new, and gangs with members
+    there are repaired. Those of node-problem-detector, NVSentinel and EKS are known (docs/faults.md); with a minus
+    before it, as in -FrequentDockerRestart=True, one of them does not count."""
+    suspect_taints: tuple[str, ...] = ()
+    """More keys of taints that do so, whatever their effect and whoever tolerates them; with a minus before it a known
+    one does not count."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""
@@ -78,6 +88,11 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
         return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
 
     @property
+    def fault_rules(self) -> Rules:
+        """The rules by which a node is suspect."""
+        return rules_of(changed(CONDITIONS, self.suspect_conditions), changed(TAINTS, self.suspect_taints))
+
+    @property
     def lease(self) -> str:
         """The name of the Lease: the given one, else that of the pool's pair."""
         return self.lease_name or lease_of(self.node_pool)
@@ -89,6 +104,9 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
                 f"nodePool: {self.node_pool!r} is no name of a node pool: lower-case letters, digits and '-', at most "
                 f"{LONGEST_NAME}, without '-' at the ends"
             )
+        for text in self.suspect_conditions:
+            if not _CONDITION.fullmatch(text.removeprefix("-")):
+                yield f"suspectConditions: {text!r} must be a type and a status, as in KernelDeadlock=True"
         files = {"certFile": self.cert_file, "keyFile": self.key_file, "clientCaFile": self.client_ca_file}
         missing = [name for name, value in files.items() if not value]
         if missing and len(missing) < len(files):

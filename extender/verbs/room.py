@@ -73,11 +73,16 @@ def nodes_with_room(
         free[:, columns == part[0]] += part[1][wanted, None]
     here = columns >= 0
     fits: Mask = (free >= row[wanted, None]).all(axis=0) & here
+    none = Reason.HELD_BY_GANG
+    if table.faults:
+        sound = ~np.isin(columns, table.suspects)
+        none = Reason.SUSPECT if fits.any() and not (fits & sound).any() else none
+        fits &= sound
     runtime_s = record.runtime.expected_s(None) if record else None
     queue = (record.queue or DEFAULT_QUEUE) if record and record.ours else ""
     reserved = state.ledger.reserved.amounts(columns, wanted, now, runtime_s, queue)
     if reserved is None or not fits.any():
-        return fits, Reason.HELD_BY_GANG
+        return fits, none
     return (free - reserved >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG
 
 

@@ -9,6 +9,7 @@ from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
+from extender.planner.state.faults import Fault
 from extender.planner.state.gangs import GangPhase, GangView, once_whole
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
@@ -52,6 +53,8 @@ class Snapshot:
     told: dict[str, PodRecord]
     """By UID, the members of gangs that were told that they are to be evicted, and have not been yet."""
     nodes: list[Node | None]
+    faults: dict[str, Fault]
+    """Node → what is wrong with it; healthy ones are left out."""
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
     changed: Amounts
@@ -169,6 +172,7 @@ def take(state: State) -> Snapshot:
         leaving=dict(state.pod_table.leaving),
         told=dict(state.pod_table.told),
         nodes=list(table.nodes),
+        faults=dict(table.faults),
         order=table.order().copy(),
         changed=table.changed.copy(),
         generation=table.generation,

@@ -19,6 +19,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.plugins.interpodaffinity import InterPodAffinity, Mask
 from extender.planner.plugins.pernode import Domains, PerNode
+from extender.planner.state.faults import Fault
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
@@ -117,7 +118,9 @@ class Predicates(PlainPlugin):
         snapshot, causes = session.snapshot, session.causes
 
         def by_node(cls: PodClass, node: Node | None) -> int:
-            return causes.code(refusal(cls, node) if node else reasons.cause.GONE)
+            if node is None:
+                return causes.code(reasons.cause.GONE)
+            return causes.code(_faulty(snapshot.faults.get(node.metadata.name)) or refusal(cls, node))
 
         def by_volumes(cls: PodClass, node: Node | None) -> int:
             return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
@@ -151,6 +154,14 @@ def refusal(cls: PodClass, node: Node) -> str:
         return reasons.cause.NODE_AFFINITY
     taint = _untolerated(cls, node)
     return reasons.cause.taint(taint.key, taint.value) if taint else ""
+
+
+def _faulty(fault: Fault | None) -> str:
+    """Return why a node gets nothing new, whatever a pod tolerates; empty for a healthy one."""
+    if fault is None:
+        return ""
+    suspect = fault.kind == "suspect"
+    return reasons.cause.suspect(cause=fault.cause) if suspect else reasons.cause.not_ready(cause=fault.cause)
 
 
 def _inclusion(cls: PodClass, node: Node | None) -> int:

@@ -14,6 +14,9 @@ REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
 reserved = "reserved for {gang}".format
 
 GONE = "is gone"
+suspect = "suspect ({cause})".format
+"""A node with a fault that others have found."""
+not_ready = "not ready ({cause})".format
 CORDONED = "cordoned"
 NODE_SELECTOR = "does not match the node selector"
 NODE_AFFINITY = "does not match the node affinity"

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is taken by gangs that are starting"
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
+    SUSPECT = "the nodes with room are suspect (kubectl describe node says why, docs/faults.md what counts)"
     QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
     QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
@@ -58,6 +59,7 @@ _REJECTIONS = (
     Reason.NOT_PLANNED_HERE,
     Reason.HELD_BY_GANG,
     Reason.KEPT_FOR_GANG,
+    Reason.SUSPECT,
     Reason.QUEUE_NOT_FOR_NAMESPACE,
     Reason.QUEUE_OF_OTHER_POOL,
     Reason.QUEUE_FULL,

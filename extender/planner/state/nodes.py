@@ -18,6 +18,7 @@ import numpy as np
 
 from extender.planner.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.planner.state.devices import Devices
+from extender.planner.state.faults import DEFAULT_RULES, Fault, fault_of
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
 from extender.planner.state.queries import Mark
@@ -49,6 +50,10 @@ class NodeTable:
         """Grows with every change of any array."""
         self.pod_counts = PodCounts()
         self.devices = Devices()
+        self.rules = DEFAULT_RULES
+        """What makes a node suspect; set before there are any."""
+        self.faults: dict[str, Fault] = {}
+        """Node → what is wrong with it; healthy ones are left out."""
         self._devices: dict[str, Vector] = {}
         """Node → amounts of its devices that pods claim; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
@@ -72,6 +77,7 @@ class NodeTable:
             and old.metadata.labels == node.metadata.labels
             and old.spec == node.spec
             and old.status.allocatable == node.status.allocatable
+            and self.faults.get(node.metadata.name) == fault_of(node, self.rules)
         )
 
     def put(self, node: Node) -> None:
@@ -84,6 +90,11 @@ class NodeTable:
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
+        fault = fault_of(node, self.rules)
+        if fault is not None:
+            self.faults[name] = fault
+        else:
+            self.faults.pop(name, None)
         self._changed(column)
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
         self.devices.memory[column] = device_memory(node, amounts)
@@ -118,6 +129,7 @@ class NodeTable:
         """Remove a node, which must be empty."""
         self._own()
         column = self.index.pop(name)
+        self.faults.pop(name, None)
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.devices.memory[column], self.devices.volcano[column] = 0, False
@@ -127,6 +139,12 @@ class NodeTable:
         self._free_columns.append(column)
         del self._sorted[bisect_left(self._sorted, (natural(name), column))]
         self._order = None
+
+    @property
+    def suspects(self) -> Amounts:
+        """Return the columns of the suspect nodes, which get nothing new."""
+        suspects = [self.index[name] for name, fault in self.faults.items() if fault.kind == "suspect"]
+        return np.array(suspects, dtype=np.int64)
 
     def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
         """Add (with sign -1: take off) the amounts of one pod of this class on a node, if that is known."""

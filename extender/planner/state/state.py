@@ -24,6 +24,7 @@ from extender.planner.state.charges import as_charged, charged, unread
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
+from extender.planner.state.faults import DEFAULT_RULES, Rules
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
 from extender.planner.state.nativegroups import NativeGroups
@@ -49,9 +50,16 @@ class State(Tables):
     """Nodes, pods, gangs, placements and queues, and the marks of gangs that changed."""
 
     def __init__(
-        self, looks: int | None = None, later: Callable[[], None] = lambda: None, *, pool: str = DEFAULT_POOL
+        self,
+        looks: int | None = None,
+        later: Callable[[], None] = lambda: None,
+        *,
+        pool: str = DEFAULT_POOL,
+        rules: Rules = DEFAULT_RULES,
     ) -> None:
         """Make an empty state of a node pool: what it is given of other pools is not planned.
+
+        Nodes are suspect by the `rules`.
 
         It compares new queries with pods at once (`looks` is None), or at most about so often in one event: then it
         calls `later` for what is left, and `compare` goes on with it.
@@ -60,6 +68,7 @@ class State(Tables):
         self._released = False
         self.classes = ClassTable()
         self.ledger = Ledger(self.classes)
+        self.ledger.nodes.rules = rules
         super().__init__(self.ledger.nodes)
         self.devices = DeviceTable()
         self.pool = pool

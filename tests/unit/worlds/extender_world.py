@@ -27,7 +27,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from muster.api import names
-from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodStatus
+from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
@@ -144,14 +144,21 @@ class World:
         self.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec), status=status))
 
     def node(
-        self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None, **spec: Any
-    ) -> Node:
-        """A node."""
+        self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None,
+        conditions: Mapping[str, str] | None = None, since: float | None = None, **spec: Any
+    ) -> Node:  # fmt: skip
+        """A node; its conditions are type → status, and have that status `since` then."""
         allocatable = {"cpu": cpu, "memory": "256Gi", "pods": 110, "nvidia.com/gpu": gpus}
         node = Node(
             metadata=self.meta(name, namespace="", uid=f"uid-{name}", labels=dict(labels or {})),
             spec=NodeSpec(**spec),
-            status=NodeStatus(allocatable=allocatable),
+            status=NodeStatus(
+                allocatable=allocatable,
+                conditions=[
+                    NodeCondition(kind, status, None if since is None else format_time(since))
+                    for kind, status in (conditions or {}).items()
+                ],
+            ),
         )
         self.state.on_node(None, node)
         return node

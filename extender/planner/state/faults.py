@@ -1,0 +1,98 @@
+"""Faults of nodes: what others have found out about a node, as the rules of a cluster read it. Pure.
+
+Muster detects nothing itself. It reads conditions and taints that node-problem-detector, NVSentinel, the node
+monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may still run
+what is there, and gets nothing new; one that is *not ready* has a kubelet that does not answer.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.meta import readable_time
+
+FaultKind = Literal["suspect", "not-ready"]
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+"""Taint of an administrator: the machine is off, nothing runs there any more (Kubernetes' non-graceful shutdown)."""
+CONDITIONS: Final = (
+    # node-problem-detector: config/kernel-monitor.json, readonly-monitor.json
+    *("KernelDeadlock=True", "ReadonlyFilesystem=True", "XfsShutdown=True"),
+    # systemd-monitor-counter.json, kernel-monitor-counter.json, docker-monitor-counter.json
+    *("FrequentKubeletRestart=True", "FrequentDockerRestart=True", "FrequentContainerdRestart=True"),
+    *("FrequentUnregisterNetDevice=True", "CorruptDockerOverlay2=True"),
+    # health-checker-*.json
+    *("KubeletUnhealthy=True", "ContainerRuntimeUnhealthy=True"),
+    # NVSentinel, from DCGM: docs/INTEGRATIONS.md; True is set for fatal findings alone
+    *("GpuMemWatch=True", "GpuPcieWatch=True", "GpuInforomWatch=True", "GpuSmWatch=True", "GpuNvlinkWatch=True"),
+    *("GpuMcuWatch=True", "GpuPmuWatch=True", "GpuDriverWatch=True", "GpuThermalWatch=True", "GpuPowerWatch=True"),
+    # NVSentinel, from the system's log and of NVSwitches
+    *("SysLogsXIDError=True", "SysLogsSXIDError=True", "SysLogsGPUFallenOff=True"),
+    *("NVSwitchFatalError=True", "NVSwitchDown=True"),
+    # the node monitoring agent of EKS
+    *("AcceleratedHardwareReady=False", "KernelReady=False", "NetworkingReady=False", "StorageReady=False"),
+    "ContainerRuntimeReady=False",
+)
+"""Conditions of a suspect node, each as type=status."""
+TAINTS: Final = (
+    # NVSentinel's examples, for whoever has it taint nodes: docs/INTEGRATIONS.md
+    *("nvidia.com/gpu-xid-error", "nvidia.com/gpu-nvlink-error", "nvidia.com/syslog-xid-error", "nvidia.com/gpu-error"),
+    # Kubernetes: the cloud's node controller, and an administrator
+    *("node.cloudprovider.kubernetes.io/shutdown", OUT_OF_SERVICE),
+)
+"""Keys of the taints of a suspect node, whatever their value and effect."""
+
+
+class Rules(NamedTuple):
+    """What makes a node suspect."""
+
+    conditions: frozenset[tuple[str, str]]
+    """Type and status."""
+    taints: frozenset[str]
+    """Keys."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a node."""
+
+    kind: FaultKind
+    cause: str
+    """In words: the condition or taint, as it stands in the Node."""
+    since: float | None
+    """Time since when it is not ready, in seconds since the epoch; None if nobody says it."""
+
+
+def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> Rules:
+    """Return the rules for conditions, each as type=status, and for taints by their keys."""
+    pairs = (text.partition("=") for text in conditions)
+    return Rules(frozenset((kind, status) for kind, _, status in pairs), frozenset(taints))
+
+
+def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
+    """Return a list with more entries, and without those that `more` names with a minus before them."""
+    without = {text.removeprefix("-") for text in more if text.startswith("-")}
+    return [text for text in (*known, *more) if text not in without and not text.startswith("-")]
+
+
+DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
+
+
+def suspect(node: Node, rules: Rules) -> str:
+    """Return the first condition or taint for which the rules suspect a node, in words; empty if there is none."""
+    for taint in node.spec.taints:
+        if taint.key in rules.taints:
+            return f"taint {taint.key}"
+    for condition in node.status.conditions:
+        if (condition.type, condition.status) in rules.conditions:
+            return f"condition {condition.type}={condition.status}"
+    return ""
+
+
+def fault_of(node: Node, rules: Rules) -> Fault | None:
+    """Return what is wrong with a node; None for a healthy one, and for one whose kubelet has said nothing yet."""
+    cause = suspect(node, rules)
+    if cause:
+        return Fault("suspect", cause, None)
+    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
+    if ready is None or ready.status == "True":
+        return None
+    return Fault("not-ready", f"condition Ready={ready.status}", readable_time(ready.last_transition_time))
