@@ -156,6 +156,7 @@ class Reliever:
             return
         yield from self._uncordon(cls, lacks)
         yield from self._tolerate(cls, lacks)
+        yield from self._heal(cls, lacks)
         if lacks.kind != "ever":
             yield from self._ends(cls, lacks.miss.pods)
         yield from self._add_nodes(cls, lacks.miss.pods)
@@ -177,16 +178,22 @@ class Reliever:
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
             taint = cause.words.removeprefix(TAINT)
             if taint.startswith(KUBERNETES_TAINTS):
-                yield from self._recover(nodes, taint)
+                yield from self._recover(nodes, f"taint {taint}")
             elif self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
-    def _recover(self, nodes: list[Node], taint: str) -> Iterator[Relief]:
-        """Suggest the end of a taint of Kubernetes: pods that tolerate it might be placed on a dead node."""
+    def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
+        """Suggest the end of a fault, for which a node gets nothing whatever a pod tolerates."""
+        for cause in lacks.causes:
+            if fault := reasons.cause.fault_in(cause.words):
+                yield from self._recover(self._behind(cls, cause.words), fault)
+
+    def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
+        """Suggest the end of a taint of Kubernetes, or of a fault: pods might be placed on a dead node else."""
         enough = self._fewest([recovered(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
-            yield Relief("recovers", reasons.relief.recovered(names, taint), tuple(names))
+            yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
         """Return the nodes that would have room were it not for this cause, most room first."""

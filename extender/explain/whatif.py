@@ -18,6 +18,7 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
+from extender.planner.state.faults import TAINTS
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -108,7 +109,7 @@ def copies(node: Node, number: int) -> list[Node]:
         name = f"{node.metadata.name}-new-{index}"
         labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}
         meta = replace(node.metadata, name=name, uid=name, labels=labels)
-        made.append(uncordoned(replace(node, metadata=meta, spec=replace(node.spec, taints=_own_taints(node)))))
+        made.append(uncordoned(recovered(replace(node, metadata=meta))))
     return made
 
 
@@ -119,13 +120,15 @@ def uncordoned(node: Node) -> Node:
 
 
 def recovered(node: Node) -> Node:
-    """Return the node without the taints of Kubernetes, which tell its condition at the moment."""
-    return replace(node, spec=replace(node.spec, taints=_own_taints(node)))
+    """Return the node without its conditions, and without the taints that tell its condition at the moment."""
+    spec, status = replace(node.spec, taints=_own_taints(node)), replace(node.status, conditions=[])
+    return replace(node, spec=spec, status=status)
 
 
 def _own_taints(node: Node) -> list[Taint]:
-    """Return the taints without those of Kubernetes."""
-    return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]
+    """Return the taints without those of Kubernetes, and of programs that suspect the node."""
+    told = (KUBERNETES_TAINTS, *TAINTS)
+    return [taint for taint in node.spec.taints if not taint.key.startswith(told)]
 
 
 def _remove(dump: ClusterDump, name: str, namespace: str) -> None:

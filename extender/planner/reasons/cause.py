@@ -49,6 +49,15 @@ def taint(key: str, value: str) -> str:
     return TAINT + (f"{key}={value}" if value else key)
 
 
+def fault_in(words: str) -> str:
+    """Return the condition or taint in the words about a faulty node; empty for other causes."""
+    for kind in (suspect, not_ready):
+        before, after = kind(cause="\n").split("\n")
+        if words.startswith(before) and words.endswith(after):
+            return words.removeprefix(before).removesuffix(after)
+    return ""
+
+
 def scarce(resource: str) -> str:
     """Too little of a resource is free."""
     if resource.startswith(DEVICE_CLASS_RESOURCE):

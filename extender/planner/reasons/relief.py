@@ -62,9 +62,9 @@ def uncordoned(nodes: Sequence[str]) -> str:
     return f"{listed(nodes, NAMED)} {be(len(nodes))} uncordoned"
 
 
-def recovered(nodes: Sequence[str], taint: str) -> str:
-    """Nodes have a taint that Kubernetes put on them for a problem."""
-    return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the taint {taint} goes"
+def recovered(nodes: Sequence[str], what: str) -> str:
+    """Nodes have a taint or a condition that tells of a problem."""
+    return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the {what} goes"
 
 
 def ends(holders: Sequence[str]) -> str:

@@ -182,6 +182,17 @@ def test_nobody_is_told_to_tolerate_a_dead_node(taint: str) -> None:
     assert report.relief[0].sentence == f"node-1 recovers and the taint {taint} goes"
 
 
+def test_a_suspect_node_has_to_recover_also_where_only_a_condition_says_so() -> None:
+    """No toleration would help: nothing new goes to a suspect node."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.node("node-1", conditions={"KernelDeadlock": "True"})
+    world.gang("a", {"worker": (2, GPU8)})
+    report = world.gang_report("a")
+    assert "1 suspect (condition KernelDeadlock=True)" in report.summary
+    assert report.relief[0].sentence == "node-1 recovers and the condition KernelDeadlock=True goes"
+
+
 def test_of_many_members_the_first_are_told() -> None:
     """The report stays readable."""
     world = ExplainWorld()

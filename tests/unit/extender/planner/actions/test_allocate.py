@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from state_oracle import recomputed_use
 
 from extender.planner.framework import decisions
-from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.core import PriorityClass, Taint
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
@@ -88,7 +88,7 @@ def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_cau
     """Each cause says how many nodes it costs."""
     world = World()
     world.node("node-0", unschedulable=True)
-    world.node("node-1", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}])
+    world.node("node-1", taints=[Taint(key="dedicated", value="x", effect="NoSchedule")])
     world.node("node-2", labels={"pool": "other"})
     world.gang("a", {"worker": (1, GPU1)}, spec={"nodeSelector": {"pool": "mine"}})
     [waits] = of(world.plan(), decisions.Unschedulable)
