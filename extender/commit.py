@@ -22,6 +22,7 @@ from extender.placements import PlacementWriter, moves
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
+from extender.repairs import Repairs
 from extender.scaling import Scaling
 from extender.standings import StandingWriter
 from extender.writes import Lane, Writes
@@ -62,6 +63,7 @@ class Committer:
         self._notices = NoticeWriter(client, cluster, events, wall_s=wall_s)
         close = self._placements.close
         self._evictions = Evictions(client, cluster, events, self._notices, close=close, wall_s=wall_s)
+        self._repairs = Repairs(client, cluster, events, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
@@ -79,6 +81,7 @@ class Committer:
         for release in decided(decisions.Release):
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
         writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
+        self._repairs.carry_out(session, writes)
         self._evictions.make_room(session, writes)
         self._notices.write(session, writes)
         self._standings.write(session)

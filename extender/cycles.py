@@ -21,8 +21,10 @@ from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import (
+    FAULT_STOP,
     GROWTH_DELAY_S,
     LONGEST_NOTICE_S,
+    NODE_FAULT_GRACE_S,
     RECOVERY_S,
     STALENESS_GRACE_S,
     CycleInputs,
@@ -73,6 +75,8 @@ class Planner:
         staleness_grace_s: float = STALENESS_GRACE_S,
         growth_delay_s: float = GROWTH_DELAY_S,
         longest_notice_s: float = LONGEST_NOTICE_S,
+        node_fault_grace_s: float = NODE_FAULT_GRACE_S,
+        fault_stop: float = FAULT_STOP,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
@@ -83,6 +87,8 @@ class Planner:
         self._staleness_grace_s = staleness_grace_s
         self._growth_delay_s = growth_delay_s
         self._longest_notice_s = longest_notice_s
+        self._node_fault_grace_s = node_fault_grace_s
+        self._fault_stop = fault_stop
         self.pages: Mapping[str, Callable[[], object]] = {}
         """Pages of plugins over HTTP by name, as of the last cycle."""
         self.session: Session | None = None
@@ -181,6 +187,8 @@ class Planner:
             staleness_grace_s=self._staleness_grace_s,
             growth_delay_s=self._growth_delay_s,
             longest_notice_s=self._longest_notice_s,
+            node_fault_grace_s=self._node_fault_grace_s,
+            fault_stop=self._fault_stop,
         )
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.planner.cycle). Nothing outside changes.

@@ -78,6 +78,8 @@ class Extender:
             staleness_grace_s=settings.staleness_grace_s,
             growth_delay_s=settings.growth_delay_s,
             longest_notice_s=settings.longest_notice_s,
+            node_fault_grace_s=settings.node_fault_grace_s,
+            fault_stop=settings.fault_stop,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(

@@ -102,7 +102,8 @@ class PlacementWriter:
         else:
             self._write(gang, spec, status)
         log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
-        self._events.planned(gang, place.pod_sets, place.epoch, victims=len(place.victims))
+        others = sum(victim is not gang for victim, _ in place.victims)
+        self._events.planned(gang, place.pod_sets, place.epoch, victims=others)
         if place.borrows:
             self._events.borrows(gang, list(dict.fromkeys(loan.node for loan in place.borrows)), place.epoch)
 

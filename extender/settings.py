@@ -72,6 +72,12 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     suspect_taints: tuple[str, ...] = ()
     """More keys of taints that do so, whatever their effect and whoever tolerates them; with a minus before it a known
     one does not count."""
+    node_fault_grace_s: Annotated[float, Meta(ge=0)] = field(name="nodeFaultGrace", default=30.0)
+    """Seconds that a node which is not ready is waited for before gangs are repaired, as nodes come back. Of a gang its
+    annotation `muster.dev/node-fault-grace` says another time."""
+    fault_stop: Annotated[float, Meta(gt=0, le=1)] = 0.55
+    """Part of all nodes: while so many are suspect or not ready at once, and more than two, nothing is repaired.
+    kube-controller-manager stops its evictions in a zone at the same part."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""

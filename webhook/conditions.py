@@ -182,6 +182,7 @@ _VOLCANO_GPUS: Final = (
     "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
     f"'{names.VOLCANO_GPU_MEMORY}' in c.resources.limits)"
 )
+_OF_FAULTS: Final = _any_annotation(names.FAULT_KEYS)
 _HAS_A_BUDGET: Final = _any_annotation((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
 NEEDS_A_CHECK: Final = (
     (
@@ -189,11 +190,12 @@ NEEDS_A_CHECK: Final = (
         f"has({_SCHEDULER}) && ({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})",
     ),
     (
-        "has-a-budget-a-topology-shares-gpus-or-many-resources",
-        f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
+        "has-a-budget-a-topology-faults-shares-gpus-or-many-resources",
+        f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_OF_FAULTS} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
     ),
 )
-"""A pod of Muster's schedulers with a disruption budget, a topology, a part of a GPU, or unusually many resources."""
+"""A pod of Muster's schedulers with a disruption budget, a topology, a rule for faults of nodes, a part of a GPU, or
+unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 _POOL: Final = (
     f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "

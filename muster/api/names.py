@@ -62,6 +62,11 @@ OF_TRAIN_JOBS = (
     RESTART_BUDGET,
     INFRASTRUCTURE_EXIT_CODES,
 )  # annotations of a TrainJob that its gang has, too
+# Annotations of users on a workload or a PodGroup: what becomes of the gang when its nodes fail (docs/faults.md).
+ON_NODE_FAULT = f"{DOMAIN}/on-node-fault"  # wait, replace or restart
+NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not answer, e.g. 30s
+AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is left out where a member failed, e.g. 10m
+FAULT_KEYS = (ON_NODE_FAULT, NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"

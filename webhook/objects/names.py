@@ -36,6 +36,7 @@ _OF_USERS = frozenset({
     *names.SCALE_UP_KEYS,
     *(names.EVICT_NOTICE, names.CHECKPOINT, names.EVICT_READY, names.RESTART_BUDGET),
     names.INFRASTRUCTURE_EXIT_CODES,
+    *names.FAULT_KEYS,
 })  # fmt: skip
 WRITTEN = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),

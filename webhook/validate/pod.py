@@ -15,7 +15,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Pod
 from muster.api.limits import RESOURCES
 from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TOPOLOGY_GROUP
-from muster.resources import spares
+from muster.resources import faults, spares
 from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names
 from muster.resources.runtime import notice_mistakes
@@ -40,8 +40,7 @@ def review(request: AdmissionRequest) -> Verdict:
     return Verdict(
         errors=[
             *check_budgets(annotations, path),
-            *([] if pod.metadata.controller else mistakes(annotations, path)),
-            *([] if pod.metadata.controller else spares.mistakes(annotations, path)),
+            *([] if pod.metadata.controller else _mistakes(annotations, path)),
             *share_errors(annotations, pod.spec, path, "spec"),
             *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),
         ]
@@ -84,16 +83,21 @@ def check_framework(
 
 
 def check_annotations(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
-    """Check annotations about topology, spares and eviction notices of a workload and of all its templates."""
-    yield from mistakes(workload, "metadata.annotations")
-    yield from spares.mistakes(workload, "metadata.annotations")
+    """Check annotations of a workload and of all its templates: topology, spares, faults of nodes and notices."""
+    yield from _mistakes(workload, "metadata.annotations")
     yield from notice_mistakes(workload, "metadata.annotations")
     for annotations, path, pods in templates:
-        yield from mistakes(annotations, path, pods)
-        yield from spares.mistakes(annotations, path)
+        yield from _mistakes(annotations, path, pods)
         yield from notice_mistakes(annotations, path)
     for key in TOPOLOGY_GROUP:
         yield from _incomplete_groups(key, templates)
+
+
+def _mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
+    """Check annotations of one object or template about topology, spares and faults of nodes."""
+    yield from mistakes(annotations, path, pods)
+    yield from spares.mistakes(annotations, path)
+    yield from faults.mistakes(annotations, path)
 
 
 def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:

@@ -21,7 +21,7 @@ from muster.api.muster.pools import pool_of, words
 from muster.api.volcano.batch import JOBS, Job, is_job
 from muster.api.volcano.scheduling import NetworkTopology, PodGroup
 from muster.kube.lean import too_long
-from muster.resources import spares
+from muster.resources import faults, spares
 from muster.resources.quantity import parse
 from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
@@ -69,6 +69,7 @@ def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
         yield from mistakes(group.metadata.annotations, "metadata.annotations")
         yield from spares.mistakes(group.metadata.annotations, "metadata.annotations")
         yield from notice_mistakes(group.metadata.annotations, "metadata.annotations")
+        yield from faults.mistakes(group.metadata.annotations, "metadata.annotations")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_network_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
     yield from SUB_GROUPS.exceeded_by("spec.subGroupPolicy", len(spec.sub_group_policy))

@@ -11,10 +11,12 @@ from extender.planner.actions.backfill import Backfill
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.repair import Repair
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework.registry import ActionBuilder
 
 ACTIONS: dict[str, ActionBuilder] = {
+    "repair": Repair,
     "enqueue": Enqueue,
     "allocate": Allocate,
     "consolidate": Consolidate,

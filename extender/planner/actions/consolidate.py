@@ -5,22 +5,19 @@ are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 
 import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.actions.fill import PartSearch, fill
-from extender.planner.actions.search import place_minimum, there
-from extender.planner.framework.answers import EVERYWHERE, NodeSet
+from extender.planner.actions.moving import moved
+from extender.planner.actions.search import place_minimum
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import part_of
 from extender.planner.victims.moves import solve_moves
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
@@ -114,7 +111,7 @@ def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> boo
     """Give all these units new slots, the largest first; False without room, or if one would be where it was."""
     for unit in sorted(units, key=lambda unit: -_size(session, unit)):
         before = statement.checkpoint()
-        if not all(_moved(session, statement, piece) for piece in unit):
+        if not all(moved(session, statement, piece.gang, piece.pods) for piece in unit):
             return False
         if _slots_of(statement.operations_since(before)) == _slots_held(session, unit):
             return False  # it would only be restarted
@@ -154,25 +151,6 @@ def _slots_held(session: Session, unit: Unit) -> Counter[Slot]:
         for pod in piece.pods
         if pod.node in index
     )
-
-
-def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
-    """Give all pods of a piece, as they are and not as their template, new slots; False if one has no room."""
-    alike: dict[str, PodSetView] = {}
-    for pod in piece.pods:
-        if pod.slot is not None:
-            name = pod.slot.pod_set
-            alike.setdefault(name, PodSetView(name, pod.cls, 0, 0, mixed=True)).waiting[pod.slot.rank] = pod
-    slots = {name: sorted(pod_set.waiting) for name, pod_set in alike.items()}
-
-    def fill_slots(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
-        return all(
-            fill(session, statement, piece.gang, alike[name], ranks, nodes) == len(ranks)
-            for name, ranks in wanted.items()
-        )
-
-    part = part_of(piece.gang, slots, there(session, statement, piece.gang))
-    return PartSearch(session, statement, piece.gang, fill_slots).place(part, EVERYWHERE)
 
 
 def _extras_first(pieces: list[Piece]) -> list[Piece]:

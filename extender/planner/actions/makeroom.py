@@ -22,6 +22,7 @@ from extender.planner import reasons
 from extender.planner.actions.search import gated_until_others
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.state.faults import is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, started_s, unsaved_s
@@ -41,7 +42,7 @@ with it. If it were given up, its victims would have to be told anew."""
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> str:
     """Decide the next step of such a placement; return why it is to be given up, empty if it is not."""
     there = victims_there(session, gang, placement)
-    own = [pod for victim, pod in there if victim is gang]
+    own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
         session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing)))
@@ -63,6 +64,12 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     if any(expected_to_go(pod.gone_by, session.now) for pod in leaving) or any(not pod.terminating for pod in own):
         return ""
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
+
+
+def _on_dead_node(session: Session, pod: PodRecord) -> bool:
+    """Return True if nothing ends the pod there, so that its successor, which is elsewhere, does not wait for that."""
+    fault = session.snapshot.faults.get(pod.node)
+    return pod.node not in session.snapshot.index or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> str:

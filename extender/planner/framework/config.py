@@ -33,7 +33,7 @@ class Tier(msgspec.Struct):
 class SchedulerConfig(msgspec.Struct):
     """The actions in the order in which they run, and the plugins."""
 
-    actions: str = "enqueue, allocate, consolidate, reclaim, preempt, stalegangeviction"
+    actions: str = "repair, enqueue, allocate, consolidate, reclaim, preempt, stalegangeviction"
     tiers: list[Tier] = msgspec.field(
         default_factory=lambda: [Tier([PluginOption(name) for name in names.split()]) for names in DEFAULT_TIERS]
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from extender.planner import reasons
 from extender.planner.reasons.grammar import also
@@ -10,6 +11,10 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
+from muster.resources.faults import Policy
+
+RepairKind = Literal["suspect", "not-ready", "gone"]
+"""What is wrong with a node, from the mildest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,22 @@ class Evict:
     pod: PodRecord
     reason: str
     started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Evict members of a gang for faults of nodes, together."""
+
+    gang: GangView
+    policy: Policy
+    pods: tuple[PodRecord, ...]
+    kind: RepairKind
+    """The worst fault of its nodes."""
+    reason: str
+    epoch: int | None = None
+    """Only if the gang's placement is this one, which keeps their new nodes; None: they have none yet."""
+    again: bool = False
+    """An earlier cycle decided it, and some of its pods are still there."""
 
 
 @dataclass(frozen=True, slots=True)

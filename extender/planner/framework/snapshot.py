@@ -31,6 +31,8 @@ RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
 GROWTH_DELAY_S = 1.0
 LONGEST_NOTICE_S = 600.0
+NODE_FAULT_GRACE_S = 30.0
+FAULT_STOP = 0.55
 
 
 @dataclass(slots=True)
@@ -252,6 +254,10 @@ class CycleInputs:
     """Time after which the members of a gang that is bound in part are evicted."""
     staleness_grace_s: float = STALENESS_GRACE_S
     """Time that a gang which lost members may wait for them before the rest is evicted; negative means for ever."""
+    node_fault_grace_s: float = NODE_FAULT_GRACE_S
+    """Time for which a node that does not answer is waited for, unless a gang says its own."""
+    fault_stop: float = FAULT_STOP
+    """Part of all nodes that are faulty at once from which on nothing is repaired."""
     growth_delay_s: float = GROWTH_DELAY_S
     """Time from a gang's start until it gets more than its minimum; 0 means at once, if room is left."""
     longest_notice_s: float = LONGEST_NOTICE_S

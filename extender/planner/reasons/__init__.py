@@ -9,6 +9,7 @@
 | `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
 | `placements` | how a placement goes on and ends, and why a pod is evicted |
+| `repairs` | what happens to gangs whose nodes have failed |
 | `scaleup` | why nodes are asked for, or not |
 | `aside` | why an object cannot be evaluated |
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
@@ -30,10 +31,12 @@ from extender.planner.reasons import (
     pods,
     queues,
     relief,
+    repairs,
     scaleup,
     topology,
 )
 
 __all__ = [
-    "aside", "cause", "devices", "gangs", "members", "placements", "pods", "queues", "relief", "scaleup", "topology",
+    "aside", "cause", "devices", "gangs", "members", "placements", "pods", "queues", "relief", "repairs", "scaleup",
+    "topology",
 ]  # fmt: skip

@@ -61,6 +61,11 @@ class Fault(NamedTuple):
     """Time since when it is not ready, in seconds since the epoch; None if nobody says it."""
 
 
+def is_dead(fault: Fault | None) -> bool:
+    """Return True for a node that is gone (None), or whose kubelet does not end pods any more."""
+    return fault is None or fault.kind == "not-ready" or fault.cause == f"taint {OUT_OF_SERVICE}"
+
+
 def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> Rules:
     """Return the rules for conditions, each as type=status, and for taints by their keys."""
     pairs = (text.partition("=") for text in conditions)

@@ -1,4 +1,4 @@
-"""What a workload wants of autoscalers reaches its PodGroup, where the planner reads it."""
+"""What a workload wants of autoscalers, and for faults of nodes, reaches its PodGroup, where the planner reads it."""
 
 import pytest
 
@@ -6,9 +6,11 @@ from controller.gangs.workloads import pod_group
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.names import (
+    FAULT_KEYS,
     FRAMEWORK,
     INDEPENDENT,
     MIN_MEMBER,
+    ON_NODE_FAULT,
     SCALE_UP,
     SCALE_UP_CLASS,
     VOLCANO_GROUP_MIN_MEMBER,
@@ -23,6 +25,11 @@ from muster.api.names import (
             {"annotations": {SCALE_UP: "condition", SCALE_UP_CLASS: "c"}},
             {},
             {SCALE_UP: "condition", SCALE_UP_CLASS: "c"},
+        ),
+        (
+            {"annotations": dict.fromkeys(FAULT_KEYS, "1m")},
+            {"annotations": {ON_NODE_FAULT: "restart"}},
+            {**dict.fromkeys(FAULT_KEYS, "1m"), ON_NODE_FAULT: "restart"},
         ),
         ({"labels": {SCALE_UP: "condition"}}, {}, {SCALE_UP: "condition"}),
         ({"annotations": {SCALE_UP: "condition"}}, {"labels": {SCALE_UP: "none"}}, {SCALE_UP: "none"}),

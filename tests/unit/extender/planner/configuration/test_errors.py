@@ -62,7 +62,7 @@ def test_the_valid_names_stand_with_the_error() -> None:
     [error] = report_of("actions: alocate").errors
     assert error.endswith(
         "valid actions: allocate, backfill, consolidate, consolidation, enqueue, gangpreempt, gangreclaim, preempt,"
-        " reclaim, shuffle, stalegangeviction"
+        " reclaim, repair, shuffle, stalegangeviction"
     )
 
 

@@ -1,0 +1,255 @@
+"""Repairs gangs that have members on faulty nodes, each by its policy.
+
+Others detect faults (`planner.state.faults`). Of a started gang with members on suspect nodes, on nodes that do not
+answer, or on nodes that are gone,
+
+* `wait` does nothing: the members stay until others evict them.
+* `replace` has the members there come again elsewhere, near to the others as its topology demands.
+* `restart` has all members come again in place: on their nodes, but those of faulty nodes on others.
+
+Where there is room, both are a placement of the gang whose victims are its own members, as if it were moved: nobody
+else gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
+those on dead ones are evicted: for `restart` the whole gang, after the grace of gangs that lost members.
+
+Faults that come one after the other are one repair. A node that does not answer is waited for, as nodes come back. And
+where most nodes are faulty at once, something else is wrong, and nothing is repaired.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from extender.planner import reasons
+from extender.planner.actions.moving import moved
+from extender.planner.actions.search import runs_of_operations
+from extender.planner.framework import decisions
+from extender.planner.framework.decisions import RepairKind
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement, undone
+from extender.planner.state.faults import Fault, is_dead
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from muster.api import names
+from muster.api.kubernetes.meta import parse_time
+from muster.resources.faults import Policy, policy_of, seconds_of
+
+SETTLE_S = 2.0
+"""Time after the last fault of a gang's nodes until it is repaired, as faults come together."""
+SETTLE_MOST_S = 10.0
+"""Time after the first one until it is repaired in any case."""
+MOST_GANGS = 16
+"""Gangs that are repaired in one cycle; the next ones are next."""
+FEW_NODES = 2
+"""So many faulty nodes are never too many, as in kube-controller-manager's rule for zones."""
+_BACK = "mpi"
+"""The framework whose programs can take a member back (ULFM), if they can at all."""
+
+Faults = Mapping[str, Fault | None]
+"""Faulty nodes of a gang; None for one that is gone."""
+
+
+class Repair:
+    """Looks at gangs that changed, or whose nodes did; the times of faults are remembered."""
+
+    name = "repair"
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        """Faulty node with members of gangs → when it was seen, in seconds since the epoch."""
+        self._looks: dict[str, tuple[GangView, int]] = {}
+        """Key of a gang without members on faulty nodes → as it was, and the generation of the nodes."""
+
+    def execute(self, session: Session) -> None:
+        """Decide Place and Repair for gangs whose time has come, Unschedulable for those that cannot be repaired."""
+        hurt = self._hurt(session)
+        self._since = {node: self._since.get(node, session.now) for _, nodes in hurt for node in nodes}
+        stopped, repaired = too_many(session), 0
+        for gang, nodes in hurt:
+            if repaired >= MOST_GANGS:
+                return
+            repaired += bool(session.attempt(gang, partial(self._repair, nodes=nodes, stopped=stopped)))
+
+    def _hurt(self, session: Session) -> list[tuple[GangView, Faults]]:
+        """Return the started gangs with members on faulty nodes, each with those; see earlier repairs through."""
+        before, self._looks = self._looks, {}
+        generation, hurt = session.snapshot.generation, []
+        for gang in session.snapshot.gangs:
+            known = before.get(gang.key)
+            if known is not None and known[0] is gang and known[1] == generation:
+                self._looks[gang.key] = known
+            elif gang.active:
+                _go_on(session, gang)
+            elif gang.started and (nodes := faulty_nodes(session, gang)):
+                hurt.append((gang, nodes))
+            else:
+                self._looks[gang.key] = gang, generation
+        return hurt
+
+    def _repair(self, session: Session, gang: GangView, *, nodes: Faults, stopped: str) -> bool:
+        """Repair one gang, if it is time; return True if something is evicted."""
+        due = self._due(session, gang, nodes)
+        lost = [pod for pod in gang.pods if pod.alive and pod.node in due]
+        policy, why = chosen_policy(gang, lost)
+        if not due or policy == "wait" or _rests(gang, session.now):
+            return False
+        if stopped:
+            session.decide(decisions.Unschedulable(gang, reasons.repairs.NODE_FAULT, stopped))
+            return False
+        if policy == "restart":
+            return self._restart(session, gang, due, lost, why)
+        return _replace(session, gang, due, lost, why)
+
+    def _restart(self, session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
+        """Restart a gang in place; where that is not possible, evict it once the grace of dead members is over."""
+        there = [pod for pod in gang.pods if pod.alive]
+        gone = {pod.uid for pod in lost}
+        leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
+        words, dead = _words(due), any(map(is_dead, due.values()))
+        reason = reasons.repairs.restarts(words, len(leaving), len(there), why, dead=dead)
+        if _place(session, gang, "restart", there, leaving, worst(due), reason):
+            return True
+        grace_s = session.inputs.staleness_grace_s
+        first = min(self._due_at(session, gang, node, fault) for node, fault in due.items())
+        if not dead or grace_s < 0 or session.now < first + grace_s:
+            message = reasons.repairs.stays(words, len(lost))
+            session.decide(decisions.Unschedulable(gang, reasons.repairs.NODE_FAULT, message))
+            return False
+        reason = reasons.repairs.evicts_whole(nodes=words, members=len(lost))
+        session.evicted.add(gang.key)
+        session.decide(decisions.Repair(gang, "restart", tuple(there), worst(due), reason))
+        return True
+
+    def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
+        """Return the faulty nodes that are repaired now, together; none while more may come, or come back."""
+        at = {node: self._due_at(session, gang, node, fault) for node, fault in nodes.items()}
+        soon = [moment for moment in at.values() if moment <= session.now + SETTLE_S]
+        settled = soon and (session.now >= max(soon) + SETTLE_S or session.now >= min(soon) + SETTLE_MOST_S)
+        return {node: nodes[node] for node, moment in at.items() if moment <= session.now} if settled else {}
+
+    def _due_at(self, session: Session, gang: GangView, node: str, fault: Fault | None) -> float:
+        """Return when a fault counts: at once, or after the grace of a node that does not answer."""
+        seen = self._since[node]
+        if fault is None or fault.kind == "suspect":
+            return seen
+        own = seconds_of(gang.group.metadata.annotations, names.NODE_FAULT_GRACE)
+        grace_s = session.inputs.node_fault_grace_s if own is None else own
+        return (seen if fault.since is None else min(fault.since, seen)) + grace_s
+
+
+def faulty_nodes(session: Session, gang: GangView) -> Faults:
+    """Return the faulty nodes on which members of a gang are alive, as far as is known."""
+    faults, index = session.snapshot.faults, session.snapshot.index
+    nodes = {pod.node for pod in gang.pods if pod.alive}
+    return {node: faults.get(node) for node in sorted(nodes) if node in faults or node not in index}
+
+
+def too_many(session: Session) -> str:
+    """Return why nothing is repaired as too many nodes are faulty at once; empty if they are few."""
+    faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
+    if faulty <= FEW_NODES or faulty < session.inputs.fault_stop * known:
+        return ""
+    return reasons.repairs.stopped(faulty, known)
+
+
+def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
+    """Return the policy for a gang that loses these members, and why it is that one, in words."""
+    named = policy_of(gang.group.metadata.annotations)
+    if named is not None:
+        return named, reasons.repairs.BY_ANNOTATION
+    if gang.independent:
+        return "replace", reasons.repairs.INDEPENDENT
+    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
+    for pod in lost:
+        if pod.slot is not None and pod.slot.pod_set in counts:
+            counts[pod.slot.pod_set] -= 1
+    if gang.viable(counts):
+        return "replace", reasons.repairs.ENOUGH_WITHOUT
+    framework = next((label for pod in gang.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
+    if framework and framework != _BACK:
+        return "restart", reasons.repairs.static(framework=framework)
+    return "replace", reasons.repairs.CAN_TAKE_BACK
+
+
+def worst(faults: Faults) -> RepairKind:
+    """Return the worst of some faults."""
+    if None in faults.values():
+        return "gone"
+    return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"
+
+
+def _words(faults: Faults) -> str:
+    return reasons.repairs.nodes_with({node: _says(fault) for node, fault in faults.items()})
+
+
+def _says(fault: Fault | None) -> str:
+    if fault is None:
+        return reasons.repairs.GONE
+    suspect = fault.kind == "suspect"
+    return reasons.repairs.suspect(cause=fault.cause) if suspect else reasons.repairs.not_ready(cause=fault.cause)
+
+
+def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
+    """Replace members; where there is no room for them, only those that do not run any more are evicted."""
+    words, dead = _words(due), [pod for pod in lost if is_dead(due[pod.node])]
+    reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
+    if gang.independent:
+        session.decide(decisions.Repair(gang, "replace", tuple(lost), worst(due), reason))
+        return True
+    if _place(session, gang, "replace", lost, lost, worst(due), reason):
+        return True
+    if len(dead) < len(lost):
+        message = reasons.repairs.stays(words, len(lost) - len(dead))
+        session.decide(decisions.Unschedulable(gang, reasons.repairs.NODE_FAULT, message))
+    if dead:
+        session.decide(decisions.Repair(gang, "replace", tuple(dead), worst(due), reason))
+    return bool(dead)
+
+
+def _place(
+    session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
+    kind: RepairKind, reason: str,
+) -> bool:  # fmt: skip
+    """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
+
+    The others of them come again on the node that they have.
+    """
+    statement = Statement(session)
+    if any(pod.slot is None for pod in going):
+        return False
+    with undone(statement):
+        statement.evict(gang, leaving)
+        if not moved(session, statement, gang, leaving):
+            statement.discard()
+            return False
+    runs = runs_of_operations(session, gang, statement.commit_victims(), gated=True)
+    epoch = gang.next_epoch()
+    victims = tuple((gang, pod) for pod in going)
+    session.decide(decisions.Place(gang, runs, epoch, len(going), victims, reason))
+    session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
+    session.evicted.add(gang.key)
+    session.snapshot.leaving.update((pod.uid, pod) for pod in going)
+    return True
+
+
+def _go_on(session: Session, gang: GangView) -> None:
+    """Evict the members that a repair of an earlier cycle, or of another planner, has left."""
+    placement = gang.placement
+    if placement is None or not placement.spec.victims_reason.startswith(reasons.repairs.REPAIRS):
+        return
+    uids = {victim.uid for victim in placement.spec.victims}
+    pods = tuple(pod for pod in gang.pods if pod.uid in uids and pod.alive)
+    if pods:
+        reason, epoch = placement.spec.victims_reason, placement.spec.epoch
+        kind = worst(faulty_nodes(session, gang))
+        session.decide(decisions.Repair(gang, "replace", pods, kind, reason, epoch, again=True))
+
+
+def _refuses(session: Session, pod: PodRecord) -> bool:
+    """Return True if the node of a pod takes no new ones, as one that is cordoned."""
+    column = session.snapshot.index.get(pod.node)
+    return column is None or bool(session.node_codes(pod.cls)[column])
+
+
+def _rests(gang: GangView, now: float) -> bool:
+    """Return True for a gang whose members could not be evicted a moment ago."""
+    before = gang.placement.status.no_evictions_before if gang.placement else ""
+    return bool(before) and (parse_time(before) or 0.0) > now

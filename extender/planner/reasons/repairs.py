@@ -1,0 +1,61 @@
+"""Repairs of gangs whose nodes have failed: in Events, Placements, and conditions of the PodGroup."""
+
+from collections.abc import Mapping
+
+from extender.planner.reasons.grammar import be, have, listed, many
+
+NODE_FAULT = "NodeFault"
+"""Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
+REPAIRS = "repairs: "
+"""A placement whose victims go for such a reason is a repair."""
+GONE = "gone"
+BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
+INDEPENDENT = "its pods run alone"
+ENOUGH_WITHOUT = "the others are enough to go on"
+CAN_TAKE_BACK = "nothing says that all its members have to start again together"
+static = "the ranks of {framework} start together or not at all".format
+OUT_OF_SERVICE = (
+    "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
+)
+"""What helps while the kubelet of a dead node cannot say that its pods have ended."""
+
+suspect = "suspect ({cause})".format
+not_ready = "not ready ({cause})".format
+evicts_whole = (
+    REPAIRS + "{nodes}, and no other node takes the {members} there: the gang is evicted, and waits as a whole"
+).format
+
+
+def nodes_with(faults: Mapping[str, str]) -> str:
+    """The faulty nodes, those with one fault together: `nodes n1, n2 are gone and node n3 is suspect (…)`."""
+    together: dict[str, list[str]] = {}
+    for node, fault in sorted(faults.items()):
+        together.setdefault(fault, []).append(node)
+    parts = (
+        f"{'node' if len(nodes) == 1 else 'nodes'} {listed(nodes)} {be(len(nodes))} {fault}"
+        for fault, nodes in together.items()
+    )
+    return " and ".join(parts)
+
+
+def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
+    """Members on faulty nodes are evicted, and come again elsewhere."""
+    said = f"{REPAIRS}{nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
+    return f"{said}; {OUT_OF_SERVICE}" if dead else said
+
+
+def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
+    """All members are evicted, and come again: on their nodes, but those of faulty ones."""
+    where = f"{members} of its {many(of, 'member')} on other nodes"
+    said = f"{REPAIRS}{nodes}: the gang restarts in place, {where}, as {why}"
+    return f"{said}; {OUT_OF_SERVICE}" if dead else said
+
+
+def stays(nodes: str, members: int) -> str:
+    """Members on suspect nodes run on, as there is no room elsewhere."""
+    return f"{nodes}, and its {many(members, 'member')} there {have(members)} to stay, as no other node takes them"
+
+
+def stopped(faulty: int, of: int) -> str:
+    """So many nodes are faulty at once that something else is wrong."""
+    return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

@@ -1,0 +1,45 @@
+"""A gang's own rules for faults of its nodes, as annotations of its workload say them. Pure.
+
+`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node, `muster.dev/node-fault-grace` how
+long a node that does not answer is waited for, and `muster.dev/avoid-failed-node` for how long the gang leaves out a
+node on which a member of it failed.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, get_args
+
+from muster.api.fields import FieldError
+from muster.api.limits import SECONDS
+from muster.api.names import AVOID_FAILED_NODE, NODE_FAULT_GRACE, ON_NODE_FAULT
+from muster.resources.runtime import parse_duration_s
+
+Policy = Literal["wait", "replace", "restart"]
+POLICIES: Final = get_args(Policy)
+_DURATIONS: Final = (NODE_FAULT_GRACE, AVOID_FAILED_NODE)
+
+
+def policy_of(annotations: Mapping[str, str]) -> Policy | None:
+    """The policy that a gang names; None without one, or with one that does not exist."""
+    named: dict[str, Policy] = {policy: policy for policy in get_args(Policy)}
+    return named.get(annotations.get(ON_NODE_FAULT, ""))
+
+
+def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
+    """The seconds that an annotation names, 0 included; None without it, or where it is no duration up to the limit."""
+    text = annotations.get(key)
+    try:
+        seconds = parse_duration_s(text) if text else None
+    except ValueError:
+        return None
+    return seconds if seconds is not None and seconds <= SECONDS.value else None
+
+
+def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Yield what is wrong with these annotations; `path` is that of the annotations."""
+    if ON_NODE_FAULT in annotations and policy_of(annotations) is None:
+        message = f"must be one of: {', '.join(POLICIES)}"
+        yield FieldError(f"{path}[{ON_NODE_FAULT}]", message, annotations[ON_NODE_FAULT], "NotSupported")
+    for key in _DURATIONS:
+        if key in annotations and seconds_of(annotations, key) is None:
+            message = f"must be a duration from 0s to {SECONDS.value} seconds, as 30s, 5m or 1h30m are"
+            yield FieldError(f"{path}[{key}]", message, annotations[key])

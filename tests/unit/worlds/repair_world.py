@@ -1,0 +1,56 @@
+"""Builders of gangs that run, one member a node, for tests of repairs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from extender_world import World, of
+from msgspec import structs
+
+from extender.planner.actions.repair import Repair
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+XID = {"SysLogsXIDError": "True"}
+
+
+class RepairWorld(World):
+    """A world whose gangs run, one member a node from node-0 on, and whose repairs remember earlier looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repair = Repair()
+
+    def runs(
+        self, name: str, members: int, first: int = 0, *, least: int | None = None,
+        labels: Mapping[str, str] | None = None, **said: str,
+    ) -> str:  # fmt: skip
+        """A gang that runs; what is `said` are annotations without their domain."""
+        minimum = members if least is None else least
+        key = self.gang(name, {"worker": (members, GPU8)}, min_member=minimum, min_task_member={"worker": minimum})
+        group = self.state.groups[key]
+        annotations = {f"muster.dev/{word.replace('_', '-')}": text for word, text in said.items()}
+        meta = structs.replace(self._newer(group.metadata), annotations=annotations)
+        self.state.on_pod_group(group, structs.replace(group, metadata=meta))
+        for rank in range(members):
+            self.member(key, rank, f"node-{first + rank}", labels=dict(labels or {}))
+        return key
+
+    def member(self, key: str, rank: int, node: str, **more: Any) -> None:
+        """A member that runs."""
+        self.pod(key, "worker", rank, GPU8, node=node, phase="Running", **more)
+
+    def look(self, after: float = 0.0) -> Session:
+        """A cycle of repairs alone, so many seconds later."""
+        self.now += after
+        return self.session(self.repair)
+
+
+def evicted(session: Session) -> list[str]:
+    """The names of the pods that repairs evict."""
+    return sorted(pod.name for repair in of(session, decisions.Repair) for pod in repair.pods)
+
+
+def says(session: Session) -> list[str]:
+    """What gangs are told that are not repaired."""
+    return [why.message for why in of(session, decisions.Unschedulable)]
