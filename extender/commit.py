@@ -69,6 +69,7 @@ class Committer:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
+        writes.all("placement", placements.avoid, decided(decisions.Avoid))
         places = decided(decisions.Place)
         for moved in (True, False):  # placements of moved gangs are written before any pod is evicted
             due = [place for place in places if moves(place) is moved]

@@ -196,7 +196,7 @@ class Planner:
 
         # 4. Remember nodes that refused a member; the placement will say so too, but that write may fail.
         for gang, nodes in session.avoided.items():
-            for node in nodes:
+            for node in nodes - session.failed_on.get(gang, set()):
                 self._avoided.setdefault((gang, node), now + AVOID_S)
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.

@@ -112,6 +112,7 @@ class GangEvents:
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._tell(gang, type_, reason, message, kind=kind)
+
     def repairs(self, gang: GangView, reason: str) -> None:
         """Members of the gang were told to go for faults of their nodes."""
         self._recorder.event(subject(gang.group), "Warning", "NodeFault", reason)

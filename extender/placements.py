@@ -179,6 +179,16 @@ class PlacementWriter:
         nodes = [each.node for each in keep.spares]
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
+    def avoid(self, avoid: decisions.Avoid) -> None:
+        """Write the nodes that a gang leaves out, and count the failures for which it does no more."""
+        key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
+        placement = self._cluster.ask(lambda state: state.placement_of(key))
+        if placement is not None and avoid.avoided is not None:
+            self._patch(placement, {"status": {"avoided": msgspec.to_builtins(list(avoid.avoided))}})
+            nodes = {each.node: each.until for each in avoid.avoided if each.failures}
+            log.info("members failed, their nodes are left out for the gang", gang=key, nodes=nodes)
+        self._cluster.ask(lambda state: state.forget_failed(key, uids))
+
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
         """Set the deadline of the members anew, as the victims have gone."""
         placement = there.gang.placement

@@ -8,13 +8,17 @@ from collections.abc import Collection
 from math import ceil
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from extender.planner import reasons
+from extender.planner.actions.avoidance import is_remembered
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.victims.notices import latest_end
-from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import Placement, PlacementStatus
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.muster.placement import AvoidedNode, Placement, PlacementStatus
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
@@ -42,8 +46,6 @@ def opened(place: Place) -> dict[str, Any]:
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> dict[str, Any]:
     """Return the status at the end of a placement; `avoided` are the nodes that refused a member lately."""
     gang = close.gang
-    known = {each.node: each.until for each in gang.placement.status.avoided} if gang.placement else {}
-    until = format_time(now + AVOID_S)
     started = gang.started or close.phase == "Bound"
     return {
         "phase": close.phase,
@@ -52,10 +54,21 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> di
         "startedAt": _started_at(gang, now) if started else "",
         "startedWith": _started_with(gang) if started else None,
         "message": close.message,
-        "avoided": [{"node": node, "until": known.get(node, until)} for node in sorted(avoided)],
+        "avoided": avoided_by(gang, now=now, avoided=avoided),
         **_attempts(gang, close, now),
         **_evictions(gang, close, now),
     }
+
+
+def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[dict[str, Any]]:
+    """Return the nodes that the gang leaves out, and those that are remembered; new ones refused a member just now."""
+    known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
+    kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
+    for node in avoided:
+        each = kept.get(node, AvoidedNode(node=node))
+        if (readable_time(each.until) or 0.0) <= now:
+            kept[node] = replace(each, until=format_time(now + AVOID_S))
+    return [to_builtins(kept[node]) for node in sorted(kept)]
 
 
 def room_is_there(placement: Placement) -> dict[str, Any]:

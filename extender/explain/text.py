@@ -10,6 +10,7 @@ from extender.planner.reasons.grammar import have, many, some
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.api.muster.placement import AvoidedNode
 
 Tone = Literal["title", "good", "bad", "plain", "hint"]
 GOOD = frozenset({"finished", "running", "bound", "starting", "about-to-start"})
@@ -80,11 +81,16 @@ def _gang(report: GangReport, now: float) -> Iterator[Line]:
         yield Line("members", detail)
     if report.shortage:
         yield from _nodes(report.shortage)
-    for each in report.avoided:
-        until = f" until {each.until}" if each.until else ""
-        yield Line("refused", f"{each.node} refused a member and is left out{until}")
+    yield from map(_avoided, report.avoided)
     for relief in report.relief:
         yield Line("would help", relief.sentence, "hint")
+
+
+def _avoided(each: AvoidedNode) -> Line:
+    until = f" until {each.until}" if each.until else ""
+    if each.failures:
+        return Line("avoided", f"{each.node} is left out{until}: {each.cause}")
+    return Line("refused", f"{each.node} refused a member and is left out{until}")
 
 
 def _queue(queue: QueueReport) -> str:

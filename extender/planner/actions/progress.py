@@ -15,6 +15,7 @@ cycle, whatever the configuration says.
 from typing import NamedTuple
 
 from extender.planner import reasons
+from extender.planner.actions.avoidance import note_failures
 from extender.planner.actions.makeroom import awaits_room, make_room
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -68,6 +69,10 @@ class TrackPlacements:
 
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs whose placement is active or has failed."""
+        for key in session.snapshot.failed:
+            hurt = session.gang(key)
+            if hurt is not None:
+                session.attempt(hurt, note_failures)
         before, self._looks = self._looks, {}
         for gang in session.snapshot.gangs:
             look = before.get(gang.key)

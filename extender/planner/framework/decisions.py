@@ -10,7 +10,7 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.placement import Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
+from muster.api.muster.placement import AvoidedNode, Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
 from muster.resources.faults import Policy
 
 RepairKind = Literal["suspect", "not-ready", "gone"]
@@ -125,6 +125,17 @@ class Repair:
     """Only if the gang's placement is this one, which keeps their new nodes; None: they have none yet."""
     again: bool = False
     """An earlier cycle decided it, and some of its pods are still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Avoid:
+    """Record the nodes that the gang leaves out."""
+
+    gang: GangView
+    avoided: tuple[AvoidedNode, ...] | None
+    """All of them; None if none is new."""
+    counted: tuple[PodRecord, ...]
+    """Members whose failure has been counted with this, or does not count."""
 
 
 @dataclass(frozen=True, slots=True)

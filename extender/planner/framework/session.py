@@ -17,7 +17,7 @@ from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Again, Ordering, Surplus, parents_of, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.amounts import Amounts, clipped
-from extender.planner.state.gangs import GangView, avoided_nodes
+from extender.planner.state.gangs import GangView, avoided_nodes, failed_nodes
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
@@ -73,6 +73,8 @@ class Session:
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
+        self.failed_on = failed_nodes(filter(None, map(self._by_key.get, self.avoided)), inputs.now)
+        """Gang key → those of its avoided nodes on which a member failed."""
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by the number of plugins asked."""
@@ -216,6 +218,9 @@ class Session:
             columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
             codes[columns] = self.causes.code(reasons.cause.REFUSED_A_MEMBER)
+            failed = self.failed_on.get(gang.key, ()) if gang else ()
+            columns = [self.snapshot.index[name] for name in failed if name in self.snapshot.index]
+            codes[columns] = self.causes.code(reasons.cause.FAILED_A_MEMBER)
         return codes
 
     def node_codes(self, cls: PodClass) -> Codes:

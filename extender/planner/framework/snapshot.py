@@ -57,6 +57,8 @@ class Snapshot:
     nodes: list[Node | None]
     faults: dict[str, Fault]
     """Node → what is wrong with it; healthy ones are left out."""
+    failed: dict[str, dict[str, PodRecord]]
+    """Key of a gang → node → a member that failed there and is not counted yet."""
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
     changed: Amounts
@@ -175,6 +177,7 @@ def take(state: State) -> Snapshot:
         told=dict(state.pod_table.told),
         nodes=list(table.nodes),
         faults=dict(table.faults),
+        failed={key: dict(nodes) for key, nodes in state.failed.items()},
         order=table.order().copy(),
         changed=table.changed.copy(),
         generation=table.generation,

@@ -11,6 +11,7 @@ GPU_PARTS = "no GPU with enough room"
 """The node's GPUs have enough room together, and none of them for the pod."""
 DIVIDED = "its GPUs are divided (MIG), which takes no parts by annotation"
 REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
+FAILED_A_MEMBER = "left out, as a member of this gang failed there"
 reserved = "reserved for {gang}".format
 
 GONE = "is gone"

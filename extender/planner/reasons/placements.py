@@ -37,6 +37,11 @@ moved = f"moved to make room for {_ANY} of queue {{queue}}".format
 incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format
 
 
+def failed_there(pod: str, times: int) -> str:
+    """A member failed on a node that is left out for it."""
+    return f"{pod} failed there" if times == 1 else f"{pod} failed there (failure {times} of the gang on this node)"
+
+
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
     """So many pods have been given these nodes, on which victims may have to go first."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"

@@ -299,8 +299,18 @@ class GangView:
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
 
 
+def failed_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
+    """Return gang key → nodes that are left out as a member failed there; `now` is seconds since the epoch."""
+    result: dict[str, set[str]] = {}
+    for gang in gangs:
+        for each in gang.placement.status.avoided if gang.placement else ():
+            if each.failures and (readable_time(each.until) or 0.0) > now:
+                result.setdefault(gang.key, set()).add(each.node)
+    return result
+
+
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
-    """Return gang key → nodes that refused a member of it lately; `now` is seconds since the epoch."""
+    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` as above."""
     result: dict[str, set[str]] = {}
     for gang in gangs:
         for each in gang.placement.status.avoided if gang.placement else ():

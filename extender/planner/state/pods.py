@@ -87,6 +87,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
+    failed: bool = False
+    """It has failed by itself: it was neither evicted nor deleted before its end."""
     waiting: bool = False
     """It exists, wants to run, and has no node."""
     pinned: bool = False
@@ -170,7 +172,17 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         topology=of_pods(annotations, labels),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
+        failed=_failed(pod),
     )
+
+
+def _failed(pod: Pod) -> bool:
+    """Return True for a pod that has failed, and not because somebody disrupted it."""
+    status = pod.status
+    if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
+        return False
+    target = status.condition("DisruptionTarget")
+    return target is None or target.status != "True"
 
 
 def preemptable(meta: ObjectMeta) -> bool:
@@ -183,6 +195,8 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
+_DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
+"""Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
 _GOES_ON = frozenset({"", "Pending", "Running"})
 
 

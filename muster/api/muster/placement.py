@@ -121,12 +121,18 @@ class PlacementSpec(Wire):
 
 
 class AvoidedNode(Wire):
-    """A node that refused a member of the gang a short time ago."""
+    """A node that refused a member of the gang a short time ago, or on which one failed."""
 
     node: str = ""
     """Name of the node."""
     until: str = ""
     """Time until which placements of this gang leave the node out (RFC 3339)."""
+    cause: str = ""
+    """Member that failed there, in words; empty for a node that refused one."""
+    failures: NonNegative = 0
+    """How often members failed there, one after the other; each time the node is left out for longer."""
+    failed_at: str = ""
+    """Time when the last failure was counted (RFC 3339): pods that are older count no more."""
 
 
 class StartedWith(Wire):
@@ -163,7 +169,7 @@ class PlacementStatus(Wire):
     reserved_at: str = ""
     """Time since when nodes are reserved for the gang (RFC 3339), which other queues leave free for a while only."""
     avoided: list[AvoidedNode] = field(default_factory=list)
-    """Nodes that the next placements leave out for a while."""
+    """Nodes that the next placements leave out for a while; those where members failed stay listed for a day more."""
     attempts: NonNegative = 0
     """Placements in a row that were given up because the gang's pods were not created in time."""
     not_before: str = ""

@@ -323,6 +323,17 @@ class World:
             status = msgspec.convert(before | said, PlacementStatus)
             self.state.on_placement(None, Placement(metadata=self.meta(meta.name, uid=uid), spec=spec, status=status))
 
+    def avoid(self, session: Session) -> None:
+        """Write into the state which nodes gangs leave out."""
+        for avoid in of(session, decisions.Avoid):
+            known = self.state.placement_of(avoid.gang.key)
+            if known is not None and avoid.avoided is not None:
+                status = structs.replace(known.status, avoided=list(avoid.avoided))
+                self.state.on_placement(
+                    known, structs.replace(known, metadata=self._newer(known.metadata), status=status)
+                )
+            self.state.forget_failed(avoid.gang.key, [pod.uid for pod in avoid.counted])
+
     def close(self, session: Session) -> None:
         """Write the ends of placements that a session decided into the state."""
         for close in of(session, decisions.ClosePlacement):

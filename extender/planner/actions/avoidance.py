@@ -1,0 +1,84 @@
+"""Leaves out, for one gang, the nodes on which members of it failed, for a time that grows.
+
+A fault that nobody has detected shows as a member that fails, again and again on the same node. So the next placements
+of its gang leave the node out: for a minute, twice as long after each further failure there, and an hour at most. The
+annotation `muster.dev/avoid-failed-node` says another first time, or with 0s that the node is used as before.
+
+A member of a distributed program fails for the others, too. Unless the annotation asks for it, nodes are therefore
+left out only where failures tell them apart: the gang is on several, and members failed on at most half of them. What
+was evicted or preempted has not failed.
+"""
+
+from collections.abc import Collection
+from math import ceil
+
+from extender.planner import reasons
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from muster.api import names
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.muster.placement import AvoidedNode
+from muster.resources.delays import doubled_s
+from muster.resources.faults import seconds_of
+
+FIRST_S = 60.0
+LONGEST_S = 3_600.0
+FORGET_S = 86_400.0
+"""Time after its end for which an avoidance is remembered: a failure within it makes the next one longer."""
+MOST = 32
+"""Nodes that are remembered for a gang, in its Placement: those that are left out longest."""
+
+
+def note_failures(session: Session, gang: GangView) -> None:
+    """Decide Avoid for the members of a gang that have failed since the last look; this cycle knows it already."""
+    failed = session.snapshot.failed.get(gang.key, {})
+    if not failed:
+        return
+    first_s = seconds_of(gang.group.metadata.annotations, names.AVOID_FAILED_NODE)
+    if first_s is None:
+        first_s = FIRST_S if _told_apart(gang, failed.keys()) else 0.0
+    entries = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
+    new = {node: pod for node, pod in failed.items() if first_s and gang.placement and not _counted(entries, node, pod)}
+    for node, pod in new.items():
+        entries[node] = _entry(entries.get(node), pod, first_s, session.now)
+        session.avoided.setdefault(gang.key, set()).add(node)
+        session.failed_on.setdefault(gang.key, set()).add(node)
+    kept = [each for each in entries.values() if is_remembered(each, session.now)]
+    kept.sort(key=lambda each: each.until, reverse=True)
+    avoided = tuple(sorted(kept[:MOST], key=lambda each: each.node)) if new else None
+    session.decide(decisions.Avoid(gang, avoided, tuple(failed.values())))
+
+
+def is_remembered(entry: AvoidedNode, now: float) -> bool:
+    """Return True for a node that is left out, or was so long ago that the next failure there still counts more."""
+    until = readable_time(entry.until) or 0.0
+    return until > now or (entry.failures > 0 and until + FORGET_S > now)
+
+
+def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: float) -> AvoidedNode:
+    times = (before.failures if before else 0) + 1
+    until = now + doubled_s(first_s, times - 1, max(first_s, LONGEST_S))
+    return AvoidedNode(
+        node=pod.node,
+        until=format_time(ceil(until)),
+        cause=reasons.placements.failed_there(pod.name, times),
+        failures=times,
+        failed_at=format_time(ceil(now)),
+    )
+
+
+def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
+    """Return True for a pod of the life whose failure there was counted: the others fail with the first."""
+    known = entries.get(node)
+    if known is None or not known.failures:
+        return False
+    return (readable_time(pod.created) or 0.0) <= (readable_time(known.failed_at) or 0.0)
+
+
+def _told_apart(gang: GangView, failed: Collection[str]) -> bool:
+    """Return True if the gang is on several nodes, and failures were on at most half of them."""
+    runs = (run for pod_set in gang.placement.spec.pod_sets for run in pod_set.runs) if gang.placement else ()
+    nodes = {run.node for run in runs if run.node}
+    return len(nodes) > 1 and 2 * len(failed) <= len(nodes)
