@@ -1,0 +1,228 @@
+"""Nodes that fail under running gangs: who is replaced, who restarts in place, and where nothing new goes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from gangs import job, lone_pod
+
+from muster.api.kubernetes.core import EVENTS, NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from musterctl.plane.install import node_objects
+from musterctl.plane.plane import Plane
+
+pytestmark = [pytest.mark.plane, pytest.mark.long]
+JSON = dict[str, Any]
+RAW_NODES = replace(NODES, type=JSON)
+XID = "SysLogsXIDError"
+REPAIR_S = 30.0
+"""A gang is repaired within this time, far below the five minutes after which Kubernetes evicts from dead nodes."""
+NOT_READY = "kwok.muster.dev/not-ready"
+
+
+@pytest.fixture(scope="module")
+def plane(module_plane: Callable[..., Plane]) -> Plane:
+    """Eight nodes in two racks."""
+    return module_plane()
+
+
+@pytest.fixture
+def client(plane: Plane) -> Iterator[Client]:
+    """A client; afterwards all nodes are there and healthy."""
+    client = plane.client()
+    yield client
+    for node in client.list(RAW_NODES):
+        name = node["metadata"]["name"]
+        says(client, name, XID, "False")
+        client.merge_patch(NODES, name, {"metadata": {"annotations": {NOT_READY: None}}})
+    there = {node["metadata"]["name"] for node in client.list(RAW_NODES)}
+    for manifest in node_objects(plane.state.options):
+        if manifest["metadata"]["name"] not in there:
+            client.create(NODES, manifest)
+
+
+@pytest.fixture
+def gang(client: Client, namespace: str, wait_for: Callable[..., Any]) -> Callable[..., list[str]]:
+    """Submits a Job of four pods of a whole node each, with these annotations; returns their nodes by rank."""
+
+    def submit(**said: str) -> list[str]:
+        manifest = job("gang", namespace, replicas=4)
+        manifest["metadata"]["annotations"] = {f"muster.dev/{key.replace('_', '-')}": said[key] for key in said}
+        client.create(JOBS, manifest, namespace)
+        wait_for(lambda: len(nodes(client, namespace)) == 4, 60, "the gang to run")
+        return list(nodes(client, namespace).values())
+
+    return submit
+
+
+def of_a_node(name: str, namespace: str) -> JSON:
+    """A pod of no workload that takes a whole node."""
+    pod = lone_pod(name, namespace, "muster")
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 8}}
+    return pod
+
+
+def says(client: Client, node: str, condition: str, status: str) -> None:
+    """Has a node say this of itself, as node-problem-detector would."""
+    known = client.get(RAW_NODES, node)["status"].get("conditions", [])
+    moment = next((each["lastTransitionTime"] for each in known), "2026-01-01T00:00:00Z")
+    mine = {"type": condition, "status": status, "reason": "Test", "lastTransitionTime": moment}
+    conditions = [each for each in known if each["type"] != condition]
+    client.merge_patch(NODES, node, {"status": {"conditions": [*conditions, mine]}}, subresource="status")
+
+
+def nodes(client: Client, namespace: str) -> dict[str, str]:
+    """Pod → node of the pods of the gang that run and stay, by name."""
+    pods = sorted(client.list(PODS, namespace), key=lambda pod: pod.metadata.name)
+    return {
+        pod.metadata.name: pod.spec.node_name
+        for pod in pods
+        if pod.metadata.name.startswith("gang-")
+        and pod.status.phase == "Running"
+        and not pod.metadata.deletion_timestamp
+    }
+
+
+def uids(client: Client, namespace: str) -> list[str]:
+    """The UIDs of the pods of the gang, by name."""
+    pods = sorted(client.list(PODS, namespace), key=lambda pod: pod.metadata.name)
+    return [pod.metadata.uid for pod in pods if pod.metadata.name.startswith("gang-")]
+
+
+def told(client: Client, namespace: str) -> list[str]:
+    """The Events about repairs at the Job."""
+    return [
+        event.message
+        for event in client.list(EVENTS, namespace)
+        if event.reason == "NodeFault" and event.involved_object.get("kind") == "Job"
+    ]
+
+
+def moved(client: Client, namespace: str, before: list[str], rank: int) -> bool:
+    """Whether all four run, that rank on another node than before, and the others where they were."""
+    now = list(nodes(client, namespace).values())
+    return len(now) == 4 and all((now[each] == before[each]) is (each != rank) for each in range(4))
+
+
+def runs_without(client: Client, namespace: str, *left: str) -> bool:
+    """Whether all four run, none of them on these nodes."""
+    now = nodes(client, namespace)
+    return len(now) == 4 and not {*left} & {*now.values()}
+
+
+def test_a_member_on_a_suspect_node_is_replaced_and_the_others_run_on(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Its owner is told why; nothing new goes to the node, and once it is healthy something does."""
+    before = gang()
+    kept = uids(client, namespace)
+    says(client, before[1], XID, "True")
+    wait_for(lambda: moved(client, namespace, before, 1), REPAIR_S, "member 1 to run elsewhere")
+    assert [uid for rank, uid in enumerate(uids(client, namespace)) if rank != 1] == [kept[0], kept[2], kept[3]]
+    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    assert event.startswith(f"repairs: node {before[1]} is suspect (condition {XID}=True): 1 member is replaced")
+    for number in range(4):
+        client.create(PODS, of_a_node(f"alone-{number}", namespace), namespace)
+
+    def alone() -> set[str]:
+        return {pod.spec.node_name for pod in client.list(PODS, namespace) if not pod.metadata.name.startswith("gang-")}
+
+    wait_for(lambda: len(alone() - {""}) == 3, 30, "three pods beside the gang")
+    assert before[1] not in alone()
+    says(client, before[1], XID, "False")
+    wait_for(lambda: before[1] in alone(), 30, "the healthy node to be used")
+
+
+def test_a_gang_restarts_in_place_with_one_new_node(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Its other pods come again where they were."""
+    before = gang(on_node_fault="restart")
+    old = uids(client, namespace)
+    says(client, before[2], XID, "True")
+    wait_for(
+        lambda: moved(client, namespace, before, 2) and not set(old) & set(uids(client, namespace)), 60, "the restart"
+    )
+    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    assert "the gang restarts in place, 1 of its 4 members on other nodes" in event
+
+
+def test_members_on_a_node_that_does_not_answer_are_replaced_after_the_grace_of_their_gang(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Long before Kubernetes would evict them."""
+    before = gang(node_fault_grace="2s")
+    client.merge_patch(NODES, before[3], {"metadata": {"annotations": {NOT_READY: "true"}}})
+    wait_for(lambda: moved(client, namespace, before, 3), REPAIR_S, "member 3 to run elsewhere")
+
+
+def test_members_on_a_node_that_is_deleted_are_replaced(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Nobody is left there to end the pod, so it is deleted by force."""
+    before = gang()
+    client.delete(NODES, before[0])
+    wait_for(lambda: moved(client, namespace, before, 0), REPAIR_S, "member 0 to run elsewhere")
+
+
+def test_two_nodes_at_once_are_one_repair(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """One Event, for both."""
+    before = gang()
+    for rank in (1, 2):
+        says(client, before[rank], XID, "True")
+    wait_for(
+        lambda: (
+            len(nodes(client, namespace)) == 4 and not {before[1], before[2]} & {*nodes(client, namespace).values()}
+        ),
+        REPAIR_S,
+        "both members to run elsewhere",
+    )
+    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    assert "2 members are replaced" in event
+
+
+def test_a_gang_that_waits_is_left_alone(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Another one on the same kind of node is repaired meanwhile."""
+    before = gang(on_node_fault="wait")
+    other = job("other", namespace, replicas=1)
+    client.create(JOBS, other, namespace)
+
+    def of_other() -> list[str]:
+        pods = client.list(PODS, namespace)
+        return [pod.spec.node_name for pod in pods if pod.metadata.name.startswith("other-") and pod.spec.node_name]
+
+    [node] = wait_for(of_other, 30, "the other Job to run")
+    old = uids(client, namespace)
+    says(client, before[0], XID, "True")
+    says(client, node, XID, "True")
+    wait_for(lambda: of_other() and of_other() != [node], REPAIR_S, "the other Job to run elsewhere")
+    assert uids(client, namespace) == old
+
+
+def test_a_node_where_a_member_failed_is_left_out_for_its_gang(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """The Job restarts the task, and the Placement says which node it avoids, why, and until when."""
+    del gang
+    manifest = job("gang", namespace, replicas=4)
+    manifest["spec"]["policies"] = [{"event": "PodFailed", "action": "RestartJob"}]
+    client.create(JOBS, manifest, namespace)
+    wait_for(lambda: len(nodes(client, namespace)) == 4, 60, "the gang to run")
+    before = list(nodes(client, namespace).values())
+    failed = next(pod for pod in client.list(PODS, namespace) if pod.spec.node_name == before[1])
+    client.merge_patch(PODS, failed.metadata.name, {"status": {"phase": "Failed"}}, namespace, subresource="status")
+    wait_for(
+        lambda: len(nodes(client, namespace)) == 4 and before[1] not in nodes(client, namespace).values(),
+        60,
+        "the restart",
+    )
+    [placement] = client.list(PLACEMENTS, namespace)
+    [avoided] = placement.status.avoided
+    assert (avoided.node, avoided.failures, avoided.cause) == (before[1], 1, f"{failed.metadata.name} failed there")
