@@ -63,7 +63,7 @@ class Committer:
         self._notices = NoticeWriter(client, cluster, events, wall_s=wall_s)
         close = self._placements.close
         self._evictions = Evictions(client, cluster, events, self._notices, close=close, wall_s=wall_s)
-        self._repairs = Repairs(client, cluster, events, wall_s=wall_s)
+        self.repairs = Repairs(client, cluster, events, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
@@ -82,7 +82,7 @@ class Committer:
         for release in decided(decisions.Release):
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
         writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
-        self._repairs.carry_out(session, writes)
+        self.repairs.carry_out(session, writes)
         self._evictions.make_room(session, writes)
         self._notices.write(session, writes)
         self._standings.write(session)

@@ -182,6 +182,7 @@ class Planner:
             causes=self._causes,
             arrived=arrived,
             avoided=self._remembered(now),
+            gone=self._committer.repairs.gone,
             hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,

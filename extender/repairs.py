@@ -41,6 +41,10 @@ THERE_S = 60.0
 """Time for which a node that exists is not asked for again, though the planner does not know it: it left the pool."""
 
 
+MOST_ASKED = 16
+"""Nodes that are asked for in one cycle, which waits for the answers; the others are asked for in the next ones."""
+
+
 class _Member(NamedTuple):
     """One eviction of a repair."""
 
@@ -62,19 +66,17 @@ class Repairs:
         """UID of an evicted pod → time until which it is not evicted again."""
         self._there: dict[str, float] = {}
         """Node that the planner does not know, and that exists → time until which it is not asked for again."""
+        self.gone: frozenset[str] = frozenset()
+        """Nodes that the planner does not know, with members of gangs, and that do not exist."""
 
     def carry_out(self, session: Session, writes: Writes) -> None:
         """Evict the members of all repairs of a cycle, and tell each gang once."""
+        self.ask(session)
         now = self._wall_s()
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
-        self._there = {node: until for node, until in self._there.items() if until > now}
         due = [repair for repair in session.decided(decisions.Repair) if self._stands(repair)]
-        force = {pod.node: self._is_off(session, pod.node) for repair in due for pod in repair.pods}
         members = [
-            _Member(repair.gang, repair, pod, bool(force[pod.node]))
-            for repair in due
-            for pod in repair.pods
-            if force[pod.node] is not None
+            _Member(repair.gang, repair, pod, self._is_off(session, pod.node)) for repair in due for pod in repair.pods
         ]
         gone: set[int] = set()
 
@@ -95,22 +97,28 @@ class Repairs:
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))
         return placement is not None and placement.spec.epoch == repair.epoch
 
-    def _is_off(self, session: Session, node: str) -> bool | None:
-        """Return True if no kubelet is left on a node; None for one that the planner does not know, and that exists."""
+    def ask(self, session: Session) -> None:
+        """Ask for the nodes with members of gangs that the planner does not know, before its next cycle."""
+        now = self._wall_s()
+        self._there = {node: until for node, until in self._there.items() if until > now}
+        gone = self.gone & session.unsure_nodes
+        for node in sorted(session.unsure_nodes - gone - self._there.keys())[:MOST_ASKED]:
+            try:
+                found = self._client.list(NODES, field_selector=f"metadata.name={node}")
+            except APIError as error:
+                log.warning("a node that is not known cannot be read; it is tried again", node=node, error=str(error))
+                return
+            if found:
+                self._there[node] = now + THERE_S
+            else:
+                gone |= {node}
+        self.gone = gone
+
+    def _is_off(self, session: Session, node: str) -> bool:
+        """Return True if no kubelet is left on a node."""
         fault = session.snapshot.faults.get(node)
-        if node in session.snapshot.index:
-            return fault is not None and fault.cause == f"taint {OUT_OF_SERVICE}"
-        if node in self._there:
-            return None
-        try:
-            if not self._client.list(NODES, field_selector=f"metadata.name={node}"):
-                return True
-        except APIError as error:
-            log.warning("not repaired yet, as the node cannot be read", node=node, error=str(error))
-            return None
-        self._there[node] = self._wall_s() + THERE_S
-        log.info("not repaired, as the node exists, and is of another node pool", node=node)
-        return None
+        out = fault is not None and fault.cause == f"taint {OUT_OF_SERVICE}"
+        return out or (node in self.gone and node not in session.snapshot.index)
 
     def _evict(self, member: _Member) -> bool:
         """Evict one member; False if it does not use its node any more, has just changed, or a budget forbids it."""

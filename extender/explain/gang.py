@@ -12,6 +12,7 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.progress import longest_partial_s
+from extender.planner.actions.repair import told
 from extender.planner.actions.spares import Spares
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Decision, Session
@@ -94,6 +95,7 @@ class GangExplainer:
             details=[
                 *verdict.details,
                 *found.details,
+                *filter(None, [told(self._session, gang)]),
                 *(hyper_node_problems(self._session, gang) if planned else []),
                 *_left_to_others(gang),
                 *self._spares(gang),

@@ -69,7 +69,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
     """Return True if nothing ends the pod there, so that its successor, which is elsewhere, does not wait for that."""
     fault = session.snapshot.faults.get(pod.node)
-    return pod.node not in session.snapshot.index or (fault is not None and is_dead(fault))
+    return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> str:

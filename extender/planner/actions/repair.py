@@ -29,6 +29,7 @@ from extender.planner.state.faults import Fault, is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api import names
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
 from muster.resources.faults import Policy, policy_of, seconds_of
 
@@ -80,7 +81,7 @@ class Repair:
                 _go_on(session, gang)
             elif gang.started and (nodes := faulty_nodes(session, gang)):
                 hurt.append((gang, nodes))
-            else:
+            elif not gang.started or _knows_all(session, gang):
                 self._looks[gang.key] = gang, generation
         return hurt
 
@@ -136,10 +137,14 @@ class Repair:
 
 
 def faulty_nodes(session: Session, gang: GangView) -> Faults:
-    """Return the faulty nodes on which members of a gang are alive, as far as is known."""
-    faults, index = session.snapshot.faults, session.snapshot.index
+    """Return the faulty nodes on which members of a gang are alive.
+
+    One that the planner does not know may have left its pool: it is asked for, and gone once that is certain.
+    """
+    faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
     nodes = {pod.node for pod in gang.pods if pod.alive}
-    return {node: faults.get(node) for node in sorted(nodes) if node in faults or node not in index}
+    session.unsure_nodes |= {node for node in nodes if node not in index}
+    return {node: faults.get(node) for node in sorted(nodes) if node in faults or (node in gone and node not in index)}
 
 
 def too_many(session: Session) -> str:
@@ -155,6 +160,9 @@ def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, st
     named = policy_of(gang.group.metadata.annotations)
     if named is not None:
         return named, reasons.repairs.BY_ANNOTATION
+    owner = gang.group.metadata.controller
+    if (owner is None or owner.kind == PODS.kind) and not any(pod.controller_uid for pod in lost):
+        return "wait", reasons.repairs.NO_OWNER
     if gang.independent:
         return "replace", reasons.repairs.INDEPENDENT
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
@@ -176,6 +184,18 @@ def worst(faults: Faults) -> RepairKind:
     return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"
 
 
+def _knows_all(session: Session, gang: GangView) -> bool:
+    """Return True if the planner knows every node on which members of a gang are alive."""
+    return all(pod.node in session.snapshot.index for pod in gang.pods if pod.alive)
+
+
+def told(session: Session, gang: GangView) -> str:
+    """Return what becomes of members on faulty nodes, for its owner; empty if there are none."""
+    faults = faulty_nodes(session, gang) if gang.started else {}
+    lost = [pod for pod in gang.pods if pod.alive and pod.node in faults]
+    return reasons.repairs.policy(_words(faults), len(lost), *chosen_policy(gang, lost)) if lost else ""
+
+
 def _words(faults: Faults) -> str:
     return reasons.repairs.nodes_with({node: _says(fault) for node, fault in faults.items()})
 
@@ -191,9 +211,6 @@ def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord
     """Replace members; where there is no room for them, only those that do not run any more are evicted."""
     words, dead = _words(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
-    if gang.independent:
-        session.decide(decisions.Repair(gang, "replace", tuple(lost), worst(due), reason))
-        return True
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
         return True
     if len(dead) < len(lost):
@@ -220,13 +237,16 @@ def _place(
         if not moved(session, statement, gang, leaving):
             statement.discard()
             return False
-    runs = runs_of_operations(session, gang, statement.commit_victims(), gated=True)
-    epoch = gang.next_epoch()
+    operations = statement.commit_victims()
+    session.snapshot.leaving.update((pod.uid, pod) for pod in going)
+    if gang.independent:  # each comes again by itself, under another name
+        session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason))
+        return True
+    runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
     victims = tuple((gang, pod) for pod in going)
     session.decide(decisions.Place(gang, runs, epoch, len(going), victims, reason))
     session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
-    session.snapshot.leaving.update((pod.uid, pod) for pod in going)
     return True
 
 

@@ -65,6 +65,8 @@ class Session:
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
         """Some gang asks for nodes by a ProvisioningRequest, so that existing ones should be read."""
+        self.unsure_nodes: set[str] = set()
+        """Nodes with members of gangs that the planner does not know: gone, or of another pool by now."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → the error, for the log."""
         self.reserved: LeftFree | None = None

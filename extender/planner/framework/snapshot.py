@@ -247,6 +247,8 @@ class CycleInputs:
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, set[str]] = field(default_factory=dict)
     """Gang key → nodes that refused a member of it lately and are not in its placement yet."""
+    gone: frozenset[str] = frozenset()
+    """Nodes that do not exist any more, of those with members of gangs; the API server was asked."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
     """Kept from one cycle to the next, as it reads only changes."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)

@@ -10,6 +10,7 @@ REPAIRS = "repairs: "
 """A placement whose victims go for such a reason is a repair."""
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
+NO_OWNER = "nobody makes its pods again"
 INDEPENDENT = "its pods run alone"
 ENOUGH_WITHOUT = "the others are enough to go on"
 CAN_TAKE_BACK = "nothing says that all its members have to start again together"
@@ -36,6 +37,14 @@ def nodes_with(faults: Mapping[str, str]) -> str:
         for fault, nodes in together.items()
     )
     return " and ".join(parts)
+
+
+_PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have the gang restart in place"}
+
+
+def policy(nodes: str, members: int, policy: str, why: str) -> str:
+    """What becomes of members on faulty nodes, for `muster explain`."""
+    return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
 def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:

@@ -10,7 +10,7 @@ from repair_world import XID, RepairWorld
 from extender.gangevents import GangEvents
 from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
-from extender.repairs import REPAIRS, Repairs
+from extender.repairs import REPAIRS, THERE_S, Repairs
 from extender.writes import Writes
 from muster.api.kubernetes.core import Taint
 from muster.kube.errors import TooManyRequests
@@ -112,16 +112,39 @@ def test_a_budget_holds_for_members_that_run_and_not_for_dead_ones(world: Repair
 
 
 def test_a_pod_is_deleted_by_force_only_where_its_node_is_gone_or_out_of_service(world: RepairWorld) -> None:
-    """The API server is asked: the planner does not know nodes of other pools either."""
+    """Anywhere else a kubelet may still run it."""
     world.node("node-1", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
     api = Api("node-1")
     carried_out(world, api)
     assert (api.done, api.asked) == (["delete a-worker-1 by force"], [])
-    for nodes, done in ((("node-0",), ["delete a-worker-1 by force"]), (("node-1",), [])):
-        world = RepairWorld()
-        world.nodes(4)
-        world.runs("a", 2)
-        world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
-        api = Api(*nodes)
-        carried_out(world, api, times=2)
-        assert (api.done, api.asked[0]) == (done, "node-1")
+    world = RepairWorld()
+    world.nodes(4)
+    world.runs("a", 2)
+    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
+    world.gone = frozenset({"node-1"})
+    api = Api()
+    carried_out(world, api)
+    assert (api.done, api.asked) == (["delete a-worker-1 by force"], ["node-1"])
+
+
+def test_a_node_that_the_planner_does_not_know_is_asked_for_and_only_gone_if_it_does_not_exist(
+    world: RepairWorld,
+) -> None:
+    """One that got the label of another pool has left the watch, and runs on."""
+    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
+    session = world.look()
+    assert session.unsure_nodes == {"node-1"}
+    clock = SimpleNamespace(now=NOW)
+    api = Api("node-1")
+    repairs = Repairs(cast("Any", api), cluster_of(world), cast("Any", None), wall_s=lambda: cast("float", clock.now))
+    for _ in range(2):
+        repairs.ask(session)
+    assert (repairs.gone, api.asked) == (frozenset(), ["node-1"])
+    api.nodes = ()
+    clock.now += THERE_S
+    for _ in range(2):
+        repairs.ask(session)
+    assert (repairs.gone, api.asked) == ({"node-1"}, ["node-1", "node-1"])
+    session.unsure_nodes.clear()
+    repairs.ask(session)
+    assert repairs.gone == frozenset()

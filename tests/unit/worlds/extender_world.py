@@ -124,6 +124,7 @@ class World:
         self.growth_delay_s = 0.0
         self.longest_notice_s = LONGEST_NOTICE_S
         self.progress = TrackPlacements()
+        self.gone: frozenset[str] = frozenset()
         self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
@@ -283,6 +284,7 @@ class World:
             now=self.now,
             causes=self.causes,
             arrived=self.arrived,
+            gone=self.gone,
             growth_delay_s=self.growth_delay_s,
             longest_notice_s=self.longest_notice_s,
         )

@@ -224,3 +224,16 @@ def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
     job.status.state.phase, job.status.state.reason, job.status.state.message = "Pending", "BackOff", "refused"
     report = world.explain("a", "job")
     assert report.summary == "it has no gang: the Job is Pending (BackOff: refused)"
+
+
+def test_what_becomes_of_members_on_a_suspect_node() -> None:
+    """The node, the condition, the policy, and why it is that one."""
+    world = ExplainWorld()
+    gang(world)
+    world.node("node-3", conditions={"KernelDeadlock": "True"})
+    report = world.gang_report("a")
+    [line] = [line for line in report.details if "KernelDeadlock" in line]
+    assert line == (
+        "node node-3 is suspect (condition KernelDeadlock=True): by the policy replace its 1 member there will be"
+        " replaced, as the others are enough to go on"
+    )

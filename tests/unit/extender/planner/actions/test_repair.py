@@ -2,6 +2,7 @@
 
 import pytest
 from extender_world import of, slots
+from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
 
 from extender.planner.actions.allocate import Allocate
@@ -116,6 +117,9 @@ def test_members_on_a_node_that_is_gone_are_replaced(world: RepairWorld) -> None
     """No condition says so; the Node is not there any more."""
     world.runs("a", 2)
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
+    assert world.look().unsure_nodes == {"node-1"}
+    assert evicted(world.look(600.0)) == []
+    world.gone = frozenset({"node-1"})
     world.look()
     session = world.look(SETTLE_S)
     [repair] = of(session, decisions.Repair)
@@ -267,3 +271,29 @@ def test_a_successor_elsewhere_does_not_wait_for_a_dead_node(world: RepairWorld)
     world.pod(key, "worker", 1, GPU8, node="node-1", phase="Running", deletion_timestamp="2027-01-15T08:00:30Z")
     [there] = of(world.session(world.progress), decisions.RoomIsThere)
     assert there.gang.key == key
+
+
+def test_a_pod_that_nobody_makes_again_is_left_where_it_is(world: RepairWorld) -> None:
+    """Its end would be the end of the work."""
+    key = world.runs("a", 1)
+    group = world.state.groups[key]
+    meta = structs.replace(group.metadata, owner_references=[], resource_version="999")
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.node("node-0", conditions=XID)
+    world.look()
+    assert evicted(world.look(600.0)) == []
+
+
+def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world: RepairWorld) -> None:
+    """Their successors have other names, so no placement waits for them."""
+    world.runs("a", 3, least=1, independent_pods="true")
+    world.runs("b", 2, first=3)
+    world.node("node-1", conditions=XID)
+    world.look()
+    session = world.look(SETTLE_S)
+    [repair] = of(session, decisions.Repair)
+    assert (evicted(session), repair.epoch, of(session, decisions.Place)) == (["a-worker-1"], None, [])
+    world.node("node-2", conditions=XID)
+    world.look()
+    world.node("node-5", unschedulable=True)
+    assert evicted(world.look(SETTLE_S)) == []
