@@ -19,10 +19,7 @@ from muster.volcano.tasks import job_of
 from muster.workloads.batch_job import asked_level
 from muster.workloads.table import group_name, is_independent, min_member
 
-_GROUP_ANNOTATIONS = (
-    *(names.EXPECTED_RUNTIME, names.SPARES, names.BORROWS, names.EVICT_NOTICE),
-    *(*names.FAULT_KEYS, *names.SCALE_UP_KEYS),
-)
+_GROUP_ANNOTATIONS = (*names.GANG_KEYS, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
 """Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
 _OWNER_PREFIX = "volcano.sh/"

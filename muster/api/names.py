@@ -38,10 +38,12 @@ SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # time of an autoscaler for one
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
 # Annotation of users on a workload, a PodGroup or a pod: its expected duration.
-SPARES = f"{DOMAIN}/spares"  # annotation: nodes' worth of seats that a gang keeps for members that it loses
-BORROWS = f"{DOMAIN}/borrow-spares"  # annotation: "true" of a gang that may run on spares, and leaves them at once
-RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # annotation that Muster writes on a pod on a spare of another gang: "true"
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
+
+# Annotations of users on a workload or a PodGroup about spares (docs/spares.md), and what Muster writes on pods there.
+SPARES = f"{DOMAIN}/spares"  # nodes' worth of seats that a gang keeps for members that it loses: "2" or "worker=2"
+BORROWS = f"{DOMAIN}/borrow-spares"  # "true": the gang may run on spares of others, and leaves them at once
+RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # written by Muster on a pod on a spare of another gang: "true"
 
 # Eviction notices, docs/preemption.md: how long before its eviction a gang is told (on a workload, a PodGroup or a pod;
 # the longest of a Queue); what Muster then writes on its pods, and the condition there; and what a pod answers.
@@ -57,16 +59,14 @@ EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 # that are none of those (docs/preemption.md).
 RESTART_BUDGET = f"{DOMAIN}/restart-budget"  # "5 in 1h"
 INFRASTRUCTURE_EXIT_CODES = f"{DOMAIN}/infrastructure-exit-codes"  # "75,85"
-OF_TRAIN_JOBS = (
-    EVICT_NOTICE,
-    RESTART_BUDGET,
-    INFRASTRUCTURE_EXIT_CODES,
-)  # annotations of a TrainJob that its gang has, too
+
 # Annotations of users on a workload or a PodGroup: what becomes of the gang when its nodes fail (docs/faults.md).
 ON_NODE_FAULT = f"{DOMAIN}/on-node-fault"  # wait, replace or restart
 NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not answer, e.g. 30s
 AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is left out where a member failed, e.g. 10m
 FAULT_KEYS = (ON_NODE_FAULT, NODE_FAULT_GRACE, AVOID_FAILED_NODE)
+GANG_KEYS = (EXPECTED_RUNTIME, SPARES, BORROWS, EVICT_NOTICE, *FAULT_KEYS)  # of a workload that its PodGroup has, too
+OF_TRAIN_JOBS = (*GANG_KEYS, RESTART_BUDGET, INFRASTRUCTURE_EXIT_CODES)  # of a TrainJob that its Job has, too
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"

@@ -68,15 +68,15 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
         runtime=runtime,
         base=base,
         labels=metadata.get("labels") or {},
-        annotations={**(metadata.get("annotations") or {}), **_of_its_own(train_job)},
+        annotations={**(metadata.get("annotations") or {}), **_of_the_gang(train_job, runtime)},
     )
     info.injections = [container for _, _, container in injections(info) if container]
     return info
 
 
-def _of_its_own(train_job: TrainJob) -> dict[str, str]:
-    """The annotations of a TrainJob that hold for its gang, before those of its runtime."""
-    given = train_job.metadata.annotations
+def _of_the_gang(train_job: TrainJob, runtime: Runtime) -> dict[str, str]:
+    """The annotations about its gang and its restarts: those of the TrainJob, else of the runtime."""
+    given = {**runtime.metadata.annotations, **train_job.metadata.annotations}
     return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
 

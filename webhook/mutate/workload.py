@@ -80,7 +80,7 @@ def native(job: JSON, patch: Patch) -> None:
     """Mark the template of a Job that asks for a native PodGroup, or names one: that is the gang of its pods.
 
     Without the mark they are a gang as Muster reads Jobs, as the Job controller gives every Job a native PodGroup. That
-    group has none of the Job's annotations, so those about its topology, duration and notice go to the pods.
+    group has none of the Job's annotations, so those about its gang go to the pods.
     """
     spec = mapping(job.get("spec"))
     if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
@@ -89,7 +89,7 @@ def native(job: JSON, patch: Patch) -> None:
     why = Why("its native PodGroup is its gang", "spec.scheduling" if spec.get("scheduling") else "spec.template.spec")
     patch.set(*place, names.NATIVE_GROUP, value="true", why=why)
     given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
-    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, names.EXPECTED_RUNTIME, names.EVICT_NOTICE):
+    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS):
         if key in given and key not in there:
             why = Why("so that its pods have it", f"metadata.annotations[{key}]")
             patch.set(*place, key, value=given[key], why=why)

@@ -21,6 +21,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
+from muster.resources import faults, spares
 from muster.resources.runtime import budget_mistakes, notice_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
@@ -102,6 +103,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     findings = Findings([*notice_mistakes(given, path), *budget_mistakes(given, path)], unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
         findings.errors += _check_queue(job, namespace, lookups)
+    findings.errors += [*faults.mistakes(given, path), *spares.mistakes(given, path)]
     findings.warnings += _too_large(job, lookups)
     reference = job.spec.runtime_ref
     wrong = list(_check_reference(reference))

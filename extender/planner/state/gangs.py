@@ -126,6 +126,16 @@ class GangView:
         """True if neither its PodGroup nor a pod of it forbids its eviction for other gangs."""
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
 
+    @cached_property
+    def on_faults(self) -> dict[str, str]:
+        """Its annotations about faults of nodes: those of its PodGroup, else of a pod.
+
+        The native PodGroup of a Job has none of the Job's annotations; admission gives them to the pods.
+        """
+        said = next((pod.faults for pod in self.pods if pod.faults), {})
+        own = self.group.metadata.annotations
+        return {**said, **{key: own[key] for key in names.FAULT_KEYS if key in own}}
+
     @property
     def created(self) -> str:
         """Creation time of the PodGroup, RFC 3339 (sorts as text)."""

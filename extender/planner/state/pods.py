@@ -87,6 +87,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
+    faults: dict[str, str] | None = None
+    """Its annotations about faults of nodes; None without any, as almost always."""
     failed: bool = False
     """It has failed by itself: it was neither evicted nor deleted before its end."""
     waiting: bool = False
@@ -172,6 +174,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         topology=of_pods(annotations, labels),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
+        faults={key: annotations[key] for key in names.FAULT_KEYS if key in annotations} or None,
         failed=_failed(pod),
     )
 

@@ -2,16 +2,29 @@
 
 import msgspec
 import pytest
-from webhook_world import task, vcjob
+from webhook_world import RuntimeWorld, lookups, request, task, vcjob
 
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
 from muster.resources.faults import mistakes, policy_of, seconds_of
+from muster.runtime import registry
+from muster.runtime.train_job import compile_train_job
 from webhook.objects.names import unknown_keys
 from webhook.validate.pod import check_annotations
+from webhook.validate.trainjob import reviewer
 from webhook.validate.volcano_job.tasks import check_pods_of_tasks
 
 ON_FAULT, GRACE, AVOID = "muster.dev/on-node-fault", "muster.dev/node-fault-grace", "muster.dev/avoid-failed-node"
+
+REPLICATED = {
+    "name": "node",
+    "template": {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "i"}]}}},
+    },
+}
 
 
 @pytest.mark.parametrize("policy", ["wait", "replace", "restart"])
@@ -43,3 +56,21 @@ def test_what_admission_has_not_seen_does_not_count() -> None:
     assert policy_of({ON_FAULT: "repair"}) is None
     assert seconds_of({GRACE: "9" * 30 + "h"}, GRACE) is None
     assert seconds_of({GRACE: ""}, GRACE) is None
+
+
+def test_a_train_job_is_checked_and_its_job_gets_what_it_says() -> None:
+    """The planner reads the annotations of the Job's gang; the TrainJob's come before the runtime's."""
+    runtime = {
+        "metadata": {"name": "r", "annotations": {ON_FAULT: "wait", GRACE: "1m"}},
+        "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [REPLICATED]}}},
+    }
+    job = {"metadata": {"name": "t", "annotations": {ON_FAULT: "restart"}}, "spec": {"runtimeRef": {"name": "r"}}}
+    compiled = compile_train_job(
+        msgspec.convert(job, TrainJob), msgspec.convert(runtime, ClusterTrainingRuntime), registry.framework()
+    )
+    [made] = [each.manifest for each in compiled.components if each.manifest["kind"] == "Job"]
+    assert made["metadata"]["annotations"] == {ON_FAULT: "restart", GRACE: "1m"}
+    wrong = {**job, "kind": "TrainJob", "metadata": {"name": "t", "annotations": {ON_FAULT: "repair"}}}
+    world = lookups(runtimes=RuntimeWorld({**runtime, "kind": "ClusterTrainingRuntime"}))
+    verdict = reviewer(world, registry.framework())(request(wrong, "CREATE", None))
+    assert [error.path for error in verdict.errors] == [f"metadata.annotations[{ON_FAULT}]"]

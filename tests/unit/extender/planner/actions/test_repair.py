@@ -4,6 +4,7 @@ import pytest
 from extender_world import of, slots
 from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
+from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair
@@ -297,3 +298,41 @@ def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world:
     world.look()
     world.node("node-5", unschedulable=True)
     assert evicted(world.look(SETTLE_S)) == []
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected"),
+    [
+        ({"required": "block", "preferred": "rack"}, "b0r1n0"),
+        ({"required": "rack"}, ""),
+        ({"preferred": "rack"}, "b0r1n0"),
+    ],
+)
+def test_a_replacement_is_as_near_as_the_gang_demands(wishes: dict[str, str], expected: str) -> None:
+    """In its domain, else in the next larger one that is allowed; where none is, the member stays."""
+    world = Racks(2, 2, 2)
+    key = world.asks("a", 2, phase="Running", **wishes)
+    for rank, node in enumerate(("b0r0n0", "b0r0n1")):
+        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, node=node, phase="Running")
+    world.node("b0r0n1", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n1"}, conditions=XID)
+    repair = Repair()
+    world.session(repair)
+    world.now += SETTLE_S
+    places = of(world.session(repair), decisions.Place)
+    assert [slots(place)["worker"][1] for place in places] == [expected] * bool(expected)
+
+
+def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> None:
+    """As those of a Job whose gang is a native PodGroup; what the group says wins."""
+    key = world.runs("a", 2)
+    other = world.runs("b", 2, first=2, on_node_fault="replace")
+    for pod in list(world.state.pod_objects.values()):
+        annotations = {**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"}
+        meta = structs.replace(pod.metadata, annotations=annotations, resource_version="9999")
+        world.state.on_pod(None, structs.replace(pod, metadata=meta))
+    said = [world.view(each).on_faults[names.ON_NODE_FAULT] for each in (key, other)]
+    assert said == ["wait", "replace"]
+    for node in ("node-1", "node-3"):
+        world.node(node, conditions=XID)
+    world.look()
+    assert evicted(world.look(600.0)) == ["b-worker-1"]
