@@ -138,7 +138,10 @@ class Repairs:
             log.info("not evicted yet", pod=name, uid=pod.uid, why=error.message)
             return False
         EVICTED.labels(REPAIR).inc()
-        log.info("evicted", pod=name, uid=pod.uid, gang=member.gang.key, reason=repair.reason, force=member.force)
+        who = member.gang.key
+        log.info(
+            "evicted", pod=name, uid=pod.uid, gang=who, reason=repair.reason, epoch=repair.epoch, force=member.force
+        )
         return True
 
     def _send(self, repair: decisions.Repair, pod: PodRecord, *, force: bool) -> None:

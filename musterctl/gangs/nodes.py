@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from extender.planner.state.faults import DEFAULT_RULES, suspect
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.names import GPU_PRODUCT
 from muster.resources.gpus import counted, is_gpu
@@ -25,7 +26,7 @@ class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
     model: str = ""
     """Its GPUs' model."""
     state: str
-    """Free, Mixed, Full, Cordoned or NotReady."""
+    """Free, Mixed, Full, Cordoned, Suspect or NotReady."""
     gpus: float = 0
     free_gpus: float = 0
     free_cpu: int = 0
@@ -116,6 +117,8 @@ def _state(node: Node, used: Vector, gpus: float, free_gpus: float) -> str:
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
     if ready != "True":
         return "NotReady"
+    if suspect(node, DEFAULT_RULES):
+        return "Suspect"
     if node.spec.unschedulable:
         return "Cordoned"
     if gpus and free_gpus < gpus:

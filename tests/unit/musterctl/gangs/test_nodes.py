@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.core import Node, NodeCondition, Pod
 from musterctl.gangs.nodes import NodeRow, alike, node_rows, rack_of
 
 
@@ -36,6 +36,13 @@ def test_free_gpus_and_states() -> None:
         "a": ("Full", 0, 1), "b": ("Mixed", 5, 1), "c": ("Free", 8, 0), "d": ("Cordoned", 7, 1),
         "e": ("NotReady", 8, 0), "f": ("Mixed", 0, 1),
     }  # fmt: skip
+
+
+def test_a_suspect_node_says_so_before_its_cordon() -> None:
+    """A cordon is what mostly comes with it, and says less."""
+    ill = node("a", cordoned=True)
+    ill.status.conditions.append(NodeCondition("KernelDeadlock", "True"))
+    assert [row.state for row in node_rows([ill], [])] == ["Suspect"]
 
 
 def test_parts_of_gpus() -> None:
