@@ -163,6 +163,12 @@ def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, st
     owner = gang.group.metadata.controller
     if (owner is None or owner.kind == PODS.kind) and not any(pod.controller_uid for pod in lost):
         return "wait", reasons.repairs.NO_OWNER
+    return _default_policy(gang, lost)
+
+
+def _default_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
+    if gang.indivisible:
+        return "restart", reasons.repairs.INDIVISIBLE
     if gang.independent:
         return "replace", reasons.repairs.INDEPENDENT
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}

@@ -7,7 +7,7 @@ from repair_world import GPU8, XID, RepairWorld, evicted, says
 from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
-from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair
+from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair, chosen_policy
 from extender.planner.framework import decisions
 from muster.api import names
 
@@ -336,3 +336,13 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
         world.node(node, conditions=XID)
     world.look()
     assert evicted(world.look(600.0)) == ["b-worker-1"]
+
+
+def test_pods_that_may_only_be_disrupted_together_restart(world: RepairWorld) -> None:
+    """As the disruption mode of their native PodGroup says, also if the others would be enough."""
+    key = world.runs("a", 2, least=1)
+    gang = world.view(key)
+    annotations = {names.INDIVISIBLE: "true", names.NATIVE_GROUP: "a"}
+    meta = structs.replace(gang.group.metadata, annotations=annotations)
+    gang.group = structs.replace(gang.group, metadata=meta, api_version="scheduling.k8s.io/v1beta1")
+    assert chosen_policy(gang, gang.pods[:1]) == ("restart", "its pods may only be disrupted together")
