@@ -60,6 +60,8 @@ class Evicting:
     name = ""
     moves = False
     """Victims must get new slots."""
+    told = True
+    """Victims that have a notice are told before they go."""
     borrowers = False
     """Victims may run on spares of others, which get these back when they go."""
 
@@ -225,7 +227,7 @@ class Evicting:
             session.kept.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
-        notices = notices_for(session, gang, victims)
+        notices = notices_for(session, gang, victims) if self.told else ()
         until = latest_end(notices)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]
@@ -235,7 +237,8 @@ class Evicting:
         mine = [operation for operation in operations if operation.gang is gang]
         slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
         runs = runs_of_operations(session, gang, mine, gated=True)
-        session.decide(decisions.Place(gang, runs, epoch, slots, victims, reason, notices, until))
+        place = decisions.Place(gang, runs, epoch, slots, victims, reason)
+        session.decide(replace(place, notices=notices, waits_until=until))
         if notices:  # they are told once the placement is written, and the next cycle goes on with it
             return
         budgets = Budgets(session.snapshot)

@@ -1,7 +1,7 @@
 """Takes spares back: gangs that run on spares of another one leave at once when that one has lost a member.
 
 It runs right after `allocate`, whatever the configuration says, so that borrowers go before anybody else does. Their
-pods go whole gang by whole gang, or above a minimum, as with the other actions that evict.
+pods go whole gang by whole gang, or above a minimum, as with the other actions that evict, and without notice.
 """
 
 from dataclasses import replace
@@ -24,6 +24,7 @@ class Recall(Evicting):
     """Victims are gangs that run on spares of the one that asks."""
 
     name = "recall"
+    told = False
     borrowers = True
 
     def worthwhile(self, gang: GangView) -> bool:
@@ -32,7 +33,7 @@ class Recall(Evicting):
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
         """Return pieces of the borrowers, the cheapest first."""
-        return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)))
+        return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)), session.now)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True: who borrows has agreed to leave."""

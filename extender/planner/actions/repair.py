@@ -21,6 +21,7 @@ from functools import partial
 from extender.planner import reasons
 from extender.planner.actions.moving import moved
 from extender.planner.actions.search import runs_of_operations
+from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
 from extender.planner.framework.session import Session
@@ -233,24 +234,34 @@ def _place(
 ) -> bool:  # fmt: skip
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 
-    The others of them come again on the node that they have.
+    The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
+    run there leave.
     """
     statement = Statement(session)
     if any(pod.slot is None for pod in going):
         return False
-    with undone(statement):
+    room, borrowers = own_room(session, gang), list[tuple[GangView, PodRecord]]()
+    with undone(statement), seats_returned(session, gang), room.free():
         statement.evict(gang, leaving)
-        if not moved(session, statement, gang, leaving):
+        fits = moved(session, statement, gang, leaving)
+        for other in () if fits else borrowers_of(session, gang):
+            pods = [pod for pod in other.pods if pod.uses_node]
+            statement.evict(other, pods)
+            borrowers += [(other, pod) for pod in pods]
+            if fits := moved(session, statement, gang, leaving):
+                break
+        if not fits:
             statement.discard()
             return False
     operations = statement.commit_victims()
-    session.snapshot.leaving.update((pod.uid, pod) for pod in going)
+    spares = without(gang, {session.snapshot.name(operation.column) for operation in operations}, room)
+    session.snapshot.leaving.update((pod.uid, pod) for pod in [*going, *(pod for _, pod in borrowers)])
     if gang.independent:  # each comes again by itself, under another name
         session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
-    victims = tuple((gang, pod) for pod in going)
-    session.decide(decisions.Place(gang, runs, epoch, len(going), victims, reason))
+    victims = (*((gang, pod) for pod in going), *borrowers)
+    session.decide(decisions.Place(gang, runs, epoch, len(going), victims, reason, spares=spares))
     session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True

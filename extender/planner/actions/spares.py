@@ -9,7 +9,7 @@ may take any room that is free, and the gang's own spares; what it takes is not 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +25,7 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.amounts import Amounts, times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import lent, runs, seats_of
+from extender.planner.state.spareseats import lent, loans_of, runs, seats_of
 from muster.api.muster.placement import Loan, SpareSeats
 from muster.resources.spares import borrows
 
@@ -198,6 +198,26 @@ def after_use(gang: GangView, room: Room) -> list[SpareSeats]:
         for each in kept
         if each.count > taken[each.pod_set, each.node]
     ]
+
+
+def without(gang: GangView, nodes: Collection[str], room: Room) -> list[SpareSeats] | None:
+    """Return the gang's spares without lent ones on these nodes, and those that were taken; None without spares."""
+    kept = after_use(gang, room)
+    if not (gang.placement and gang.placement.spec.spares):
+        return None
+    lent_there = {(each.pod_set, each.node) for each in kept if each.node in nodes} - {
+        (each.pod_set, each.node) for each in room.left
+    }
+    return [each for each in kept if (each.pod_set, each.node) not in lent_there]
+
+
+def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
+    """Return the gangs that run on spares of this one and nothing else is under way for, the smallest first."""
+    found = [
+        each for each in session.snapshot.gangs
+        if each.placement is not None and not each.active and any(loan.lender == gang.uid for loan in loans_of(each))
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: each.taken)
 
 
 def own_room(session: Session, gang: GangView) -> Room:
