@@ -36,7 +36,7 @@ def note_failures(session: Session, gang: GangView) -> None:
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
-    first_s = seconds_of(gang.on_faults, names.AVOID_FAILED_NODE)
+    first_s = seconds_of(gang.said, names.AVOID_FAILED_NODE)
     if first_s is None:
         first_s = FIRST_S if _told_apart(gang, failed.keys()) else 0.0
     entries = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}

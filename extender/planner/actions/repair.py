@@ -132,7 +132,7 @@ class Repair:
         seen = self._since[node]
         if fault is None or fault.kind == "suspect":
             return seen
-        own = seconds_of(gang.on_faults, names.NODE_FAULT_GRACE)
+        own = seconds_of(gang.said, names.NODE_FAULT_GRACE)
         grace_s = session.inputs.node_fault_grace_s if own is None else own
         return (seen if fault.since is None else min(fault.since, seen)) + grace_s
 
@@ -158,7 +158,7 @@ def too_many(session: Session) -> str:
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
     """Return the policy for a gang that loses these members, and why it is that one, in words."""
-    named = policy_of(gang.on_faults)
+    named = policy_of(gang.said)
     if named is not None:
         return named, reasons.repairs.BY_ANNOTATION
     owner = gang.group.metadata.controller

@@ -227,7 +227,7 @@ def own_room(session: Session, gang: GangView) -> Room:
 
 def lendable_room(session: Session, gang: GangView) -> Room:
     """Return the spares on which the gang may run until they are needed; none unless it says that it leaves them."""
-    if not borrows(gang.group.metadata.annotations) or not gang.preemptable:
+    if not borrows(gang.said) or not gang.preemptable:
         return Room(session, [])
     return Room(session, (each for each in session.snapshot.gangs if each is not gang))
 

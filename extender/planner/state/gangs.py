@@ -10,7 +10,7 @@ from enum import Enum, auto
 from functools import cached_property
 
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.pods import PodRecord, preemptable
+from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
@@ -127,14 +127,14 @@ class GangView:
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
 
     @cached_property
-    def on_faults(self) -> dict[str, str]:
-        """Its annotations about faults of nodes: those of its PodGroup, else of a pod.
+    def said(self) -> dict[str, str]:
+        """Its annotations about faults of nodes and about spares: those of its PodGroup, else of a pod.
 
         The native PodGroup of a Job has none of the Job's annotations; admission gives them to the pods.
         """
-        said = next((pod.faults for pod in self.pods if pod.faults), {})
+        said = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
-        return {**said, **{key: own[key] for key in names.FAULT_KEYS if key in own}}
+        return {**said, **{key: own[key] for key in ABOUT_GANG if key in own}}
 
     @property
     def created(self) -> str:
@@ -149,7 +149,7 @@ class GangView:
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
         """Pod set → nodes' worth of seats that it is to keep; empty: the largest one. Nothing for most gangs."""
-        return spares_of(self.group.metadata.annotations)
+        return spares_of(self.said)
 
     @property
     def independent(self) -> bool:

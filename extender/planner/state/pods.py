@@ -21,6 +21,9 @@ from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
 
+ABOUT_GANG = (names.SPARES, names.BORROWS, *names.FAULT_KEYS)
+"""Annotations about a gang that a pod may have for it."""
+
 
 class PodRecord(Struct, eq=False, gc=False):
     """The fields of a pod that decide, made again when it changes; in no reference cycle, it needs no collection."""
@@ -87,8 +90,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
-    faults: dict[str, str] | None = None
-    """Its annotations about faults of nodes; None without any, as almost always."""
+    about_gang: dict[str, str] | None = None
+    """Its annotations about its gang; None without any, as almost always."""
     failed: bool = False
     """It has failed by itself: it was neither evicted nor deleted before its end."""
     waiting: bool = False
@@ -174,7 +177,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         topology=of_pods(annotations, labels),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
-        faults={key: annotations[key] for key in names.FAULT_KEYS if key in annotations} or None,
+        about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
         failed=_failed(pod),
     )
 

@@ -124,7 +124,7 @@ class World:
         self.growth_delay_s = 0.0
         self.longest_notice_s = LONGEST_NOTICE_S
         self.progress = TrackPlacements()
-        self.gone: frozenset[str] = frozenset()
+        self.gone_nodes: frozenset[str] = frozenset()
         self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
@@ -284,7 +284,7 @@ class World:
             now=self.now,
             causes=self.causes,
             arrived=self.arrived,
-            gone=self.gone,
+            gone=self.gone_nodes,
             growth_delay_s=self.growth_delay_s,
             longest_notice_s=self.longest_notice_s,
         )

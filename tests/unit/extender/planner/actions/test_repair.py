@@ -120,7 +120,7 @@ def test_members_on_a_node_that_is_gone_are_replaced(world: RepairWorld) -> None
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
     assert world.look().unsure_nodes == {"node-1"}
     assert evicted(world.look(600.0)) == []
-    world.gone = frozenset({"node-1"})
+    world.gone_nodes = frozenset({"node-1"})
     world.look()
     session = world.look(SETTLE_S)
     [repair] = of(session, decisions.Repair)
@@ -330,7 +330,7 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
         annotations = {**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"}
         meta = structs.replace(pod.metadata, annotations=annotations, resource_version="9999")
         world.state.on_pod(None, structs.replace(pod, metadata=meta))
-    said = [world.view(each).on_faults[names.ON_NODE_FAULT] for each in (key, other)]
+    said = [world.view(each).said[names.ON_NODE_FAULT] for each in (key, other)]
     assert said == ["wait", "replace"]
     for node in ("node-1", "node-3"):
         world.node(node, conditions=XID)
