@@ -26,6 +26,7 @@ from muster.kube.client import Client
 from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import GPU, amount_words
+from musterctl.commands import faultstory
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER
 
@@ -181,7 +182,8 @@ def _second_waits(rows: dict[str, Row]) -> str:
 @click.command()
 @click.option("--name", default="demo", show_default=True, help="Name of the plane.")
 @click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
-def demo(*, name: str, keep: bool) -> None:
+@click.option("--faults", is_flag=True, help="Show what becomes of gangs when a node dies and when one is preempted.")
+def demo(*, name: str, keep: bool, faults: bool) -> None:
     """Shows a gang from submission to completion on a local plane.
 
     It leaves nothing behind: a plane that was there before is as it was.
@@ -195,16 +197,22 @@ def demo(*, name: str, keep: bool) -> None:
         start(plane, console)
         client = plane.client()
         _clear(client)
-        _submit(plane, console)
-        story = _show(client, console)
-        _print_environment(client, console)
-        ok = _verdict(story, console)
+        faultstory.clear(client)
+        ok = faultstory.tell(client, console) if faults else _gangs_story(plane, client, console)
     finally:
         if not keep:
             _leave(plane, ran=ran)
     if keep:
         _what_next(name, console)
     sys.exit(0 if ok else 1)
+
+
+def _gangs_story(plane: Plane, client: Client, console: Console) -> bool:
+    """Submits the examples and shows them to their end; True if all came true."""
+    _submit(plane, console)
+    story = _show(client, console)
+    _print_environment(client, console)
+    return _verdict(story, console)
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
@@ -217,6 +225,7 @@ def _leave(plane: Plane, *, ran: bool) -> None:
     if plane.part(API_SERVER).alive:
         with closing(plane.client()) as client:
             _clear(client)
+            faultstory.clear(client)
     if not ran:
         plane.stop()
 

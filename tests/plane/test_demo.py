@@ -11,10 +11,14 @@ pytestmark = [pytest.mark.plane, pytest.mark.long]
 MUSTER = Path(sys.executable).with_name("muster")
 
 
-def test_the_demo_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [([], "✓ torch-second starts whole once there is room"), (["--faults"], "✓ a node died and a gang was preempted")],
+)
+def test_the_demo_leaves_nothing(tmp_path: Path, more: list[str], told: str) -> None:
     """Of a plane that it made; the story came true."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    done = subprocess.run([MUSTER, "demo"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([MUSTER, "demo", *more], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "✓ torch-second starts whole once there is room" in done.stdout
+    assert told in done.stdout
     assert [*tmp_path.glob("muster/*")] == []

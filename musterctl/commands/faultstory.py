@@ -1,0 +1,179 @@
+"""The story of `muster demo --faults`: a node dies under a gang with a spare, and a preemption asks for a checkpoint.
+
+Its gangs fill a plane of eight nodes. The fault is what node-problem-detector would write, and the checkpoint what a
+training program would. Each step is a check: one that does not come true in time ends the story.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import NODES, PODS, PRIORITY_CLASSES, Pod
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from muster.kube.errors import NotFound
+from muster.resources.vector import GPU
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+NAMESPACE = "default"
+TIMEOUT_S = 60.0
+POLL_S = 0.05
+TRAIN, GUEST, BATCH, URGENT = "train", "guest", "batch", "urgent"
+FAULT = "SysLogsXIDError"
+"""A condition by which a node is suspect (docs/faults.md)."""
+STEP = 1200
+_RAW_NODES: Resource[JSON] = Resource("", "v1", "nodes", "Node", JSON, namespaced=False)
+_PRIORITIES = {"demo-low": 1, "demo-high": 1000}
+
+
+def clear(client: Client) -> None:
+    """Remove what an earlier story left, and wait until its pods are gone."""
+    jobs = [job for job in client.list(JOBS, NAMESPACE) if job.metadata.name in {TRAIN, GUEST, BATCH, URGENT}]
+    for job in jobs:
+        client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
+    for name in _PRIORITIES:
+        try:
+            client.delete(PRIORITY_CLASSES, name)
+        except NotFound:
+            continue
+    for node in client.list(_RAW_NODES):
+        if any(each["type"] == FAULT for each in node["status"].get("conditions", ())):
+            _says(client, node["metadata"]["name"], "False")
+    deadline = time.monotonic() + TIMEOUT_S
+    while any(_of(pod) for pod in client.list(PODS, NAMESPACE)):
+        if time.monotonic() > deadline:
+            raise click.ClickException("pods of the story are not going away; try `muster down --name demo`")
+        time.sleep(POLL_S)
+
+
+def tell(client: Client, console: Console) -> bool:
+    """Play the story; return True if all of it came true."""
+    story = _Story(client, console)
+    for name, value in _PRIORITIES.items():
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        client.apply(PRIORITY_CLASSES, body | {"value": value})
+    try:
+        _loses_a_node(story)
+        _asks_for_a_checkpoint(story)
+    except TimeoutError as error:
+        console.print(f"[red]✗[/] {error}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
+        return False
+    console.print("[green]✓[/] a node died and a gang was preempted; nobody else was touched", highlight=False)
+    return True
+
+
+def _loses_a_node(story: "_Story") -> None:
+    story.submit(TRAIN, 16, 2, {names.SPARES: "1"})
+    story.wait(f"{TRAIN} runs", lambda: story.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
+    [spare] = story.wait("its spare", lambda: [each.node for each in story.placement(TRAIN).spec.spares])
+    story.say(f"{TRAIN}: 16 members run on {story.where(TRAIN)}, and {spare} is kept as a spare")
+    story.submit(BATCH, 3, 8, {names.EVICT_NOTICE: "60s"}, "demo-low")
+    story.wait(f"{BATCH} runs", lambda: story.bound(BATCH) == 3)  # noqa: PLR2004 - its members
+    story.say(f"{BATCH}: 3 members run on {story.where(BATCH)}; the cluster is full")
+    story.submit(GUEST, 1, 8, {names.BORROWS: "true"})
+    story.wait(f"{GUEST} runs", lambda: story.bound(GUEST) == 1)
+    story.say(f"{GUEST}: runs on the spare, as it may be sent away at any time")
+    before = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
+    node = next(pod.spec.node_name for pod in story.pods(TRAIN))
+    story.say(f"{node} reports {FAULT}=True, as node-problem-detector would")
+    began = time.monotonic()
+    _says(story.client, node, "True")
+    story.wait(f"{GUEST} leaves", lambda: story.bound(GUEST) == 0)
+    story.say(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
+    story.wait(f"{TRAIN} is whole on healthy nodes", lambda: story.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
+    after = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
+    came = sum(before[name] != uid for name, uid in after.items())
+    took = time.monotonic() - began
+    story.say(f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched")
+
+
+def _asks_for_a_checkpoint(story: "_Story") -> None:
+    story.submit(URGENT, 3, 8, {}, "demo-high")
+    told = story.wait(f"{BATCH} is told", lambda: [pod for pod in story.pods(BATCH) if _told(pod)])
+    story.say(f"{BATCH}: told that it is evicted at {_told(told[0])}, or as soon as it has answered")
+    began = time.monotonic()
+    note = {names.CHECKPOINT: f"step={STEP},at={format_time(time.time())}"}
+    story.client.merge_patch(PODS, told[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
+    story.say(f"{BATCH}: answers that it has saved step {STEP}")
+    story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
+    story.say(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
+
+
+class _Story:
+    """What the steps ask of the plane; times count from the beginning."""
+
+    def __init__(self, client: Client, console: Console) -> None:
+        self.client = client
+        self._console = console
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print a line with its time."""
+        self._console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", highlight=False)
+
+    def wait(self, what: str, seen: Callable[[], T]) -> T:
+        """Wait until something is seen, and return it. Raises TimeoutError."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not (found := seen()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(what)
+            time.sleep(POLL_S)
+        return found
+
+    def submit(self, name: str, pods: int, gpus: int, said: Mapping[str, str], priority: str = "") -> None:
+        """Create a gang whose lost members come again one by one."""
+        container = {"name": "main", "image": "none", "resources": {"limits": {GPU: gpus}}}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        spec = {"minAvailable": pods, "priorityClassName": priority, "schedulerName": names.SCHEDULER}
+        manifest = {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.kind,
+            "metadata": {"name": name, "annotations": dict(said)},
+            "spec": {**spec, "tasks": [{"name": "worker", "replicas": pods, "template": template}]},
+        }
+        self.client.create(JOBS, manifest, NAMESPACE)
+
+    def pods(self, name: str) -> list[Pod]:
+        """Return the pods of a gang that have a node and stay, by name."""
+        found = [pod for pod in self.client.list(PODS, NAMESPACE) if _of(pod) == name]
+        stays = [pod for pod in found if pod.spec.node_name and not pod.metadata.deletion_timestamp]
+        return sorted(stays, key=lambda pod: pod.metadata.name)
+
+    def bound(self, name: str, without: str = "") -> int:
+        """Return how many members run, those on one node left out."""
+        return sum(pod.status.phase == "Running" and pod.spec.node_name != without for pod in self.pods(name))
+
+    def where(self, name: str) -> str:
+        """Return the nodes of a gang, in words."""
+        return ", ".join(sorted({pod.spec.node_name for pod in self.pods(name)}))
+
+    def placement(self, name: str) -> Placement:
+        """Return the placement of a gang."""
+        found = self.client.list(PLACEMENTS, NAMESPACE)
+        return next((each for each in found if each.metadata.name.startswith(f"{name}-")), Placement())
+
+
+def _of(pod: Pod) -> str:
+    """Return the gang of the story that a pod is of; empty for others."""
+    name = pod.metadata.labels.get(names.JOB_NAME, "")
+    return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
+
+
+def _told(pod: Pod) -> str:
+    return pod.metadata.annotations.get(names.EVICT_AT, "")
+
+
+def _says(client: Client, node: str, status: str) -> None:
+    """Have a node say of itself whether it is faulty."""
+    known = client.get(_RAW_NODES, node)["status"].get("conditions", [])
+    mine = {"type": FAULT, "status": status, "reason": "Demo", "lastTransitionTime": format_time(time.time())}
+    conditions = [*(each for each in known if each["type"] != FAULT), mine]
+    client.merge_patch(NODES, node, {"status": {"conditions": conditions}}, subresource="status")
