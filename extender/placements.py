@@ -187,7 +187,7 @@ class PlacementWriter:
             self._patch(placement, {"status": {"avoided": msgspec.to_builtins(list(avoid.avoided))}})
             nodes = {each.node: each.until for each in avoid.avoided if each.failures}
             log.info("members failed, their nodes are left out for the gang", gang=key, nodes=nodes)
-        self._cluster.ask(lambda state: state.forget_failed(key, uids))
+        self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
         """Set the deadline of the members anew, as the victims have gone."""

@@ -17,7 +17,8 @@ from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Again, Ordering, Surplus, parents_of, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.amounts import Amounts, clipped
-from extender.planner.state.gangs import GangView, avoided_nodes, failed_nodes
+from extender.planner.state.avoided import avoided_nodes, failed_nodes
+from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom

@@ -177,7 +177,7 @@ def take(state: State) -> Snapshot:
         told=dict(state.pod_table.told),
         nodes=list(table.nodes),
         faults=dict(table.faults),
-        failed={key: dict(nodes) for key, nodes in state.failed.items()},
+        failed=state.failures.copy(),
         order=table.order().copy(),
         changed=table.changed.copy(),
         generation=table.generation,

@@ -4,7 +4,7 @@ A *slot* is (pod set, rank). It is taken by a pod that is bound or has succeeded
 a node, and no pod has taken it), or open. A view is made again when an object of the gang changed, and not changed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -13,7 +13,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
-from muster.api.kubernetes.meta import parse_time, readable_time
+from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import Slot, makes_all_alike
 from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
@@ -307,23 +307,3 @@ class GangView:
         """Return an epoch later than that of every placement and pin so far."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
-
-
-def failed_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
-    """Return gang key → nodes that are left out as a member failed there; `now` is seconds since the epoch."""
-    result: dict[str, set[str]] = {}
-    for gang in gangs:
-        for each in gang.placement.status.avoided if gang.placement else ():
-            if each.failures and (readable_time(each.until) or 0.0) > now:
-                result.setdefault(gang.key, set()).add(each.node)
-    return result
-
-
-def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
-    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` as above."""
-    result: dict[str, set[str]] = {}
-    for gang in gangs:
-        for each in gang.placement.status.avoided if gang.placement else ():
-            if (readable_time(each.until) or 0.0) > now:
-                result.setdefault(gang.key, set()).add(each.node)
-    return result

@@ -12,7 +12,7 @@ nothing here blocks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from extender.planner import reasons
@@ -20,6 +20,7 @@ from extender.planner.ledger import Ledger
 from extender.planner.state.access import Access
 from extender.planner.state.answers import Answers
 from extender.planner.state.aside import Aside
+from extender.planner.state.avoided import Failures
 from extender.planner.state.charges import as_charged, charged, unread
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.comparisons import Comparisons
@@ -42,8 +43,6 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
-MOST_FAILED = 10_000
-"""Gangs with failures that the planner has not counted yet; it does so in its next cycle."""
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
 
@@ -90,8 +89,7 @@ class State(Tables):
         """Volcano Jobs by UID, by which a PodGroup names its owner."""
         self._placed_slots = PlacedSlots(self.ledger)
         self._spares = SpareEntries(self.ledger, self.classes)
-        self.failed: dict[str, dict[str, PodRecord]] = {}
-        """Key of a gang → node → the newest member that failed there and is not counted yet; its pod may be gone."""
+        self.failures = Failures()
         self._unfollowed: set[str] = set()
         """Keys of gangs whose pods failed or are gone, maybe all of them: the next view tells of their placed slots."""
         self.answers = Answers()
@@ -206,7 +204,7 @@ class State(Tables):
             group = self.groups.get(key)
             self.ledger.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
             if group is None:
-                self.failed.pop(key, None)
+                self.failures.forget(key)
         self._gang_changed(key)
         return key is not None
 
@@ -328,21 +326,6 @@ class State(Tables):
         """Return the placement of a gang; not one that was made for another PodGroup of its name."""
         return self._gangs.placement_of(key)
 
-    def forget_failed(self, key: str, uids: Collection[str]) -> None:
-        """Forget failed members of a gang, which have been counted."""
-        left = {node: pod for node, pod in self.failed.pop(key, {}).items() if pod.uid not in uids}
-        if left:
-            self.failed[key] = left
-
-    def _note_failure(self, record: PodRecord) -> None:
-        if record.gang is None or not record.node:
-            return
-        known = self.failed.setdefault(record.gang, {})
-        if record.node not in known or known[record.node].created <= record.created:
-            known[record.node] = record
-        while len(self.failed) > MOST_FAILED:
-            del self.failed[next(iter(self.failed))]
-
     def touch_all(self) -> None:
         """Have the next refresh make every view again, e.g. after becoming the leader."""
         self._gangs.dirty.update(self.groups)
@@ -366,8 +349,7 @@ class State(Tables):
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
-        if record.failed and not (known and known.failed):
-            self._note_failure(record)
+        self.failures.note(known, record)
         self.native.on_pod(record)
         if known is not None and uses_the_same(known, record):
             self.claimants.named(known, record)

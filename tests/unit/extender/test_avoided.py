@@ -6,7 +6,7 @@ from extender.placementstatus import closed
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework import decisions
-from extender.planner.state.gangs import avoided_nodes
+from extender.planner.state.avoided import avoided_nodes
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import AvoidedNode
 

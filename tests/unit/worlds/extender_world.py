@@ -334,7 +334,7 @@ class World:
                 self.state.on_placement(
                     known, structs.replace(known, metadata=self._newer(known.metadata), status=status)
                 )
-            self.state.forget_failed(avoid.gang.key, [pod.uid for pod in avoid.counted])
+            self.state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
     def close(self, session: Session) -> None:
         """Write the ends of placements that a session decided into the state."""

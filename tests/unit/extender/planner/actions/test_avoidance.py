@@ -121,7 +121,7 @@ def test_the_annotation_says_the_first_time_or_that_nothing_is_left_out(world: F
     other = world.placed("b", 2, avoid_failed_node="0s")
     world.fails(other, 1, "node-1")
     assert world.avoided(other) == []
-    assert world.state.failed == {}
+    assert world.state.failures.copy() == {}
 
 
 def test_failures_everywhere_tell_no_node_apart(world: FailingWorld) -> None:
@@ -163,7 +163,7 @@ def test_another_planner_knows_what_the_placement_says(world: FailingWorld) -> N
     """It counts the same failed pod no second time."""
     key = world.placed("a", 3)
     world.fails(key, 1, "node-1")
-    world.state.failed["ns/a"] = {"node-1": world.state.pods["uid-a-worker-1"]}
+    world.state.failures.note(None, world.state.pods["uid-a-worker-1"])
     [avoid] = of(world.session(world.progress), decisions.Avoid)
     assert avoid.avoided is None
     session = world.session(Allocate())
