@@ -5,7 +5,7 @@ failure means), and finished members protect the others (its issue 1968). The mi
 with, so that a Job that is scaled up keeps its pods while there is no room for more.
 
 Members that a placement gives a node count as present, also one of this cycle. A gang that goes gets no nodes in the
-same cycle.
+same cycle. One that is to wait for a node on which a member failed (`actions.avoidance`) waits.
 """
 
 from collections import Counter
@@ -31,7 +31,8 @@ class StaleGangEviction:
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():
-            if session.now - self._since[uid] < grace_s or _is_completed(session, gang):
+            waits = bool(session.failed_on.get(gang.key))  # for a node that is left out after a failure
+            if session.now - self._since[uid] < grace_s or waits or _is_completed(session, gang):
                 continue
             session.withdraw(gang, decisions.Place)
             session.evicted.add(gang.key)

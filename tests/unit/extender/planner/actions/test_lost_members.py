@@ -99,7 +99,7 @@ def test_a_gang_is_not_placed_and_evicted_in_one_cycle(first: bool, free: int, g
 def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
     """They have placed slots, and come to their nodes a moment later."""
     world = World()
-    world.nodes(2)
+    world.nodes(3)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
     world.plan()
     for rank in range(2):
@@ -112,3 +112,27 @@ def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
     world.pod(key, "worker", 1, GPU8, gated=True)
     assert len(of(world.plan(), decisions.Place)) == 1
     assert not of(world.session(stale), decisions.Evict)
+
+
+def test_a_gang_that_waits_for_the_node_of_its_failed_member_is_not_evicted() -> None:
+    """It fits nowhere else, and the node is left out for as long as the grace period lasts."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    world.plan()
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
+    world.close(world.plan())
+    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), None)
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    stale = StaleGangEviction()
+    for seconds in (0, 30, 59):
+        world.now += seconds
+        session = world.session(world.progress, Enqueue(), Allocate(), stale)
+        world.avoid(session)
+        assert not of(session, decisions.Place) + of(session, decisions.Evict)
+        world.now -= seconds
+    world.now += 62
+    session = world.session(world.progress, Enqueue(), Allocate(), stale)
+    assert not of(session, decisions.Evict)
+    assert len(of(session, decisions.Place)) == 1
