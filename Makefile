@@ -9,6 +9,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 
 OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterctl/plane/kubernetes_1_*)))
 VERSIONS ?= $(OLDER)
+NEIGHBOURS ?= tests/neighbours
 
 .PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean test-versions oldest e2e-install
 
@@ -59,7 +60,7 @@ e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothi
 	$(BIN)/pytest tests/install -m install
 
 e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
-	$(BIN)/pytest tests/neighbours -m neighbour --timeout 1800
+	$(BIN)/pytest $(NEIGHBOURS) -m neighbour --timeout 1800
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .
