@@ -71,7 +71,7 @@ def tell(client: Client, console: Console) -> bool:
 
 
 def _loses_a_node(story: "_Story") -> None:
-    story.submit(TRAIN, 16, 2, {names.SPARES: "1"})
+    story.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
     story.wait(f"{TRAIN} runs", lambda: story.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
     [spare] = story.wait("its spare", lambda: [each.node for each in story.placement(TRAIN).spec.spares])
     story.say(f"{TRAIN}: 16 members run on {story.where(TRAIN)}, and {spare} is kept as a spare")
@@ -117,7 +117,7 @@ class _Story:
 
     def say(self, text: str) -> None:
         """Print a line with its time."""
-        self._console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", highlight=False)
+        self._console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", highlight=False, soft_wrap=True)
 
     def wait(self, what: str, seen: Callable[[], T]) -> T:
         """Wait until something is seen, and return it. Raises TimeoutError."""
