@@ -96,7 +96,7 @@ class PlacementWriter:
             if said is not None or not gang.started:
                 spec[name] = msgspec.to_builtins(said or []) or None
         known = self._cluster.ask(lambda state: state.placements.get(gang.key))
-        status = placementstatus.opened(place)
+        status = placementstatus.opened(place, session.snapshot.remembered.get(gang.key, ()))
         if fits(place, known):
             self._notes.write(session, gang, {"spec": spec, "status": status}, placed=True)
         else:
@@ -187,6 +187,7 @@ class PlacementWriter:
             self._patch(placement, {"status": {"avoided": msgspec.to_builtins(list(avoid.avoided))}})
             nodes = {each.node: each.until for each in avoid.avoided if each.failures}
             log.info("members failed, their nodes are left out for the gang", gang=key, nodes=nodes)
+        self._cluster.ask(lambda state: state.failures.remember(key, avoid.avoided or ()))
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:

@@ -4,7 +4,7 @@ Each function returns the fields that change, as JSON. Attempts in vain and node
 status, not in the planner's memory, so that they survive the planner.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import ceil
 from typing import Any
 
@@ -28,9 +28,10 @@ MADE_ROOM = 16
 """Gangs that are named of those that were evicted."""
 
 
-def opened(place: Place) -> dict[str, Any]:
-    """Return the status of a new placement."""
+def opened(place: Place, remembered: Sequence[AvoidedNode] = ()) -> dict[str, Any]:
+    """Return the status of a new placement; `remembered` is what an earlier PodGroup of the name avoided."""
     gang = place.gang
+    avoided = to_builtins(list(remembered)) if gang.placement is None and remembered else None
     return {
         "phase": "Planned",
         "bound": gang.taken,
@@ -40,6 +41,7 @@ def opened(place: Place) -> dict[str, Any]:
         "expectedAt": "",
         "reservedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
+        **({"avoided": avoided} if avoided else {}),
     }
 
 

@@ -19,6 +19,7 @@ from extender.planner.framework.session import Decision, Session
 from extender.planner.reasons.grammar import also, listed
 from extender.planner.reasons.room import Shortage
 from extender.planner.standing import waiting
+from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.notices import latest_end
@@ -156,7 +157,7 @@ class GangExplainer:
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
         """Return the nodes to avoid, of the placement's status and of this cycle."""
-        told = {each.node: each for each in (gang.placement.status.avoided if gang.placement else [])}
+        told = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
 

@@ -15,6 +15,7 @@ from math import ceil
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api import names
@@ -39,8 +40,8 @@ def note_failures(session: Session, gang: GangView) -> None:
     first_s = seconds_of(gang.said, names.AVOID_FAILED_NODE)
     if first_s is None:
         first_s = FIRST_S if _told_apart(gang, failed.keys()) else 0.0
-    entries = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
-    new = {node: pod for node, pod in failed.items() if first_s and gang.placement and not _counted(entries, node, pod)}
+    entries = entries_of(gang, session.snapshot.remembered)
+    new = {node: pod for node, pod in failed.items() if first_s and not _counted(entries, node, pod)}
     for node, pod in new.items():
         entries[node] = _entry(entries.get(node), pod, first_s, session.now)
         session.avoided.setdefault(gang.key, set()).add(node)

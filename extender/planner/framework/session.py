@@ -60,7 +60,7 @@ class Session:
         """Keys of gangs that this cycle let in."""
         self.evicted: set[str] = set()
         """Keys of gangs that this cycle evicts as a whole, so that it gives them no nodes."""
-        self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now)
+        self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
         """Gang key → nodes that refused a member of it lately, by placements, inputs and this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
@@ -76,7 +76,8 @@ class Session:
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
-        self.failed_on = failed_nodes(filter(None, map(self._by_key.get, self.avoided)), inputs.now)
+        avoiding = filter(None, map(self._by_key.get, self.avoided))
+        self.failed_on = failed_nodes(avoiding, inputs.now, inputs.snapshot.remembered)
         """Gang key → those of its avoided nodes on which a member failed."""
         """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}

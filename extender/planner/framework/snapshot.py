@@ -23,6 +23,7 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
+from muster.api.muster.placement import AvoidedNode
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 from muster.volcano.access import Barrier
@@ -59,6 +60,8 @@ class Snapshot:
     """Node → what is wrong with it; healthy ones are left out."""
     failed: dict[str, dict[str, PodRecord]]
     """Key of a gang → node → a member that failed there and is not counted yet."""
+    remembered: dict[str, tuple[AvoidedNode, ...]]
+    """Key of a gang → nodes on which members failed, maybe with an earlier PodGroup of its name."""
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
     changed: Amounts
@@ -178,6 +181,7 @@ def take(state: State) -> Snapshot:
         nodes=list(table.nodes),
         faults=dict(table.faults),
         failed=state.failures.copy(),
+        remembered=dict(state.failures.remembered),
         order=table.order().copy(),
         changed=table.changed.copy(),
         generation=table.generation,

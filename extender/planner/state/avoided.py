@@ -1,13 +1,15 @@
 """Nodes that a gang leaves out, as its Placement says; and members that failed and are not counted there yet."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.placement import AvoidedNode
 
 MOST_FAILED = 10_000
-"""Gangs with failures that the planner has not counted yet; it does so in its next cycle."""
+"""Gangs with failures that are remembered, those with the latest ones."""
 
 
 class Failures:
@@ -16,6 +18,9 @@ class Failures:
     def __init__(self) -> None:
         self._of: dict[str, dict[str, PodRecord]] = {}
         """Key of a gang → node → member."""
+        self.remembered: dict[str, tuple[AvoidedNode, ...]] = {}
+        """Key of a gang → nodes on which members failed, as its last Placement said: a Job that restarts gets another
+        PodGroup of the same name, and that another Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
         """Take a pod as it is now and was before, which may have failed by now."""
@@ -27,32 +32,54 @@ class Failures:
         while len(self._of) > MOST_FAILED:
             del self._of[next(iter(self._of))]
 
-    def forget(self, key: str, uids: Collection[str] | None = None) -> None:
-        """Forget these members of a gang, which have been counted; by default all, as the gang is gone."""
-        left = {node: pod for node, pod in self._of.pop(key, {}).items() if uids is not None and pod.uid not in uids}
+    def forget(self, key: str, uids: Collection[str]) -> None:
+        """Forget these members of a gang, which have been counted."""
+        left = {node: pod for node, pod in self._of.pop(key, {}).items() if pod.uid not in uids}
         if left:
             self._of[key] = left
+
+    def remember(self, key: str, avoided: Iterable[AvoidedNode]) -> None:
+        """Remember the nodes on which members of a gang failed, if there are any."""
+        entries = tuple(each for each in avoided if each.failures)
+        if entries:
+            self.remembered.pop(key, None)
+            self.remembered[key] = entries
+        while len(self.remembered) > MOST_FAILED:
+            del self.remembered[next(iter(self.remembered))]
 
     def copy(self) -> dict[str, dict[str, PodRecord]]:
         """Return key of a gang → node → member."""
         return {key: dict(nodes) for key, nodes in self._of.items()}
 
 
-def failed_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
-    """Return gang key → nodes that are left out as a member failed there; `now` is seconds since the epoch."""
-    result: dict[str, set[str]] = {}
-    for gang in gangs:
-        for each in gang.placement.status.avoided if gang.placement else ():
-            if each.failures and (readable_time(each.until) or 0.0) > now:
-                result.setdefault(gang.key, set()).add(each.node)
-    return result
+def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
+    """Return node → what a gang's Placement says of it, or said before its PodGroup was made anew."""
+    told = gang.placement.status.avoided if gang.placement else ()
+    return {each.node: each for each in (*remembered.get(gang.key, ()), *told)}
 
 
-def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
-    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` as above."""
+def avoided_nodes(
+    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]] = MappingProxyType({})
+) -> dict[str, set[str]]:
+    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` is in epoch seconds."""
+    return _nodes(gangs, now, remembered, failures=0)
+
+
+def failed_nodes(
+    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]] = MappingProxyType({})
+) -> dict[str, set[str]]:
+    """Return gang key → those that are left out as a member failed there."""
+    return _nodes(gangs, now, remembered, failures=1)
+
+
+def _nodes(
+    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]], *, failures: int
+) -> dict[str, set[str]]:
     result: dict[str, set[str]] = {}
     for gang in gangs:
-        for each in gang.placement.status.avoided if gang.placement else ():
-            if (readable_time(each.until) or 0.0) > now:
-                result.setdefault(gang.key, set()).add(each.node)
+        if gang.key not in remembered and not (gang.placement and gang.placement.status.avoided):
+            continue
+        for node, each in entries_of(gang, remembered).items():
+            if each.failures >= failures and (readable_time(each.until) or 0.0) > now:
+                result.setdefault(gang.key, set()).add(node)
     return result

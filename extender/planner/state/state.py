@@ -203,8 +203,6 @@ class State(Tables):
         if key is not None:
             group = self.groups.get(key)
             self.ledger.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
-            if group is None:
-                self.failures.forget(key)
         self._gang_changed(key)
         return key is not None
 
@@ -217,6 +215,8 @@ class State(Tables):
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
         """Take a placement, as Muster wrote it or edited; return True if that is news."""
+        if new is not None:
+            self.failures.remember(new.metadata.key, new.status.avoided)
         key = self._gangs.on_placement(old, new)
         self._gang_changed(key)
         return key is not None

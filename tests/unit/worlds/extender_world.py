@@ -334,6 +334,7 @@ class World:
                 self.state.on_placement(
                     known, structs.replace(known, metadata=self._newer(known.metadata), status=status)
                 )
+            self.state.failures.remember(avoid.gang.key, avoid.avoided or ())
             self.state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
     def close(self, session: Session) -> None:
@@ -359,6 +360,7 @@ class World:
         known = self.state.placement_of(place.gang.key)
         before = msgspec.to_builtins(known.status) if known else {}
         kept, lent = (known.spec.spares, known.spec.borrows) if known and place.gang.started else ([], [])
+        remembered = self.state.failures.remembered.get(place.gang.key, ())
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
             spec=PlacementSpec(
@@ -372,7 +374,7 @@ class World:
                 victims_reason=place.victims_reason,
                 notices=list(place.notices),
             ),
-            status=msgspec.convert(before | opened(place), PlacementStatus),
+            status=msgspec.convert(before | opened(place, remembered), PlacementStatus),
         )
         self.state.on_placement(None, placement)
         return placement

@@ -2,6 +2,7 @@
 
 import pytest
 from extender_world import of, slots
+from msgspec import structs
 from repair_world import GPU8, RepairWorld
 
 from extender.placementstatus import closed
@@ -190,3 +191,21 @@ def test_no_more_nodes_are_remembered_than_the_limit() -> None:
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed")
     world.noticed()
     assert len(world.avoided(key)) == MOST
+
+
+def test_a_job_that_restarts_leaves_the_node_out_though_its_pod_group_is_another_one(world: FailingWorld) -> None:
+    """The first Placement has gone with the first PodGroup; the second one says the same, and counts on."""
+    key = world.placed("a", 3)
+    world.fails(key, 1, "node-1")
+    for pod in list(world.state.pod_objects.values()):
+        world.state.on_pod(pod, None)
+    group = world.state.groups[key]
+    world.state.on_pod_group(group, None)
+    world.state.on_placement(world.state.placements[key], None)
+    meta = structs.replace(group.metadata, uid="uid-of-another", resource_version="999")
+    world.state.on_pod_group(None, structs.replace(group, metadata=meta))
+    session = world.plan()
+    [place] = of(session, decisions.Place)
+    assert slots(place) == {"worker": ["node-0", "node-2", "node-3"]}
+    [entry] = world.avoided(key)
+    assert (entry.node, entry.failures) == ("node-1", 1)
