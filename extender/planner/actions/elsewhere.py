@@ -5,7 +5,7 @@ cycle, and reservations of others are kept. The victims stay, and are told so.
 """
 
 from extender.planner.actions.ending import reservations_kept
-from extender.planner.actions.makeroom import awaits_room
+from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_wanted
@@ -18,7 +18,7 @@ ATTEMPTS = 4
 
 
 class Elsewhere:
-    """Decides Place for gangs whose victims have been told, and have not been evicted yet."""
+    """Decides Place for gangs of whose victims some can still be spared."""
 
     name = "elsewhere"
 
@@ -46,7 +46,10 @@ class Elsewhere:
 
 def _try(session: Session, gang: GangView) -> None:
     """Place the gang as if its slots were free, with all victims where they are."""
-    snapshot = session.snapshot
+    snapshot, placement = session.snapshot, gang.placement
+    there = victims_there(session, gang, placement) if placement else []
+    if all(pod.terminating for _, pod in there):
+        return  # nobody can be spared, and its own room comes in a moment
     if gang.taken or any(
         cls is None or cls.gpu is not None or snapshot.one_by_one(cls) or cls.marks for cls in gang.all_classes
     ):

@@ -266,6 +266,22 @@ def test_an_asker_takes_other_nodes_that_become_free() -> None:
     assert world.view(low).started
 
 
+def test_an_asker_keeps_its_nodes_once_all_victims_go() -> None:
+    """There is nobody to be spared any more."""
+    world = World(3)
+    world.noticed("low", 1)
+    world.runs("other", 2, first=1, priority_class="high")
+    world.asks("high", 1)
+    world.cycle()
+    pod = world.state.pod_objects["uid-low-worker-0"]
+    meta = structs.replace(
+        pod.metadata, deletion_timestamp=format_time(NOW + 30), resource_version=world.meta("x").resource_version
+    )
+    world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+    world.leaves("other")
+    assert "ns/high" not in {place.gang.key for place in of(world.cycle(), Place)}
+
+
 def test_a_later_asker_does_not_prolong_a_notice() -> None:
     """Who asks before it was withdrawn takes the time over, with the answers since."""
     world = World(1)
