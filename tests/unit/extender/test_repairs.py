@@ -121,7 +121,7 @@ def test_a_pod_is_deleted_by_force_only_where_its_node_is_gone_or_out_of_service
     world.nodes(4)
     world.runs("a", 2)
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
-    world.gone = frozenset({"node-1"})
+    world.gone_nodes = frozenset({"node-1"})
     api = Api()
     carried_out(world, api)
     assert (api.done, api.asked) == (["delete a-worker-1 by force"], ["node-1"])
