@@ -44,6 +44,7 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import Loan, SpareSeats
+from muster.resources.spares import borrows
 
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
@@ -185,8 +186,8 @@ class Allocate:
 
     def _on_spares(self, session: Session, statement: Statement, gang: GangView, shape: Hashable) -> list[Loan]:
         """Give a gang that finds no room its whole minimum with the help of spares of others; return the loans."""
-        room, tried = lendable_room(session, gang), ("spares", shape)
-        if not room or tried in self._failures:
+        tried = ("spares", shape)
+        if not borrows(gang.said) or tried in self._failures or not (room := lendable_room(session, gang)):
             return []
         with room.free():
             failed = place_minimum(session, statement, gang)

@@ -105,7 +105,7 @@ class Evicting:
         if self._ending.fits(gang):
             return ""
         due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS
-        due = due and self.worthwhile(gang) and _may_ask(session, gang)
+        due = due and self.worthwhile(gang) and _may_ask(session, gang, always=self.borrowers)
         if not due and not told:
             return ""
         shape = gang.priority, shape_of(session, gang)
@@ -262,9 +262,9 @@ class Evicting:
         self._catalogue.forget_others(snapshot.gangs)
 
 
-def _may_ask(session: Session, gang: GangView) -> bool:
-    """Return False for a gang whose class never preempts, or whose last evictions were in vain a moment ago."""
-    if not gang.preempts or gang.active:
+def _may_ask(session: Session, gang: GangView, *, always: bool) -> bool:
+    """Return False for a gang whose class never preempts (unless `always`), or that evicted in vain a moment ago."""
+    if not (gang.preempts or always) or gang.active:
         return False
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     if before and (parse_time(before) or 0.0) > session.now:

@@ -26,8 +26,8 @@ from extender.planner.state.amounts import Amounts, times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.spareseats import lent, loans_of, runs, seats_of
+from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
-from muster.resources.spares import borrows
 
 LOOK_AGAIN_S = 5.0
 """Time after a search for spares in vain until the next one for this gang."""
@@ -141,11 +141,11 @@ def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSea
 
 
 def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
-    """Return the seats, those of a pod set on one node together."""
+    """Return the seats, those of a pod set on one node together, of as many nodes as may be kept."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
-    return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()]
+    return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()][: SPARES.value]
 
 
 class Room:
@@ -226,10 +226,8 @@ def own_room(session: Session, gang: GangView) -> Room:
 
 
 def lendable_room(session: Session, gang: GangView) -> Room:
-    """Return the spares on which the gang may run until they are needed; none unless it says that it leaves them."""
-    if not borrows(gang.said) or not gang.preemptable:
-        return Room(session, [])
-    return Room(session, (each for each in session.snapshot.gangs if each is not gang))
+    """Return the spares on which a gang that borrows may run until they are needed; none if it may not be evicted."""
+    return Room(session, (each for each in session.snapshot.gangs if each is not gang) if gang.preemptable else ())
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.recall import Recall
 from extender.planner.framework import decisions
 from muster.api import names
+from muster.api.kubernetes.core import PriorityClass
 
 GPU8 = {"nvidia.com/gpu": 8}
 
@@ -239,3 +240,21 @@ def test_a_gang_that_runs_on_spares_is_told_so_by_its_loans_after_a_restart() ->
     """The state made from the objects has the same entries."""
     world, _, _, _ = lent_spares()
     assert world.state.differences() == []
+
+
+def test_a_lender_that_never_preempts_takes_its_spares_back() -> None:
+    """What it keeps is its own, whatever its class says of others."""
+    world, key, nodes, other = lent_spares()
+    running(world, borrower(world, "d", 1), GPU8)
+    world.state.on_priority_class(
+        None, PriorityClass(metadata=world.meta("gentle", namespace=""), value=5, preemption_policy="Never")
+    )
+    group = world.state.groups[key]
+    meta = structs.replace(group.metadata, resource_version=world.meta("any").resource_version)
+    spec = structs.replace(group.spec, priority_class_name="gentle")
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta, spec=spec))
+    lose(world, key, 1, nodes[1])
+    assert not world.view(key).preempts
+    assert other
+    (place,) = of(world.session(*actions(world)), decisions.Place)
+    assert len(place.victims) == 1
