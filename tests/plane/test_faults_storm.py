@@ -1,0 +1,143 @@
+"""A storm of faults: nodes turn suspect, do not answer, go and come, while gangs keep spares, borrow them, or neither.
+
+The short one runs with `make test-long`, that of two hundred gangs with `make storm`. The seed is printed.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from gangs import attempt, metric
+from test_storm import Storm, run_storm
+from watching import Watching
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import NODES, PODS, Pod
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.gang import epoch_of, gang_of
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from musterctl.plane.plane import Plane
+
+pytestmark = [pytest.mark.plane, pytest.mark.long]
+JSON = dict[str, Any]
+RAW_NODES: Resource[JSON] = Resource("", "v1", "nodes", "Node", JSON, namespaced=False)
+FAULT = "SysLogsXIDError"
+NOT_READY = "kwok.muster.dev/not-ready"
+WaitFor = Callable[..., Any]
+
+
+class FaultStorm(Storm):
+    """Nodes have faults besides; a third of the gangs keeps a spare, and a third runs on those of others."""
+
+    def __init__(self, plane: Plane, namespace: str, chance: random.Random) -> None:
+        super().__init__(plane, namespace, chance)
+        self.lenders = 0
+
+    def asking(self, manifest: JSON, size: int) -> JSON:
+        """By lot."""
+        said = self.chance.choice([{names.SPARES: "1"}, {names.BORROWS: "true"}, {}])
+        self.lenders += names.SPARES in said
+        assert size
+        return {**manifest, "metadata": {**manifest["metadata"], "annotations": said}}
+
+    def cordon(self, *, on: bool) -> None:
+        """A node of the second half is cordoned, suspect, or does not answer; or all are healthy again."""
+        half = self.node_names[len(self.node_names) // 2 :]
+        super().cordon(on=on and self.chance.random() < 0.3)
+        for name in [self.chance.choice(half)] if on else half:
+            suspect = on and self.chance.random() < 0.6
+            attempt(lambda name=name, suspect=suspect: says(self.client, name, suspect=suspect))
+            note = {NOT_READY: "true" if on and not suspect else None}
+            attempt(
+                lambda name=name, note=note: self.client.merge_patch(NODES, name, {"metadata": {"annotations": note}})
+            )
+
+
+def says(client: Client, node: str, *, suspect: bool) -> None:
+    """A node reports a fault, or that it has none, as node-problem-detector would."""
+    known = client.get(RAW_NODES, node)["status"].get("conditions", [])
+    now, status = format_time(time.time()), "True" if suspect else "False"
+    mine = {"type": FAULT, "status": status, "reason": "Test", "lastTransitionTime": now}
+    conditions = [*(each for each in known if each["type"] != FAULT), mine]
+    client.merge_patch(NODES, node, {"status": {"conditions": conditions}}, subresource="status")
+
+
+class Marks(Watching):
+    """Which members ran on spares of others by their placement, and which pods said so."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.lent: set[tuple[str, int, str]] = set()
+        """Gang, epoch and node, as placements said."""
+        self.bound: dict[str, tuple[str, int, str, bool]] = {}
+        """UID of a pod → gang, epoch, node, and whether it is marked."""
+        self._lock = threading.Lock()
+        pods, placements = (
+            Reflector(client, PODS, namespace=namespace),
+            Reflector(client, PLACEMENTS, namespace=namespace),
+        )
+        pods.add_handler(self._pod)
+        placements.add_handler(self._placement)
+        super().__init__(pods, placements)
+
+    def _pod(self, _old: Pod | None, new: Pod | None) -> None:
+        if new is None or not new.spec.node_name:
+            return
+        gang, epoch = gang_of(new), epoch_of(new.metadata)
+        if gang and epoch is not None:
+            marked = new.metadata.annotations.get(names.RUNS_ON_SPARE) == "true"
+            with self._lock:
+                self.bound[new.metadata.uid] = gang, epoch, new.spec.node_name, marked
+
+    def _placement(self, _old: Placement | None, new: Placement | None) -> None:
+        if new is not None:
+            with self._lock:
+                self.lent |= {(new.metadata.name, new.spec.epoch, loan.node) for loan in new.spec.borrows}
+
+    def unmarked(self) -> list[tuple[str, int, str]]:
+        """Members on spares of others that did not say so."""
+        with self._lock:
+            return [
+                (gang, epoch, node)
+                for gang, epoch, node, marked in self.bound.values()
+                if not marked and (gang, epoch, node) in self.lent
+            ]
+
+
+def run_faults(plane: Plane, namespace: str, wait_for: WaitFor, *, gangs: int, kills: int, seed: int) -> None:
+    """The storm, and what must hold of spares besides."""
+    client = plane.client()
+    with Marks(client, namespace) as marks:
+        run_storm(plane, namespace, gangs=gangs, kills=kills, seed=seed, of=FaultStorm)
+        assert not marks.unmarked()
+    for each in client.list(JOBS, namespace):
+        client.delete(JOBS, each.metadata.name, namespace)
+    kept = 'muster_queue_spare_seats{queue="default",what="kept"}'
+    used = 'muster_queue_resources{queue="default",resource="nvidia.com/gpu",what="allocated"}'
+    wait_for(
+        lambda: metric(plane, "extender", kept) == metric(plane, "extender", used) == 0, 60, "all to be given back"
+    )
+
+
+@pytest.fixture(scope="module")
+def plane(module_plane: Callable[..., Plane]) -> Plane:
+    """A plane of this module's own."""
+    return module_plane()
+
+
+def test_a_short_storm_of_faults(plane: Plane, namespace: str, wait_for: WaitFor, seed: int) -> None:
+    """Twenty-four gangs, two kills."""
+    run_faults(plane, namespace, wait_for, gangs=24, kills=2, seed=seed)
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_a_long_storm_of_faults(fresh_plane: Callable[..., Plane], wait_for: WaitFor, seed: int) -> None:
+    """Two hundred gangs, twenty kills."""
+    run_faults(fresh_plane(nodes=16), "default", wait_for, gangs=200, kills=20, seed=seed)
