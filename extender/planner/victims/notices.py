@@ -77,15 +77,20 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     answer with them. A gang without a notice goes last, when all that were told have gone or may go: room that waits
     for others would be of no use to anybody.
     """
-    running = {
-        key
-        for key, gang in {gang.key: gang for gang, _ in staying}.items()
-        if (notice := notices.get(key)) is not None
-        and not (over(notice, now) or answered(gang, notice, now) or _in_vain(gang))
-    }
+    of_gangs: dict[str, bool] = {}
+    running = set()
+    for gang, pod in staying:
+        notice = notices.get(gang.key)
+        if notice is None or over(notice, now):
+            continue
+        if not gang.independent and gang.key not in of_gangs:
+            of_gangs[gang.key] = not (answered(gang, notice, now) or _in_vain(gang))
+        # of independent pods each answers for itself
+        if not answered(gang, notice, now, [pod]) if gang.independent else of_gangs[gang.key]:
+            running.add(pod.uid)
     if not running:
         return staying
-    return tuple((gang, pod) for gang, pod in staying if gang.key in notices and gang.key not in running)
+    return tuple((gang, pod) for gang, pod in staying if gang.key in notices and pod.uid not in running)
 
 
 def over(notice: Notice, now: float) -> bool:
@@ -93,9 +98,12 @@ def over(notice: Notice, now: float) -> bool:
     return now >= (readable_time(notice.evict_at) or 0.0)
 
 
-def answered(gang: GangView, notice: Notice, now: float) -> bool:
-    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since it was told."""
-    answers = list(_answers(gang))
+def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
+    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since it was told.
+
+    `pods` are the members that are asked; without it all of them, and the PodGroup.
+    """
+    answers = list(_answers(gang)) if pods is None else [pod.answer for pod in pods if pod.answer]
     since = max(readable_time(notice.told_at) or now, started_s(gang) or 0.0)
     saved = latest((each.checkpoint for each in answers), since=since, now=now)
     return saved is not None or any(each.ready for each in answers)

@@ -44,9 +44,9 @@ class World(Cluster):
         self.annotate(key, names.EVICT_NOTICE, notice)
         return key
 
-    def says(self, gang: str, rank: int = 0, **annotations: str | None) -> None:
+    def says(self, gang: str, rank: int = 0, task: str = "worker", **annotations: str | None) -> None:
         """A pod of a gang gets these annotations (`evict_at`), or loses them."""
-        pod = self.state.pod_objects[f"uid-{gang}-worker-{rank}"]
+        pod = self.state.pod_objects[f"uid-{gang}-{task}-{rank}"]
         wanted = {**pod.metadata.annotations, **{_key(name): value for name, value in annotations.items()}}
         kept = {name: value for name, value in wanted.items() if value is not None}
         meta = structs.replace(pod.metadata, annotations=kept, resource_version=self.meta("x").resource_version)
@@ -58,10 +58,11 @@ class World(Cluster):
         self.close(session)
         self.room_is_there(session)
         for tell in of(session, TellNotice):
-            self.says(tell.gang.group.metadata.name, tell.pod.slot.rank, evict_at=tell.evict_at, evict_for=tell.queue)
+            said = {"evict_at": tell.evict_at, "evict_for": tell.queue}
+            self.says(tell.gang.group.metadata.name, tell.pod.slot.rank, tell.pod.slot.pod_set, **said)
         for stay in of(session, WithdrawNotice):
             gone = dict.fromkeys(("evict_at", "evict_for", "evict_ready"))
-            self.says(stay.gang.group.metadata.name, stay.pod.slot.rank, **gone)
+            self.says(stay.gang.group.metadata.name, stay.pod.slot.rank, stay.pod.slot.pod_set, **gone)
         return session
 
     def leaves(self, gang: str) -> None:
@@ -178,6 +179,24 @@ def test_the_rest_of_a_gang_follows_the_first_of_it() -> None:
     world.state.on_pod(world.state.pod_objects["uid-low-worker-0"], None)
     assert victims(world.cycle()) == {"low-worker-1"}
     assert world.view(low).taken == 1
+
+
+def test_independent_pods_answer_each_for_itself() -> None:
+    """They are a gang only in name."""
+    world = World(2)
+    key = world.gang("low", {"pods": (2, {"nvidia.com/gpu": 8})}, phase="Running", priority_class="low", min_member=1)
+    for rank in range(2):
+        world.pod(key, "pods", rank, {"nvidia.com/gpu": 8}, node=f"node-{rank}", phase="Running")
+    group = world.state.groups[key]
+    said = {names.INDEPENDENT: "true", names.EVICT_NOTICE: "300s"}
+    meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("x").resource_version)
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    assert world.view(key).independent
+    world.asks("high", 2)
+    world.cycle()
+    assert not victims(world.cycle())
+    world.says("low", 1, "pods", evict_ready="true")
+    assert victims(world.cycle()) == {"low-pods-1"}
 
 
 def test_a_pod_of_an_earlier_life_answers_nothing() -> None:
