@@ -57,6 +57,8 @@ class Cluster:
         server = self.plane.commandlines.url(state.API_SERVER, scheme="https")
         joined = Joined(self.plane.root, pki, server, images.MPI.name)
         self.nodes = [Node(number, joined, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
+        self._another = Node(COUNT + 1, joined, self._storage, f"{run}-{COUNT + 1}")
+        """A third node, for the tests that need one."""
         self._dns = dns.part(
             self.plane.root, namespaces.shared().dns, lambda: self.plane.commandlines.kubeconfig("coredns")
         )
@@ -75,10 +77,15 @@ class Cluster:
         """The processes beside those of the plane."""
         return [self._dns, *(part for node in self.nodes for part in node.parts)]
 
+    @property
+    def all_nodes(self) -> list[Node]:
+        """The nodes, with the third one if it is there or was."""
+        return [*self.nodes, self._another]
+
     def start(self) -> None:
         """Enters the namespaces and starts everything; returns when the nodes are Ready."""
-        self._guard = guard.start(self._storage, [node.group for node in self.nodes])
-        namespaces.enter(COUNT)
+        self._guard = guard.start(self._storage, [node.group for node in self.all_nodes])
+        namespaces.enter(COUNT + 1)
         self.plane.start()  # first, as its guard ends all that follows if this process dies
         self._dns.start()
         for node in self.nodes:
@@ -94,9 +101,38 @@ class Cluster:
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda node: node.load(image.archive()), self.nodes))
 
+    @contextlib.contextmanager
+    def another(self) -> Iterator[None]:
+        """Have a third node in the block."""
+        one = self._another
+        one.start_runtime()
+        try:
+            self._wait("containerd answers", one.answers)
+            for image in (images.MPI, images.TORCH):
+                one.load(image.archive())
+            one.kubelet.start()
+            self._wait("the third node is Ready", lambda: self.ready(one.name))
+            yield
+        finally:
+            one.stop()
+            self.plane.kubectl("delete", "node", one.name)
+
+    @contextlib.contextmanager
+    def dead(self, name: str) -> Iterator[None]:
+        """Have a node dead in the block, as a machine without power; afterwards it is there again."""
+        one = self.node(name)
+        one.die()
+        try:
+            yield
+        finally:
+            one.revive()
+            self._wait("containerd answers", one.answers, dead=one.kubelet)
+            one.kubelet.start()
+            self._wait(f"{name} is Ready again", lambda: self.ready(name))
+
     def node(self, name: str) -> Node:
         """The node of that name."""
-        return next(node for node in self.nodes if node.name == name)
+        return next(node for node in self.all_nodes if node.name == name)
 
     def ready(self, name: str) -> bool:
         """Whether the cluster takes the node for Ready, and lets pods go there."""
@@ -128,12 +164,13 @@ class Cluster:
             self._guard.communicate()
             self._guard = None
 
-    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
+    def _wait(self, what: str, condition: Callable[[], bool], *, dead: Part | None = None) -> None:
+        """Wait for a condition while all processes live, but for one that is known to be `dead`."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not condition():
-            dead = next((part for part in self.parts if part.started and not part.alive), None)
-            if dead:
-                raise dead.death()
+            died = next((part for part in self.parts if part.started and not part.alive and part is not dead), None)
+            if died:
+                raise died.death()
             if time.monotonic() > deadline:
                 tails = "\n".join(f"{part.name}: {part.log_tail()}" for part in self.parts)
                 raise LocalError(f"{what}: not within {_START_TIMEOUT_S:.0f} s.\n{tails}")
