@@ -33,8 +33,10 @@ class Elsewhere:
         closed = {close.gang.key for close in session.decided(decisions.ClosePlacement)}
         there = {room.gang.key for room in session.decided(decisions.RoomIsThere)}
         left = ATTEMPTS
-        for gang in session.snapshot.gangs:
-            if not awaits_room(gang) or gang.placement is None or not gang.placement.spec.notices:
+        for key in session.snapshot.placed:
+            gang = session.gang(key)
+            placement = gang.placement if gang is not None and awaits_room(gang) else None
+            if gang is None or placement is None or not placement.spec.notices:
                 continue
             self._seen[gang.uid] = before.get(gang.uid, -1)
             due = gang.key not in going | closed | there and self._seen[gang.uid] != session.snapshot.version

@@ -25,7 +25,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.faults import is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, started_s, unsaved_s
+from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import Budgets
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
@@ -128,7 +128,7 @@ def room_for(
             for key, victim in gangs.items()
             if key in notices
         },
-        unsaved_s={key: unsaved_s(victim, now) if started_s(victim) else 0.0 for key, victim in gangs.items()},
+        unsaved_s={key: unsaved_s(victim, now) if victim.started_s else 0.0 for key, victim in gangs.items()},
     )
 
 

@@ -13,7 +13,8 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
-from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.meta import parse_time, readable_time
+from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.gang import Slot, makes_all_alike
 from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
@@ -135,6 +136,22 @@ class GangView:
         said = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
         return {**said, **{key: own[key] for key in ABOUT_GANG if key in own}}
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """What its members on nodes and its PodGroup say of its eviction and its checkpoints; mostly nothing.
+
+        Also those that are ending; a pod that an earlier life has left says nothing.
+        """
+        said = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
+        of_group = answer_of(self.group.metadata.annotations)
+        return tuple(said) if of_group is None else (of_group, *said)
+
+    @cached_property
+    def started_s(self) -> float | None:
+        """Start of its life, in seconds since the epoch: when it was whole, or its first pod was bound."""
+        told = readable_time(self.placement.status.started_at if self.placement else "")
+        return told or min([pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None)
 
     @property
     def created(self) -> str:

@@ -12,7 +12,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.meta import format_time, readable_time
-from muster.api.muster.checkpoint import Answer, Checkpoint, answer_of, latest
+from muster.api.muster.checkpoint import Checkpoint, latest
 from muster.api.muster.placement import Notice, Placement
 from muster.api.names import EVICT_NOTICE, MAX_EVICT_NOTICE
 from muster.resources.runtime import notice_s
@@ -103,15 +103,16 @@ def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecor
 
     `pods` are the members that are asked; without it all of them, and the PodGroup.
     """
-    answers = list(_answers(gang)) if pods is None else [pod.answer for pod in pods if pod.answer]
-    since = max(readable_time(notice.told_at) or now, started_s(gang) or 0.0)
+    answers = gang.answers if pods is None else [pod.answer for pod in pods if pod.answer]
+    since = max(readable_time(notice.told_at) or now, gang.started_s or 0.0)
     saved = latest((each.checkpoint for each in answers), since=since, now=now)
     return saved is not None or any(each.ready for each in answers)
 
 
 def last_saved(gang: GangView, now: float) -> Checkpoint | None:
     """Return the latest checkpoint that a member, or its PodGroup, reports of this life of the gang."""
-    return latest((each.checkpoint for each in _answers(gang)), since=started_s(gang) or 0.0, now=now)
+    answers = gang.answers
+    return latest((each.checkpoint for each in answers), since=gang.started_s or 0.0, now=now) if answers else None
 
 
 def unsaved_s(gang: GangView, now: float) -> float:
@@ -120,13 +121,7 @@ def unsaved_s(gang: GangView, now: float) -> float:
     A gang of which neither is known counts as if it had always run, so that it goes after the others.
     """
     saved = last_saved(gang, now)
-    return max(0.0, now - (saved.at if saved else started_s(gang) or 0.0))
-
-
-def started_s(gang: GangView) -> float | None:
-    """Return the start of the gang's life in seconds since the epoch: when it was whole, or its first pod was bound."""
-    told = readable_time(gang.placement.status.started_at if gang.placement else "")
-    return told or min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=None)
+    return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))
 
 
 def told_now(pods: Iterable[PodRecord]) -> str:
@@ -141,12 +136,3 @@ def latest_end(notices: Sequence[Notice]) -> float:
 
 def _in_vain(gang: GangView) -> bool:
     return not gang.viable({pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets})
-
-
-def _answers(gang: GangView) -> Iterable[Answer]:
-    of_group = answer_of(gang.group.metadata.annotations)
-    if of_group is not None:
-        yield of_group
-    for pod in gang.pods:
-        if pod.answer is not None and pod.uses_node:  # also while it ends; not one that an earlier life has left
-            yield pod.answer
