@@ -1,4 +1,4 @@
-"""Evicts pods to make room for gangs, and deletes those that lost their gang or must be made anew.
+"""Evicts pods to make room for gangs, and those that lost their gang or must be made anew.
 
 The API server's Eviction API watches over disruption budgets. The placement that waits for the room is written before,
 and names all victims, so that the next process goes on after any end of this one.
@@ -163,31 +163,36 @@ class Evictions:
             self._events.evicts_own(evict.gang, pod, evict.reason)
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Delete a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner."""
+        """Evict a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner.
+
+        A disruption budget does not keep what is left of a gang that cannot go on.
+        """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
             return False
+        version = latest.resource_version
         try:
-            version = latest.resource_version
-            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
+            try:
+                self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version)
+            except TooManyRequests:
+                self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
         except Conflict:
             self._asked.pop(pod.uid, None)
             return False
         return True
 
     def _delete_unbound(self, pod: PodRecord) -> bool:
-        """Delete a pod that has no node, without grace; False if a bind call that was under way has given it one.
+        """Evict a pod that has no node, without grace; False if a bind call that was under way has given it one.
 
-        Its kubelet would let it run on beside its successor, so the version that was seen without a node is deleted.
-        Nothing is written into the pod before: its owner could act on that, and it may have been bound by then.
+        Its kubelet would let it run on beside its successor, so the version that was seen without a node goes. A pod
+        that is only deleted counts as failed for a Job of Kubernetes; one that is evicted does not, by the policy that
+        admission gives it.
         """
         seen = self._client.get(PODS, pod.name, pod.namespace)
         if seen.metadata.uid == pod.uid and not seen.spec.node_name:
             try:
                 version = seen.metadata.resource_version
-                self._client.delete(
-                    PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version, grace_period_s=0
-                )
+                self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=0)
             except Conflict:
                 seen = self._client.get(PODS, pod.name, pod.namespace)
             else:

@@ -138,9 +138,18 @@ class LoopClient(Reads):
         await self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding)
 
     async def evict(
-        self, namespace: str, name: str, uid: str, *, resource_version: str | None = None, timeout_s: float = _EVICT_S
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        resource_version: str | None = None,
+        grace_period_s: int | None = None,
+        timeout_s: float = _EVICT_S,
     ) -> None:
         """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
+
+        Budgets do not count a pod without a node. Its `grace_period_s` is its own by default.
 
         With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once; that
         the UID is another it says after it has tried for ten seconds.
@@ -149,7 +158,10 @@ class LoopClient(Reads):
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": {"preconditions": given(uid=uid, resourceVersion=resource_version)},
+            "deleteOptions": {
+                "preconditions": given(uid=uid, resourceVersion=resource_version),
+                **given(gracePeriodSeconds=grace_period_s),
+            },
         }
         path = PODS.path(namespace, name, "eviction")
         await self._send("evict", PODS, "POST", path, eviction, timeout_s=timeout_s)

@@ -8,7 +8,7 @@ from gangs import History, job, metric
 from leases import start_at_once
 
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.kubernetes.storage import CLAIMS, VOLUMES
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.names import JOB_NAME, SCHEDULER_LEASE
@@ -246,3 +246,42 @@ def test_the_api_server_goes_away_in_the_middle_of_a_gang(
         alive = [life for life in history.of("gang-") if life.gone is None]
         assert sorted(life.slot.rank for life in alive if life.slot) == list(range(32))
     client.delete(JOBS, "gang", namespace)
+
+
+def test_a_placement_that_is_given_up_costs_a_job_nothing(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Its pinned pods go as evicted ones do, which a Job of Kubernetes does not count as failures.
+
+    They are two, as the Job controller waits for twice as long before it makes each further one again.
+    """
+    plane.part("muster-scheduler").kill()
+    resources = {"limits": {"nvidia.com/gpu": 8}}
+    template = {
+        "metadata": {"labels": {"muster.dev/framework": "torch"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "none", "command": ["x"], "resources": resources}],
+        },
+    }
+    spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimit": 0, "template": template}
+    labels = {"muster.dev/queue": "default"}
+    client.create(INDEXED_JOBS, {"metadata": {"name": "gang", "labels": labels}, "spec": spec}, namespace)
+    [placement] = wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
+
+    def pinned() -> set[str]:
+        pods = client.list(PODS, namespace)
+        return {pod.metadata.uid for pod in pods if "muster.dev/node" in pod.metadata.annotations}
+
+    wait_for(lambda: len(pinned()) == 2, 30, "two pinned pods")
+    before = pinned()
+    for node in {run.node for pod_set in placement.spec.pod_sets for run in pod_set.runs}:
+        client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
+    plane.start()
+
+    def runs_whole() -> bool:
+        pods = [pod for pod in client.list(PODS, namespace) if pod.status.phase == "Running"]
+        return len(pods) == 2 and not before & {pod.metadata.uid for pod in pods}
+
+    wait_for(runs_whole, 2 * RECOVERY_S, "two other pods to run")
+    assert not client.get(INDEXED_JOBS, "gang", namespace).status.get("failed")

@@ -1,4 +1,4 @@
-"""A pod that never ran is deleted without grace, unless a binding that was under way comes first."""
+"""A pod that never ran is evicted without grace, unless a binding that was under way comes first."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -37,10 +37,10 @@ class Api:
             raise NotFound("there is no such pod")
         return deepcopy(self.pod)
 
-    def delete(self, _resource: object, _name: str, _namespace: str, **options: Any) -> None:
-        """Deletes the pod if it is as it was seen."""
+    def evict(self, _namespace: str, _name: str, _uid: str, **options: Any) -> None:
+        """Evicts the pod if it is as it was seen."""
         seen = options["resource_version"]
-        self._before(self, "delete")
+        self._before(self, "evict")
         assert self.pod is not None
         if seen != self.pod.metadata.resource_version:
             raise Conflict("the resource version is another one")
@@ -81,13 +81,13 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
     return api, world
 
 
-def test_a_pod_without_a_node_is_deleted_at_once() -> None:
+def test_a_pod_without_a_node_goes_at_once() -> None:
     """Nothing of it runs."""
     api, _ = evict(lambda *_: None)
     assert api.pod is None
 
 
-@pytest.mark.parametrize("call", ["get", "delete"])
+@pytest.mark.parametrize("call", ["get", "evict"])
 def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) -> None:
     """Its kubelet may have started it, and a later cycle decides about it anew; nothing was written into it."""
     api, world = evict(bind_before(call))
