@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from gangs import job, lone_pod
 
-from muster.api.kubernetes.core import EVENTS, NODES, PODS
+from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
+from muster.api.names import COMPLETION_INDEX
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.install import node_objects
@@ -226,3 +227,31 @@ def test_a_node_where_a_member_failed_is_left_out_for_its_gang(
     [placement] = client.list(PLACEMENTS, namespace)
     [avoided] = placement.status.avoided
     assert (avoided.node, avoided.failures, avoided.cause) == (before[1], 1, f"{failed.metadata.name} failed there")
+
+
+def test_a_member_of_an_indexed_job_is_replaced_and_does_not_count_as_a_failure(
+    client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Its annotations are those of the gang; the pod of the same index runs elsewhere, the others are untouched."""
+    resources = {"limits": {"nvidia.com/gpu": 8}}
+    containers = [{"name": "main", "image": "none", "resources": resources}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    spec = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "backoffLimit": 0, "template": template}
+    annotations = {"muster.dev/min-member": "3", "muster.dev/on-node-fault": "replace"}
+    metadata = {"name": "gang", "labels": {"muster.dev/queue": "default"}, "annotations": annotations}
+    client.create(INDEXED_JOBS, {"metadata": metadata, "spec": spec}, namespace)
+
+    def by_index() -> dict[str, str]:
+        pods = [pod for pod in client.list(PODS, namespace) if pod.metadata.deletion_timestamp is None]
+        return {
+            pod.metadata.labels[COMPLETION_INDEX]: pod.spec.node_name for pod in pods if pod.status.phase == "Running"
+        }
+
+    before = wait_for(lambda: (found := by_index()) and len(found) == 3 and found, 60, "the Job to run")
+    says(client, before["1"], XID, "True")
+    wait_for(lambda: (now := by_index()).keys() == before.keys() and now["1"] != before["1"], 60, "index 1 elsewhere")
+    assert {index: node for index, node in by_index().items() if index != "1"} == {
+        index: node for index, node in before.items() if index != "1"
+    }
+    job_now = client.get(replace(INDEXED_JOBS, type=JSON), "gang", namespace)
+    assert job_now["status"].get("failed", 0) == 0
