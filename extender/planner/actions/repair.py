@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from extender.planner import reasons
+from extender.planner.actions.evicting import MOST_VICTIMS
 from extender.planner.actions.moving import moved
 from extender.planner.actions.search import runs_of_operations
 from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
@@ -238,7 +239,7 @@ def _place(
     run there leave.
     """
     statement = Statement(session)
-    if any(pod.slot is None for pod in going):
+    if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in going):
         return False
     room, borrowers = own_room(session, gang), list[tuple[GangView, PodRecord]]()
     with undone(statement), seats_returned(session, gang), room.free():
