@@ -255,6 +255,7 @@ def test_a_placement_that_is_given_up_costs_a_job_nothing(
 
     They are two, as the Job controller waits for twice as long before it makes each further one again.
     """
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
     plane.part("muster-scheduler").kill()
     resources = {"limits": {"nvidia.com/gpu": 8}}
     template = {
