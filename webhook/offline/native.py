@@ -73,7 +73,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
 
 def _templates(of: WorkloadSpec | CompositePodGroupTemplate, aside: str = "") -> Iterator[tuple[PodGroupTemplate, str]]:
     """Yield the templates of PodGroups in a Workload, or in a template of composite groups, and what is to be said."""
-    for template in of.pod_group_templates:
+    for template in of.pod_group_templates or ():
         yield template, aside
     for document in of.composite_pod_group_templates:
         composite = msgspec.convert(document, CompositePodGroupTemplate)

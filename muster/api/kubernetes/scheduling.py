@@ -177,7 +177,8 @@ class WorkloadSpec(Wire):
     """spec of a Workload; templates of composite groups stay plain JSON."""
 
     controller_ref: ControllerReference | None = None
-    pod_group_templates: list[PodGroupTemplate] = field(default_factory=list)
+    pod_group_templates: list[PodGroupTemplate] | None = None
+    """null beside templates of composite groups."""
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -107,7 +107,8 @@ def test_parts_of_composite_groups_are_shown_with_what_they_lose(shape: Any) -> 
     for count, lost in ((2, True), (1, False)):
         policy = {"gang": {"minGroupCount": count}}
         outer = {"name": "outer", "schedulingPolicy": policy, "compositePodGroupTemplates": [inner]}
-        result = shape(native("Workload", {"compositePodGroupTemplates": [outer]}), "--native")
+        spec = {"podGroupTemplates": None, "compositePodGroupTemplates": [outer]}  # as an API server has it
+        result = shape(native("Workload", spec), "--native")
         _, worker = shown(result)
         assert (worker["metadata"]["name"], worker["spec"]["minMember"]) == ("theirs-worker", 4)
         assert ("a part of composite group outer" in result.stdout) == lost
