@@ -26,6 +26,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.quota import BUDGETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import PHASE
 from muster.api.muster.placement import PLACEMENTS
@@ -349,7 +350,10 @@ def commands_to_queues(s: Scenario) -> None:
 
 
 def a_stale_gang(s: Scenario) -> None:
-    """It lost a member and gets no other: the rest is evicted. Then it is placed anew."""
+    """It lost a member and gets no other: the rest goes, against a budget. Then it is placed anew."""
+    selector = {"matchLabels": {names.JOB_NAME: "stale"}}
+    budget = {"metadata": {"name": "stale"}, "spec": {"minAvailable": 10, "selector": selector}}
+    s.client.create(BUDGETS, budget, s.namespace)
     s.submit(gang("stale", s.namespace, replicas=2, gpus=1))
     s.until(lambda: runs(s.client, s.namespace, "stale", 2), "the gang to run")
     everywhere = [node.metadata.name for node in s.client.list(NODES)]
@@ -365,6 +369,7 @@ def a_stale_gang(s: Scenario) -> None:
         s.until(evicted, "the other member to be evicted")
     finally:
         _cordon(s, everywhere, closed=None)
+        s.client.delete(BUDGETS, "stale", s.namespace)
     s.end("stale")
 
 
