@@ -127,16 +127,14 @@ class Allocate:
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
         session.hooks.pre_job_allocation.call(gang)
-        statement, spares = Statement(session), Statement(session)
-        with undone(statement), undone(spares), found.book.room_for(gang) as restrictions:
-            failed = self._start(session, statement, spares, gang, restrictions, found)
+        statement = Statement(session)
+        with undone(statement), found.book.room_for(gang) as restrictions:
+            failed = self._start(session, statement, gang, restrictions, found)
         if failed is not None:
             lacks, words = failed
             session.decide(decisions.Unschedulable(gang, NO_ROOM, also(words, found.book.waits(gang)), lacks))
             return
         found.tried.append((gang, statement))
-        if kept := as_seats(session, spares.commit()):
-            found.spares[gang.key] = kept
         found.limit.add(gang, statement.slots)
         found.book.placed(gang, statement.operations)
 
@@ -152,7 +150,6 @@ class Allocate:
         self,
         session: Session,
         statement: Statement,
-        spares: Statement,
         gang: GangView,
         restrictions: bytes,
         found: _Found,
@@ -168,21 +165,34 @@ class Allocate:
                 _say_why_lost_wait(session, gang)
             return None
         book, shape = found.book, (shape_of(session, gang), restrictions)
-        ranks = self._spares.ranks(session, gang)
-        if ranks and (together := (shape, tuple(map(len, ranks.values())))) not in self._failures:
-            if place_together(session, statement, spares, gang, ranks):
-                return None
-            self._failures[together] = UNTOLD, ""
+        if gang.spares_asked and self._with_spares(session, statement, gang, shape, found):
+            return None
         if shape not in self._failures:
             failed = place_minimum(session, statement, gang)
             if failed is None:
                 return None
             statement.discard()
             self._failures[shape] = failed, also(failed.message, book.in_the_way(gang))
-        if lent := self._on_spares(session, statement, gang, shape):
+        if gang.said and (lent := self._on_spares(session, statement, gang, shape)):
             found.borrows[gang.key] = lent
             return None
         return self._failures[shape]
+
+    def _with_spares(
+        self, session: Session, statement: Statement, gang: GangView, shape: Hashable, found: _Found
+    ) -> bool:
+        """Give a gang its minimum together with its spares; False if they do not fit, or its queue is too full."""
+        ranks = self._spares.ranks(session, gang)
+        together = (shape, tuple(map(len, ranks.values())))
+        if not ranks or together in self._failures:
+            return False
+        spares = Statement(session)
+        with undone(spares):
+            if not place_together(session, statement, spares, gang, ranks):
+                self._failures[together] = UNTOLD, ""
+                return False
+            found.spares[gang.key] = as_seats(session, spares.commit())
+        return True
 
     def _on_spares(self, session: Session, statement: Statement, gang: GangView, shape: Hashable) -> list[Loan]:
         """Give a gang that finds no room its whole minimum with the help of spares of others; return the loans."""
