@@ -11,7 +11,7 @@ shape only the first is tried, in this cycle and in later ones.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 
@@ -252,9 +252,9 @@ def _step(growing: Sequence[_Growing]) -> int:
 def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool, found: _Found) -> None:
     placed, operations = statement.slots, statement.commit()
     if placed:
-        runs, spares, lent = runs_of_operations(session, gang, operations), found.spares, found.borrows
-        place = decisions.Place(gang, runs, gang.next_epoch(), placed)
-        session.decide(replace(place, spares=spares.get(gang.key), borrows=lent.get(gang.key)))
+        runs = runs_of_operations(session, gang, operations)
+        kept, loans = found.spares.get(gang.key), found.borrows.get(gang.key)
+        session.decide(decisions.Place(gang, runs, gang.next_epoch(), placed, spares=kept, borrows=loans))
     elif grown:
         _say_why_extras_wait(session, gang)
 

@@ -10,7 +10,7 @@ from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Statement
+from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.gangs import GangView
 
 ATTEMPTS = 4
@@ -61,13 +61,9 @@ def _try(session: Session, gang: GangView) -> None:
         for _, node, pod_set in gang.placed_slots()
         if pod_set is not None and pod_set.cls is not None and (column := snapshot.index.get(node)) is not None
     ]
-    for column, row in slots:
-        snapshot.free[:, column] += row
     statement = Statement(session)
-    with reservations_kept(session, gang):
+    with undone(statement), counted_free(session, slots), reservations_kept(session, gang):
         fits = any(minimum_wanted(gang).values()) and place_minimum(session, statement, gang) is None
-    for column, row in slots:
-        snapshot.free[:, column] -= row
     if not fits:
         statement.discard()
         return

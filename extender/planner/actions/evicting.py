@@ -18,7 +18,7 @@ from extender.planner.actions.makeroom import budgets_of, evicted_whole, leaving
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, chosen_ranks, minimum_wanted
-from extender.planner.framework.operations import Scenario
+from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.grammar import also
@@ -30,6 +30,7 @@ from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
 from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.placement import SpareSeats
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
@@ -143,6 +144,12 @@ class Evicting:
         """Return the sentence for the owners of victims."""
         raise NotImplementedError
 
+    def spares_left(
+        self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
+    ) -> list[SpareSeats] | None:
+        """Return the gang's spares once its members have these slots; None if they are what they were."""
+        return None
+
     def why_not(self, _session: Session, _gang: GangView) -> str:
         """Return the rule by which nothing was found for a gang, for its owner; empty if there is nothing to say."""
         return ""
@@ -237,8 +244,11 @@ class Evicting:
         mine = [operation for operation in operations if operation.gang is gang]
         slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
         runs = runs_of_operations(session, gang, mine, gated=True)
-        place = decisions.Place(gang, runs, epoch, slots, victims, reason)
-        session.decide(replace(place, notices=notices, waits_until=until))
+        place = decisions.Place(
+            gang, runs, epoch, slots, victims, reason, self.spares_left(session, gang, mine),
+            notices=notices, waits_until=until,
+        )  # fmt: skip
+        session.decide(place)
         if notices:  # they are told once the placement is written, and the next cycle goes on with it
             return
         budgets = Budgets(session.snapshot)

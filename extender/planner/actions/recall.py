@@ -4,15 +4,13 @@ It runs right after `allocate`, whatever the configuration says, so that borrowe
 pods go whole gang by whole gang, or above a minimum, as with the other actions that evict, and without notice.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.spares import own_room, seats_returned
-from extender.planner.framework import decisions
-from extender.planner.framework.operations import Scenario
+from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.order import by_cost
@@ -48,17 +46,11 @@ class Recall(Evicting):
         with seats_returned(session, gang), own_room(session, gang).free():
             return super()._try(session, gang, full=full)
 
-    def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
-        """Do so, with the spares that are left when the lost members are there."""
-        name = session.snapshot.name
-        taken = {name(operation.column) for operation in statement.operations if operation.gang is gang}
-        super()._decide(session, statement, gang, found)
+    def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:
+        """Return the spares on nodes to which no member comes."""
+        taken = {session.snapshot.name(operation.column) for operation in operations}
         kept = gang.placement.spec.spares if gang.placement else []
-        left: list[SpareSeats] = [seats for seats in kept if seats.node not in taken]
-        session.decisions = [
-            replace(each, spares=left) if isinstance(each, decisions.Place) and each.gang is gang else each
-            for each in session.decisions
-        ]
+        return [seats for seats in kept if seats.node not in taken]
 
 
 def _borrows(victim: GangView, lender: GangView) -> bool:

@@ -21,7 +21,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Statement, undone
+from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.amounts import Amounts, times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
@@ -233,20 +233,15 @@ def lendable_room(session: Session, gang: GangView) -> Room:
 @contextmanager
 def seats_returned(session: Session, gang: GangView) -> Iterator[None]:
     """Take the lent spares of other gangs than this one in the block: they have them back when borrowers go."""
-    free, taken = session.snapshot.free, list[tuple[int, Amounts]]()
+    taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
         for seats, cls in seats_of(lender) if lender is not gang else ():
             column = session.snapshot.index.get(seats.node)
             count = min(seats.count, session.away[lender.uid, seats.pod_set, seats.node])
             if column is not None and count:
-                taken.append((column, session.snapshot.row_of(cls) * count))
-    for column, row in taken:
-        free[:, column] -= row
-    try:
+                taken.append((column, -session.snapshot.row_of(cls) * count))
+    with counted_free(session, taken):
         yield
-    finally:
-        for column, row in taken:
-            free[:, column] += row
 
 
 def _fits(free: Amounts, row: Amounts) -> int:

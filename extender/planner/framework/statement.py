@@ -191,3 +191,16 @@ def undone(statement: Statement) -> Iterator[None]:
     except Exception:
         statement.discard()
         raise
+
+
+@contextmanager
+def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
+    """Count amounts as free in the block, each with its column; negative ones are taken."""
+    free = session.snapshot.free
+    for column, row in amounts:
+        free[:, column] += row
+    try:
+        yield
+    finally:
+        for column, row in amounts:
+            free[:, column] -= row
