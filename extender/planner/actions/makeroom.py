@@ -9,7 +9,7 @@ The placement names its victims, so that another planner can go on with it. In e
 * All are gone and the room is not free, or they do not go: the placement is given up.
 
 The placement of a gang that is moved only waits for its own members, which are evicted for the other gang. It is given
-up if that gang asks no more.
+up if that gang asks no more. That of a repair waits for them until its deadline, as `repair` evicts them.
 """
 
 from collections import Counter
@@ -53,17 +53,25 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         return reasons.placements.not_evicted(pods=len(staying))
     if staying:
         return _evict(session, gang, placement, staying)
-    if any(not pod.terminating for pod in own) and not _asked_to_move(session, gang):
-        return reasons.placements.STAYS
+    remaining = sum(not pod.terminating for pod in own)
+    if remaining:
+        return _own_stay(session, gang, placement, remaining, late=session.now > last)
     columns = {session.snapshot.index[node] for node in missing.values() if node in session.snapshot.index}
     leaving = [
         pod
         for pod in session.snapshot.leaving.values()
         if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
     ]
-    if any(expected_to_go(pod.gone_by, session.now) for pod in leaving) or any(not pod.terminating for pod in own):
+    if any(expected_to_go(pod.gone_by, session.now) for pod in leaving):
         return ""
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
+
+
+def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> str:
+    """Return why a placement is given up of which so many own members have not been evicted; empty if it waits."""
+    if is_repair(placement):
+        return reasons.placements.not_evicted(pods=members) if late else ""
+    return "" if _asked_to_move(session, gang) else reasons.placements.STAYS
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
@@ -147,6 +155,11 @@ def evicted_whole(room: decisions.MakeRoom, victim: GangView, pods: int) -> deci
     owner = victim.group.metadata.controller
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "")
     return decisions.Unschedulable(victim, reasons.placements.EVICTED, words)
+
+
+def is_repair(placement: Placement) -> bool:
+    """Return True for a placement whose victims are of its own gang as their nodes failed: `repair` evicts them."""
+    return placement.spec.victims_reason.startswith(reasons.repairs.REPAIRS)
 
 
 def _asked_to_move(session: Session, gang: GangView) -> bool:

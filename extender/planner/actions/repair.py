@@ -20,6 +20,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import MOST_VICTIMS
+from extender.planner.actions.makeroom import is_repair
 from extender.planner.actions.moving import moved
 from extender.planner.actions.search import runs_of_operations
 from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
@@ -271,7 +272,7 @@ def _place(
 def _go_on(session: Session, gang: GangView) -> None:
     """Evict the members that a repair of an earlier cycle, or of another planner, has left."""
     placement = gang.placement
-    if placement is None or not placement.spec.victims_reason.startswith(reasons.repairs.REPAIRS):
+    if placement is None or not is_repair(placement):
         return
     uids = {victim.uid for victim in placement.spec.victims}
     pods = tuple(pod for pod in gang.pods if pod.uid in uids and pod.alive)

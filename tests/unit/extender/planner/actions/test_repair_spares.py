@@ -78,3 +78,21 @@ def test_nobody_else_takes_the_spare_meanwhile() -> None:
     runs(world, "a", 2, keeps=("node-2",))
     world.gang("late", {"worker": (1, GPU8)})
     assert of(world.session(Allocate()), decisions.Place) == []
+
+
+def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
+    """Its placement waits for the gang's own members, whom nobody else has asked to move."""
+    world = RepairWorld()
+    world.nodes(4)
+    key = runs(world, "a", 2)
+    world.node("node-1", conditions=XID)
+    world.look()
+    [place] = of(world.look(SETTLE_S), decisions.Place)
+    world.place(place)
+    session = world.session(world.progress, world.repair)
+    assert not of(session, decisions.ClosePlacement)
+    [again] = of(session, decisions.Repair)
+    assert (again.gang.key, again.epoch) == (key, place.epoch)
+    world.now += 61
+    [close] = of(world.session(world.progress, world.repair), decisions.ClosePlacement)
+    assert close.message == "1 pods that had to go for it were not evicted in time"
