@@ -170,12 +170,8 @@ class Evictions:
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
             return False
-        version = latest.resource_version
         try:
-            try:
-                self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version)
-            except TooManyRequests:
-                self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
+            evict_anyway(self._client, latest)
         except Conflict:
             self._asked.pop(pod.uid, None)
             return False
@@ -200,3 +196,11 @@ class Evictions:
         if seen.metadata.uid == pod.uid:
             self._cluster.ask(lambda state: state.on_pod_written(seen))
         return False
+
+
+def evict_anyway(client: Client, pod: PodRecord) -> None:
+    """Evict a pod as it was seen, and delete it where a disruption budget forbids the eviction. Raises Conflict."""
+    try:
+        client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
+    except TooManyRequests:
+        client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=pod.resource_version)

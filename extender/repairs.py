@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Live
-from extender.evictions import EVICT_AGAIN_S, EVICTED
+from extender.evictions import EVICT_AGAIN_S, EVICTED, evict_anyway
 from extender.gangevents import GangEvents
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -147,11 +147,7 @@ class Repairs:
     def _send(self, repair: decisions.Repair, pod: PodRecord, *, force: bool) -> None:
         if force:
             self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_s=0)
-            return
-        version = pod.resource_version
-        try:
-            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version)
-        except TooManyRequests:
-            if repair.kind == "suspect":
-                raise
-            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
+        elif repair.kind == "suspect":
+            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
+        else:
+            evict_anyway(self._client, pod)
