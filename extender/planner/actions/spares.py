@@ -46,7 +46,10 @@ class Spares:
     _version: int = -1
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
-        """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs."""
+        """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs.
+
+        They are not more than it has members: a gang of one pod could else hold a rack that it never uses.
+        """
         asked = gang.spares_asked
         if not asked or gang.independent:
             return {}
@@ -58,7 +61,7 @@ class Spares:
         for pod_set in gang.pod_sets:
             nodes = asked.get(pod_set.name, 0) + (asked.get("", 0) if pod_set is largest else 0)
             if nodes and _countable(pod_set):
-                seats = nodes * self._seats(session, pod_set)
+                seats = min(nodes * self._seats(session, pod_set), pod_set.replicas)
                 found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + seats)
         return found
 

@@ -258,3 +258,12 @@ def test_a_lender_that_never_preempts_takes_its_spares_back() -> None:
     assert other
     (place,) = of(world.session(*actions(world)), decisions.Place)
     assert len(place.victims) == 1
+
+
+def test_no_gang_keeps_more_than_it_has() -> None:
+    """Whatever number it says, else one pod would hold the cluster."""
+    world = World()
+    world.nodes(6)
+    key = gang(world, 1, "64")
+    world.plan()
+    assert sum(spares(world, key).values()) == 1
