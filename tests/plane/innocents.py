@@ -202,11 +202,11 @@ Making = Callable[[Plane, Tenant, list[str], random.Random], Worker]
 
 def run_storm(
     plane: Plane, folder: Path, seed: int, *, gangs: int, making: Making, limits: dict[str, int],
-    check: Callable[[Plane], None] = lambda _: None,
+    check: Callable[[Plane], None] = lambda _: None, tidy: bool = True,
 ) -> None:  # fmt: skip
     """The same load at rest and in both storms, and what must hold of it; `limits`: bytes of memory, by part.
 
-    `check` looks at the plane before all is deleted.
+    `check` looks at the plane before all is deleted. A plane that ends with the test need not be `tidy`.
     """
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     admin, mark = plane.client(), uuid.uuid4().hex[:6]
@@ -232,7 +232,8 @@ def run_storm(
         assert metric(plane, "extender", "muster_cycles_failed_total") == failed, "a planning cycle has failed"
         check_memory(before, limits)
         check(plane)
-    end(admin, [*innocent, *bad])
+    if tidy:
+        end(admin, [*innocent, *bad])
 
 
 def report(innocents: Innocents, runs: dict[str, list[str]], hostile: list[Worker]) -> None:
