@@ -22,6 +22,7 @@ from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
 from extender.poolfeed import PoolFeed
+from extender.record.tap import Tap
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
@@ -159,9 +160,18 @@ class Cluster(Live):
     """The live state and the reflectors that feed it."""
 
     def __init__(
-        self, client: Client, *, wake: Callable[[], None], pool: str = DEFAULT_POOL, rules: Rules = DEFAULT_RULES
+        self,
+        client: Client,
+        *,
+        wake: Callable[[], None],
+        pool: str = DEFAULT_POOL,
+        rules: Rules = DEFAULT_RULES,
+        tap: Tap | None = None,
     ) -> None:
-        super().__init__(State(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
+        """Make the caches of a pool's cluster; a `tap` notes all that the state is told."""
+        make = tap.state if tap is not None else State
+        super().__init__(make(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
+        self._tap = tap
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """The queries that were not compared yet when the caches were filled."""
@@ -261,7 +271,11 @@ class Cluster(Live):
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
         tell, state = fed.tell, self.state
-        return lambda old, new: self.changed(tell(state, old, new))
+
+        def told(old: Any, new: Any) -> None:
+            self.changed(tell(state, old, new))
+
+        return told if self._tap is None else self._tap.teller(fed.resource, told)
 
 
 async def settle(filled: Callable[[], bool], *, look_s: float = 0.2) -> None:

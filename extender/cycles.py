@@ -34,6 +34,7 @@ from extender.planner.framework.snapshot import (
 from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.queuemetrics import QueueMetrics
+from extender.record.tap import Tap
 from muster.api.muster.gang import Slot
 
 log = structlog.get_logger()
@@ -77,7 +78,10 @@ class Planner:
         longest_notice_s: float = LONGEST_NOTICE_S,
         node_fault_grace_s: float = NODE_FAULT_GRACE_S,
         fault_stop: float = FAULT_STOP,
+        tap: Tap | None = None,
     ) -> None:
+        """Make the planner; a `tap` notes its cycles."""
+        self._tap = tap
         self._cluster = cluster
         self._committer = committer
         self._parts = Parts()
@@ -194,6 +198,8 @@ class Planner:
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.planner.cycle). Nothing outside changes.
         session = run_cycle(inputs, self._actions, self._plugins)
+        if self._tap is not None:
+            self._tap.decided(session)
 
         # 4. Remember nodes that refused a member; the placement will say so too, but that write may fail.
         for gang, nodes in session.avoided.items():
@@ -223,6 +229,8 @@ class Planner:
             self._replaced.forget()
             self._replaced = None
         snapshot = take(state)
+        if self._tap is not None:
+            self._tap.looked()
         state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
         return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}

@@ -39,4 +39,4 @@ def write_status(
         "status": {"conditions": conditions},
     }
     told = client.merge_patch(NATIVE_POD_GROUPS, native.metadata.name, patch, meta.namespace, subresource="status")
-    cluster.change(lambda state: state.native.on_written(told))
+    cluster.change(lambda state: state.on_native_written(told))

@@ -17,8 +17,13 @@ from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
 from extender.milestones import Milestones
+from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
 from extender.publish import ConfigPublisher
+from extender.record import lines
+from extender.record.ring import RingError
+from extender.record.start import start_of
+from extender.record.tap import Tap
 from extender.settings import Options, parse
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
@@ -59,7 +64,9 @@ class Extender:
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
-        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules)
+        self._recording = start_of(settings, config_file, wall_s=time.time)
+        tap = Tap(self._recording) if self._recording else None
+        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap)
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )
@@ -80,6 +87,7 @@ class Extender:
             longest_notice_s=settings.longest_notice_s,
             node_fault_grace_s=settings.node_fault_grace_s,
             fault_stop=settings.fault_stop,
+            tap=tap,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
@@ -100,7 +108,7 @@ class Extender:
         named = ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
         lease = Lease(api_version=LEASES.api_version, kind=LEASES.kind, metadata=named)
         refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
-        self._config_file.follow(self._planner.reconfigure, refuse)
+        self._config_file.follow(self._reconfigure, refuse)
         milestones = Milestones(active=self._active, owns=self._owns, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(NATIVE_POD_GROUPS, milestones.native)
@@ -121,6 +129,8 @@ class Extender:
         self._status.start()
         self._follower.start()
         self._recorder.start()
+        if self._recording is not None:
+            self._recording.start()
         self._cluster.start()
         self._planner.start()
         self._settling = asyncio.create_task(settle(lambda: self._cluster.synced))
@@ -141,6 +151,8 @@ class Extender:
         self._follower.stop()
         self._recorder.stop()
         self._status.stop()
+        if self._recording is not None:
+            self._recording.stop()
 
     def pages(self) -> Mapping[str, Callable[[], object]]:
         """Return the pages of plugins over HTTP."""
@@ -159,6 +171,11 @@ class Extender:
     def _last_session(self) -> Session | None:
         return self._planner.session
 
+    def _reconfigure(self, configuration: SchedulerConfig) -> None:
+        if self._recording is not None:
+            self._recording.say(lines.Config(text=self._config_file.told[0]))
+        self._planner.reconfigure(configuration)
+
     def _wake(self) -> None:
         self._planner.wake()
 
@@ -173,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tracing.configure("extender", settings.traces_endpoint)
         loop = uvloop.new_event_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
-    except (ConfigurationError, ValueError) as error:
+    except (ConfigurationError, RingError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
     try:

@@ -81,6 +81,14 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""
+    record_folder: str = ""
+    """Folder in which the planner's inputs and decisions are recorded, for `muster replay` (docs/replay.md); it needs
+    some memory for each object, about as much as its JSON without what the planner does not read. Empty: nothing is
+    recorded."""
+    record_mib: Annotated[int, Meta(ge=1)] = field(name="recordMiB", default=256)
+    """Most MiB of a recording on disk: the oldest part is dropped."""
+    record_hours: Annotated[float, Meta(gt=0)] = 168.0
+    """Hours that are kept at most."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
     each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable

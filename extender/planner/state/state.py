@@ -36,6 +36,7 @@ from extender.planner.state.spareseats import SpareEntries
 from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
+from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, node_of
 from muster.api.muster.pools import DEFAULT_POOL
@@ -212,6 +213,10 @@ class State(Tables):
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
         return self.on_pod_group(known, new)
+
+    def on_native_written(self, new: NativePodGroup) -> bool:
+        """Take a native PodGroup that Muster wrote, unless the watch has shown meanwhile that it is gone."""
+        return self.native.on_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
         """Take a placement, as Muster wrote it or edited; return True if that is news."""

@@ -1,0 +1,145 @@
+"""The format of a recording: one JSON object per line, told apart by its field `is`. Pure.
+
+Objects are those of the API server with only the fields that the planner reads (`explain.clusterdump.scrubbed`), so
+that they are as free of secrets as a file of `muster snapshot`.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from extender.explain.clusterdump import kind_name, scrubbed
+from extender.planner.state.feed import FEED
+from muster.api.base import Resource
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+
+FORMAT: Final = "muster-recording/v1"
+RESOURCES: Final[dict[str, Resource[Any]]] = {
+    kind_name(resource): resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
+}
+"""The kinds of a recording, as kubectl calls them."""
+
+
+class Line(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
+    """What all lines have; `at` is in seconds since the epoch."""
+
+    at: float = 0.0
+
+
+class Head(Line, tag="head"):
+    """The first line of a file."""
+
+    format: str
+    version: str = ""
+    """Of the Muster that recorded."""
+    session: str = ""
+    """Another one for each start of the process: what the planner remembers does not outlive it."""
+    number: int = 0
+    """Counts the files of a session."""
+    pool: str = ""
+    config: str = ""
+    """Text of the scheduler configuration; empty: the defaults."""
+    settings: dict[str, Any] = {}
+    """Settings of the extender that the planner gets."""
+    planner: bool = True
+    """False: recorded without a planner (`muster record`), so that there are no decisions."""
+
+
+class Known(Line, tag="known"):
+    """An object that exists when the file begins. `Put` is one that came or changed since."""
+
+    kind: str
+    object: Raw
+
+
+class Whole(Line, tag="whole"):
+    """The end of the objects with which a file begins: those that were known before and are not among them are gone."""
+
+
+class Put(Line, tag="put"):
+    """An object that came or changed."""
+
+    kind: str
+    object: Raw
+    own: bool = False
+    """The planner's own write, told before the watch tells the same."""
+
+
+class Gone(Line, tag="gone"):
+    """An object that is gone."""
+
+    kind: str
+    key: str
+    own: bool = False
+
+
+class Bound(Line, tag="bound"):
+    """A pod that Muster has bound, before the watch tells."""
+
+    uid: str
+    node: str
+    devices: tuple[int, ...] = ()
+
+
+class Config(Line, tag="config"):
+    """Another scheduler configuration is used from the next cycle on."""
+
+    text: str
+
+
+class Look(Line, tag="look"):
+    """The planner has copied its state for a cycle: what is told later counts for the next one."""
+
+
+class Cycle(Line, tag="cycle"):
+    """The cycle on the copy of the last `Look`: its time in `at`, the inputs that no watch tells, and its decisions."""
+
+    arrived: dict[str, list[tuple[str, int]]] = {}
+    """Gang UID → slots of members that wait for the others at the barrier."""
+    gone: list[str] = []
+    """Nodes that do not exist any more."""
+    served: bool | None = None
+    """Whether the cluster has ProvisioningRequests."""
+    decided: list[tuple[str, ...]] = []
+    """As `record.words` has them."""
+
+
+class Lost(Line, tag="lost"):
+    """Changes that came faster than they could be written: the next file begins anew with all that is known."""
+
+    changes: int
+    since: float = 0.0
+
+
+class End(Line, tag="end"):
+    """The end of a file that was closed in order; without it the process was killed, or still writes."""
+
+    why: str = ""
+
+
+AnyLine = Head | Known | Whole | Put | Gone | Bound | Config | Look | Cycle | Lost | End
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
+_of_kind = {name: msgspec.json.Decoder(resource.type) for name, resource in RESOURCES.items()}
+
+
+def encoded(line: AnyLine) -> bytes:
+    """Return the line as JSON, without its end."""
+    return _encode(line)
+
+
+def decoded(text: bytes) -> AnyLine:
+    """Read a line. Raises msgspec.DecodeError if it is none; its ValidationError: none of this version's."""
+    return _decoder.decode(text)
+
+
+def packed(item: Any) -> Raw:
+    """Return the text of an object with only the fields that the planner reads."""
+    return Raw(_encode(scrubbed(item)))
+
+
+def unpacked(kind: str, text: Raw) -> Any:
+    """Return the object of a text."""
+    return _of_kind[kind].decode(text)

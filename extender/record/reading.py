@@ -1,0 +1,90 @@
+"""Reads recordings: the files of a folder in their order, each as far as it was written."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from extender.record.lines import FORMAT, AnyLine, Head, decoded
+from extender.record.ring import PATTERN
+
+_CHUNK = 1 << 16
+_GZIP = 31
+"""For zlib: the header of gzip."""
+
+
+class RecordingError(ValueError):
+    """What was given is no recording that this version can read; the message says why."""
+
+
+class Recording:
+    """A folder of files, or one file. It is read from the start each time; nothing of it is kept."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises RecordingError where there is no recording."""
+        self.path = path
+        self.files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
+        if not self.files:
+            raise RecordingError(f"{path}: there is no recording in this folder: no file is called {PATTERN}")
+        self.cuts: dict[Path, str] = {}
+        """Files that end before their end, as far as they have been read, each with what is known of it."""
+
+    def __iter__(self) -> Iterator[AnyLine]:
+        """Yield all lines, file by file. Raises RecordingError for a file that is none of a recording."""
+        for file in self.files:
+            yield from self._lines(file)
+
+    def _lines(self, file: Path) -> Iterator[AnyLine]:
+        number = 0
+        for number, text in enumerate(self._texts(file), 1):
+            try:
+                line = decoded(text)
+            except msgspec.DecodeError as error:
+                if number == 1:
+                    raise RecordingError(_other_format(file, text)) from error
+                raise RecordingError(
+                    f"{file}: line {number} cannot be read: {error}. Was it recorded by a later version of Muster?"
+                ) from error
+            if number == 1:
+                _check(file, line)
+            yield line
+        if not number and file not in self.cuts:
+            raise RecordingError(f"{file}: it is empty")
+
+    def _texts(self, file: Path) -> Iterator[bytes]:
+        """Yield the whole lines of a file; note one that ends in the middle."""
+        unzip, rest, whole = zlib.decompressobj(_GZIP), b"", 0
+        try:
+            with file.open("rb") as content:
+                while chunk := content.read(_CHUNK):
+                    *texts, rest = (rest + unzip.decompress(chunk)).split(b"\n")
+                    whole += len(texts)
+                    yield from texts
+        except zlib.error as error:
+            if not whole:
+                raise RecordingError(f"{file}: it is no file of a recording: {error}") from error
+            self.cuts[file] = f"it is damaged after line {whole}: {error}"
+            return
+        except OSError as error:
+            raise RecordingError(f"{file}: it cannot be read: {error.strerror}") from error
+        if not unzip.eof:
+            self.cuts[file] = f"it ends after line {whole}: the process was killed, or still writes it"
+
+
+def _check(file: Path, line: AnyLine) -> None:
+    if not isinstance(line, Head):
+        raise RecordingError(f"{file}: it does not begin as a file of a recording does")
+    if line.format != FORMAT:
+        raise RecordingError(f"{file}: its format is {line.format!r}; this version reads {FORMAT!r}")
+
+
+def _other_format(file: Path, text: bytes) -> str:
+    try:
+        found = msgspec.json.decode(text, type=dict)
+    except msgspec.DecodeError:
+        found = {}
+    told = found.get("format")
+    if isinstance(told, str):
+        return f"{file}: its format is {told!r}; this version reads {FORMAT!r}"
+    return f"{file}: it is no file of a recording (`muster record`, or the extender's recordFolder)"

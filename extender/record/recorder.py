@@ -1,0 +1,189 @@
+"""Takes notes without holding anybody, and writes them in a thread of its own.
+
+Changes wait in a queue with a bound. Where they come faster than they can be written, only the latest version of each
+object is kept, the file ends with a line that says how many changes were lost, and the next one begins with all that is
+known: a recording may have a gap, but it never says what was not.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from msgspec import Raw
+from prometheus_client import Counter, Gauge
+
+from extender.record import lines
+from extender.record.ring import Ring
+
+log = structlog.get_logger()
+LOST = Counter("muster_record_lost_total", "Changes that came faster than the recording could be written")
+BYTES = Gauge("muster_record_bytes", "Bytes of the recording's file that is being written")
+FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. as the disk is full")
+MOST_WAITING = 20_000
+"""Changes that wait to be written; of further ones only the latest of each object."""
+FILES = 8
+"""The ring has about so many files: a file takes this part of all bytes, and of the age."""
+FLUSH_S = 1.0
+JOIN_S = 10.0
+
+
+class Waiting:
+    """A change that is to be written: the object itself, as it is encoded in the thread only."""
+
+    __slots__ = ("at", "item", "key", "kind", "own")
+
+    def __init__(self, at: float, kind: str, key: str, item: Any, own: bool) -> None:  # noqa: FBT001 - private
+        self.at, self.kind, self.key, self.item, self.own = at, kind, key, item, own
+
+
+class Recorder:
+    """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait."""
+
+    def __init__(self, ring: Ring, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
+        self._ring = ring
+        self._head = head
+        self._head.session = uuid4().hex[:12]
+        self._wall_s = wall_s
+        self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in lines.RESOURCES}
+        """Kind → key → text of each object as it was written last: the beginning of the next file."""
+        self._queue: deque[Waiting | lines.AnyLine] = deque()
+        self._overflow: dict[tuple[str, str], Waiting] = {}
+        """Latest versions of objects that came while the queue was full."""
+        self._lost = 0
+        self._lost_since = 0.0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._began_s = 0.0
+
+    def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
+        """Note an object that came or changed."""
+        self._add(Waiting(self._wall_s(), kind, item.metadata.key, item, own))
+
+    def gone(self, kind: str, key: str, *, own: bool = False) -> None:
+        """Note that an object is gone."""
+        self._add(Waiting(self._wall_s(), kind, key, None, own))
+
+    def say(self, line: lines.AnyLine) -> None:
+        """Note a line of another kind; one without a time gets that of now."""
+        line.at = line.at or self._wall_s()
+        self._add(line)
+
+    def start(self) -> None:
+        """Start the thread; what was noted before is written, too."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, and end the file."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(JOIN_S)
+
+    def _add(self, each: Waiting | lines.AnyLine) -> None:
+        with self._lock:
+            if not self._overflow and not self._lost and len(self._queue) < MOST_WAITING:
+                self._queue.append(each)
+                return
+            if not self._lost:
+                self._lost_since = each.at
+            self._lost += 1
+            if isinstance(each, Waiting):
+                self._overflow[each.kind, each.key] = each
+            elif isinstance(each, lines.Config):
+                self._head.config = each.text
+
+    def _run(self) -> None:
+        failing = False
+        while True:
+            last = self._stopped.wait(FLUSH_S)
+            try:
+                self.write()
+                failing = False
+                FAILING.set(0)
+            except OSError as error:
+                FAILING.set(1)
+                if not failing:
+                    log.warning("the recording cannot be written; it is tried again", why=str(error))
+                failing = True
+                self._ring_broken()
+            if last:
+                self._end()
+                return
+
+    def write(self) -> None:
+        """Write all that waits. Raises OSError where the disk does not take it."""
+        if not self._began_s:
+            self._begin()
+        while self._queue:
+            each = self._queue.popleft()
+            if isinstance(each, Waiting):
+                self._ring.write(self._line(each))
+            else:
+                self._note(each)
+                self._ring.write(each)
+            if self._due():
+                self._begin()
+        with self._lock:
+            overflow, self._overflow = self._overflow, {}
+            lost, self._lost = self._lost, 0
+        if lost:
+            self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
+            LOST.inc(lost)
+            log.warning("changes were lost to the recording: they came faster than it is written", changes=lost)
+            for each in overflow.values():
+                self._line(each)
+            self._begin()
+        self._ring.flush()
+        BYTES.set(self._ring.size)
+
+    def _note(self, line: lines.AnyLine) -> None:
+        if isinstance(line, lines.Config):
+            self._head.config = line.text
+
+    def _line(self, each: Waiting) -> lines.AnyLine:
+        """Return the line of a change, and keep the object for the beginning of the next file."""
+        known = self._known[each.kind]
+        if each.item is None:
+            known.pop(each.key, None)
+            return lines.Gone(at=each.at, kind=each.kind, key=each.key, own=each.own)
+        text = lines.packed(each.item)
+        known[each.key] = text
+        return lines.Put(at=each.at, kind=each.kind, object=text, own=each.own)
+
+    def _due(self) -> bool:
+        """Return True if the file is long enough, or old enough."""
+        too_old = self._wall_s() - self._began_s > self._ring.most_age_s / FILES
+        return too_old or self._ring.size > self._ring.most_bytes / FILES
+
+    def _begin(self) -> None:
+        """Begin a file with all that is known."""
+        if self._began_s:
+            self._ring.write(lines.End(at=self._wall_s()))
+        self._began_s = self._head.at = self._wall_s()
+        self._ring.begin()
+        self._ring.write(self._head)
+        self._head.number += 1
+        for kind, objects in self._known.items():
+            for text in objects.values():
+                self._ring.write(lines.Known(kind=kind, object=text))
+        self._ring.write(lines.Whole(at=self._began_s))
+
+    def _ring_broken(self) -> None:
+        """Let the next attempt begin a file anew: nobody knows what of this one is on disk."""
+        self._began_s = 0.0
+        with self._lock:
+            self._lost += not self._lost
+        try:
+            self._ring.close()
+        except OSError:
+            log.debug("the file of the recording could not be closed")
+
+    def _end(self) -> None:
+        try:
+            self._ring.write(lines.End(at=self._wall_s(), why="stopped"))
+            self._ring.close()
+        except OSError as error:
+            log.warning("the end of the recording could not be written", why=str(error))

@@ -1,0 +1,81 @@
+"""The files of a recording: a ring on disk, of which the oldest are dropped when there are too many bytes or days.
+
+A file is compressed and flushed every second or so, so that a process that is killed loses no more than that. Whoever
+reads a file that ends anywhere gets all that was flushed.
+"""
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from extender.record.lines import AnyLine, encoded
+from muster.api.kubernetes.meta import format_time
+
+PATTERN = "muster-recording-*.jsonl.gz"
+_LEVEL = 6
+
+
+class RingError(Exception):
+    """The folder cannot be written to; the message says why, for people."""
+
+
+class Ring:
+    """Writes one file after the other into a folder. Not thread safe."""
+
+    def __init__(self, folder: Path, *, most_bytes: int, most_age_s: float, wall_s: Callable[[], float]) -> None:
+        """Make the folder if it is missing. Raises RingError where it cannot be written to."""
+        self.folder = folder
+        self.most_bytes = most_bytes
+        self.most_age_s = most_age_s
+        self._wall_s = wall_s
+        self._file: gzip.GzipFile | None = None
+        self._path: Path | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK):
+                raise PermissionError(f"{folder} cannot be written to")
+        except OSError as error:
+            raise RingError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
+
+    def begin(self) -> None:
+        """End the file that is open, and begin another; drop old ones."""
+        self.close()
+        self.trim()
+        stem = f"muster-recording-{format_time(self._wall_s(), micros=True).replace(':', '').replace('-', '')}"
+        self._path = self.folder / f"{stem}.jsonl.gz"
+        self._file = gzip.GzipFile(self._path, "xb", _LEVEL, mtime=0)
+
+    def write(self, line: AnyLine) -> None:
+        """Write a line into the file that is open."""
+        if self._file is not None:
+            self._file.write(encoded(line) + b"\n")
+
+    def flush(self) -> None:
+        """Have everything on disk that was written, so that the end of the process cannot lose it."""
+        if self._file is not None:
+            self._file.flush(zlib.Z_SYNC_FLUSH)
+
+    def close(self) -> None:
+        """End the file that is open."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk of the file that is open."""
+        return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
+
+    def trim(self) -> None:
+        """Drop the oldest files as long as all of them are too many bytes or too old; never the one that is open."""
+        files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
+        sizes = {path: path.stat() for path in files}
+        total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)
+        oldest = self._wall_s() - self.most_age_s
+        for path in files:
+            if total <= self.most_bytes and sizes[path].st_mtime >= oldest:
+                break
+            path.unlink(missing_ok=True)
+            total -= sizes[path].st_size

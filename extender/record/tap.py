@@ -1,0 +1,114 @@
+"""Where the extender's inputs are tapped: the state that takes its own writes, and the marks of its cycles."""
+
+from collections.abc import Callable
+from typing import Any
+
+from extender.explain.clusterdump import kind_name
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs
+from extender.planner.state.faults import Rules
+from extender.planner.state.state import State
+from extender.record import lines
+from extender.record.recorder import Recorder
+from extender.record.words import words_of
+from muster.api.base import Resource
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+
+
+class Tap:
+    """Notes what the planner is told and what it decides, for a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._requests: dict[str, ProvisioningRequest] = {}
+
+    def told(self, resource: Resource[Any], old: Object | None, new: Object | None, *, own: bool = False) -> None:
+        """Note a change of an object, as it is told to the state."""
+        if new is not None:
+            self.recorder.saw(kind_name(resource), new, own=own)
+        elif old is not None:
+            self.recorder.gone(kind_name(resource), old.metadata.key, own=own)
+
+    def teller(self, resource: Resource[Any], tell: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+        """Return `tell` with a note of each change before it."""
+
+        def noted(old: Any, new: Any) -> None:
+            self.told(resource, old, new)
+            tell(old, new)
+
+        return noted
+
+    def state(self, looks: int, later: Callable[[], None], *, pool: str, rules: Rules) -> State:
+        """Return an empty state that notes what this process writes into it."""
+        state = TappedState(looks, later, pool=pool, rules=rules)
+        state.tap = self
+        return state
+
+    def looked(self) -> None:
+        """Note that the state is copied for a cycle as it is now. Runs where the state is changed."""
+        self.recorder.say(lines.Look())
+
+    def decided(self, session: Session) -> None:
+        """Note the inputs of a cycle that no watch tells, and its decisions."""
+        inputs = session.inputs
+        self._say_requests(inputs)
+        self.recorder.say(
+            lines.Cycle(
+                at=inputs.now,
+                arrived={uid: sorted(slots) for uid, slots in inputs.arrived.items()},
+                gone=sorted(inputs.gone),
+                served=inputs.provisioning_served,
+                decided=words_of(session),
+            )
+        )
+
+    def _say_requests(self, inputs: CycleInputs) -> None:
+        """Note the ProvisioningRequests that changed, which are listed and not watched."""
+        now = {each.metadata.key: each for each in inputs.provisioning.values()}
+        for key, each in now.items():
+            known = self._requests.get(key)
+            if known is None or known.metadata.resource_version != each.metadata.resource_version:
+                self.told(PROVISIONING_REQUESTS, known, each)
+        for key in self._requests.keys() - now.keys():
+            self.told(PROVISIONING_REQUESTS, self._requests[key], None)
+        self._requests = now
+
+
+class TappedState(State):
+    """A state that notes what this process writes; what the watches tell is noted by whoever hands it over.
+
+    The replay tells it in the same way and at the same place, so that both states are equal at each cycle.
+    """
+
+    tap: Tap
+
+    def on_pod_written(self, new: Pod) -> None:
+        """As the state, with a note."""
+        if new.metadata.uid in self.pods:
+            self.tap.told(PODS, None, new, own=True)
+        super().on_pod_written(new)
+
+    def on_pod_group_written(self, new: PodGroup) -> bool:
+        """As the state, with a note."""
+        self.tap.told(POD_GROUPS, None, new, own=True)
+        return super().on_pod_group_written(new)
+
+    def on_native_written(self, new: NativePodGroup) -> bool:
+        """As the state, with a note."""
+        self.tap.told(NATIVE_POD_GROUPS, None, new, own=True)
+        return super().on_native_written(new)
+
+    def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
+        """As the state, with a note: the watch hands over by the table of kinds, which does not come here."""
+        self.tap.told(PLACEMENTS, old, new, own=True)
+        return super().on_placement(old, new)
+
+    def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
+        """As the state, with a note."""
+        self.tap.recorder.say(lines.Bound(uid=uid, node=node, devices=devices))
+        return super().assume(uid, node, devices)

@@ -1,0 +1,58 @@
+"""The decisions of a cycle in a few words each, as a recording has them; equal decisions have equal words. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Decision, Session
+from extender.planner.state.pods import PodRecord
+from muster.api.muster.placement import PodSetPlacement
+
+Words = tuple[str, ...]
+"""A verb, the gang it is about, and what there is to say more."""
+
+
+def words_of(session: Session) -> list[Words]:
+    """Return what a cycle decided that changes the cluster, in order; reasons why gangs wait are left out."""
+    found: list[Words] = []
+    for decision in session.decisions:
+        words = _SAID.get(type(decision))
+        if words is not None:
+            verb, more = words
+            found += [(verb, decision.gang.key, *rest) for rest in more(decision)]
+    return found
+
+
+def nodes_words(pod_sets: list[PodSetPlacement]) -> str:
+    """Return the nodes of pod sets in rank order: `worker node-1*8,node-2*8; launcher node-1*1`."""
+    return "; ".join(
+        f"{pod_set.name} {','.join(f'{run.node or None}*{run.count}' for run in pod_set.runs)}" for pod_set in pod_sets
+    )
+
+
+def _pod(pod: PodRecord) -> str:
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _victims(decision: Any) -> Iterator[Words]:
+    return ((victim.key, _pod(pod)) for victim, pod in decision.victims)
+
+
+def _placed(place: decisions.Place) -> Iterator[Words]:
+    yield str(place.epoch), nodes_words(place.pod_sets), *(" ".join(each) for each in _victims(place))
+
+
+_SAID: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
+    decisions.Enqueue: ("enqueue", lambda _: [()]),
+    decisions.Place: ("place", _placed),
+    decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),
+    decisions.Reserve: ("reserve", lambda reserve: [(nodes_words(reserve.pod_sets),)]),
+    decisions.Unreserve: ("unreserve", lambda _: [()]),
+    decisions.Evict: ("evict", lambda evict: [(_pod(evict.pod),)]),
+    decisions.Repair: ("repair", lambda repair: [(_pod(pod),) for pod in repair.pods]),
+    decisions.MakeRoom: ("make-room", _victims),
+    decisions.RoomIsThere: ("room-is-there", lambda _: [()]),
+    decisions.Release: ("release", lambda release: [(_pod(release.pod), release.node)]),
+    decisions.RequestNodes: ("request-nodes", lambda request: [(request.name,)]),
+}
+"""Decision → its verb, and for each line about it what there is to say more."""

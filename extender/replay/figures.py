@@ -1,0 +1,141 @@
+"""Adds up what happened: starts, waits and evictions by queue, and how much of the nodes was in use."""
+
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from extender.planner.state.state import State
+from extender.record import lines
+from extender.replay.told import Told
+
+ALL = ""
+"""In place of a queue's name: all queues together."""
+_SHOWN = ("cpu",)
+_PERCENTILE = 0.95
+
+
+class Fate(NamedTuple):
+    """What became of one gang."""
+
+    gang: str
+    queue: str
+    came_s: float
+    start_s: float | None
+    """Its first start; None while it waits."""
+    gave_up_s: float | None
+    """Time when it was deleted without a start."""
+    evictions: int
+    ran_before: bool
+    """It ran already when the recording began, so that its wait is not known."""
+
+
+class QueueFigures(Struct, rename="camel"):
+    """What happened in one queue, or in all."""
+
+    queue: str
+    came: int = 0
+    starts: int = 0
+    waiting: int = 0
+    """Gangs that waited at the end."""
+    wait_median_s: float | None = None
+    """Of the gangs that came; those that had not started count with the time that they had waited by then."""
+    wait_p95_s: float | None = None
+    evictions: int = 0
+    """Times that a gang lost members to an eviction."""
+    utilisation: dict[str, float] = {}
+    """Resource → part of what all nodes offered that was in use, over the time."""
+
+
+class Meter:
+    """Sums up over time what queues use and what nodes offer, by resource."""
+
+    def __init__(self, state: State, since_s: float) -> None:
+        self.state = state
+        self._at = since_s
+        self._used: dict[tuple[str, str], float] = {}
+        self._offered: dict[str, float] = {}
+
+    def go_on(self, until_s: float) -> None:
+        """Add the time from the last moment to this one, in which nothing has changed."""
+        took = until_s - self._at
+        if took <= 0:
+            return
+        self._at = until_s
+        table = self.state.nodes
+        for resource, row in table.axis.items():
+            if resource in _SHOWN or resource.endswith("gpu"):
+                offered = float(table.allocatable[row].sum())
+                self._offered[resource] = self._offered.get(resource, 0.0) + offered * took
+        for queue, use in self.state.ledger.queues.queues.items():
+            for resource, amount in use.staying.items():
+                key = queue, resource
+                self._used[key] = self._used.get(key, 0.0) + amount * took
+
+    def shares(self, queue: str) -> dict[str, float]:
+        """Return the part of each resource that a queue used, or all of them, rounded to a tenth of a percent."""
+        found = {}
+        for resource, offered in sorted(self._offered.items()):
+            if offered > 0:
+                of = (used for (name, each), used in self._used.items() if each == resource and queue in {ALL, name})
+                found[resource] = round(sum(of) / offered, 3)
+        return found
+
+
+def used_then(recording: Iterable[lines.AnyLine]) -> Meter | None:
+    """Return what was in use by the recording itself; None if it never shows the whole cluster."""
+    told: Told | None = None
+    meter: Meter | None = None
+    session, fresh = "", False
+    for line in recording:
+        if isinstance(line, lines.Head) and line.session != session:
+            session, fresh, told = line.session, line.number == 0, Told(line)
+            if meter is not None:
+                meter.go_on(line.at)
+        elif told is not None:
+            whole = isinstance(line, lines.Look) or (isinstance(line, lines.Whole) and not fresh)
+            if whole and meter is None:
+                meter = Meter(told.state, line.at)
+            elif whole and meter is not None and meter.state is not told.state:
+                meter.go_on(line.at)
+                meter.state = told.state
+            elif meter is not None and line.at:
+                meter.go_on(line.at)
+            told.take(line)
+    return meter
+
+
+def figures_of(fates: Iterable[Fate], meter: Meter | None, until_s: float) -> list[QueueFigures]:
+    """Return the figures of all queues together, then of each queue by its name."""
+    by_queue: dict[str, list[Fate]] = {ALL: []}
+    for fate in fates:
+        by_queue[ALL].append(fate)
+        by_queue.setdefault(fate.queue, []).append(fate)
+    return [_figures(queue, by_queue[queue], meter, until_s) for queue in sorted(by_queue)]
+
+
+def wait_s(fate: Fate, until_s: float) -> float:
+    """Return how long a gang waited, or has waited at the end."""
+    ends = [each for each in (fate.start_s, fate.gave_up_s) if each is not None]
+    return max(min(ends, default=until_s) - fate.came_s, 0.0)
+
+
+def _figures(queue: str, fates: list[Fate], meter: Meter | None, until_s: float) -> QueueFigures:
+    came = [fate for fate in fates if not fate.ran_before]
+    waits = sorted(wait_s(fate, until_s) for fate in came)
+    return QueueFigures(
+        queue=queue,
+        came=len(came),
+        starts=sum(fate.start_s is not None for fate in came),
+        waiting=sum(fate.start_s is None and fate.gave_up_s is None for fate in came),
+        wait_median_s=_at_part(waits, 0.5),
+        wait_p95_s=_at_part(waits, _PERCENTILE),
+        evictions=sum(fate.evictions for fate in fates),
+        utilisation=meter.shares(queue) if meter is not None else {},
+    )
+
+
+def _at_part(ordered: list[float], part: float) -> float | None:
+    """Return the value that this part of all does not exceed (nearest rank); None without any."""
+    return round(ordered[max(ceil(part * len(ordered)), 1) - 1], 1) if ordered else None

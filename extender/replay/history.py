@@ -1,0 +1,402 @@
+"""Reads off a recording which gangs came, when, and how long their members ran; and what else changed, when.
+
+A member runs as long as it ran in its last life, from its node to its end. One that still ran at the end of the
+recording is *censored*: how long it would have run is not known, and it runs on in every replay.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from extender.explain.clusterdump import kind_name
+from extender.record import lines
+from muster.api import names
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import Object, readable_time
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.checkpoint import checkpoint_of
+from muster.api.muster.gang import gang_of, native_gang, slot_of
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.names import DEFAULT_QUEUE
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.resources.runtime import declared_s
+
+_PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
+_NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
+_OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
+_EVICTS = frozenset({"evict", "repair", "make-room"})
+
+
+class Change(NamedTuple):
+    """A change of an object that is no workload's: of a node, a queue, a pod of somebody else."""
+
+    at: float
+    kind: str
+    key: str
+    item: Any
+    """None: it is gone."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One pod of a gang, and its successors."""
+
+    pod: Pod
+    """As it was first seen."""
+    created_s: float
+    uid: str
+    """Of its last pod."""
+    node: str = ""
+    since_s: float | None = None
+    """Time when its last pod got its node."""
+    ended_s: float | None = None
+    at_start: Pod | None = None
+    """As it was on its node when the recording began."""
+    vacant: bool = False
+    """Its pod went without having ended, and no successor has come yet."""
+
+    @property
+    def runs_s(self) -> float | None:
+        """How long its last pod ran; None if it never ran, or still did at the end."""
+        return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
+
+    @property
+    def censored(self) -> bool:
+        """True if it still ran at the end of the recording."""
+        return self.since_s is not None and self.ended_s is None
+
+
+@dataclass(slots=True)
+class Workload:
+    """A gang of the recording: one life of a PodGroup."""
+
+    key: str
+    """`namespace/name` of the gang."""
+    kind: str
+    """Of its PodGroup: Volcano's, or a native one."""
+    group: Any
+    """As it was when it came."""
+    came_s: float
+    queue: str = ""
+    job: Job | None = None
+    members: dict[object, Member] = field(default_factory=dict)
+    """By slot, or by the name of a pod without one."""
+    left_s: float | None = None
+    """Time when its PodGroup went; None if it stayed."""
+    started_s: float | None = None
+    """Time when it had its minimum for the first time."""
+    evictions: int = 0
+    """Lives that an eviction ended."""
+    checkpoints: list[float] = field(default_factory=list)
+    """Seconds of running after which it reported a checkpoint, in its last life."""
+    ran_before: bool = False
+    """It had its minimum when the recording began."""
+    placement: Placement | None = None
+    """As it was when the recording began."""
+    minimum: int = 1
+
+    @property
+    def running(self) -> int:
+        """Members on nodes."""
+        return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
+
+
+@dataclass(slots=True)
+class History:
+    """All of a recording that a replay needs."""
+
+    head: lines.Head
+    since_s: float = 0.0
+    """From here on the recording shows the whole cluster, in seconds since the epoch."""
+    until_s: float = 0.0
+    workloads: list[Workload] = field(default_factory=list)
+    """In the order in which they came."""
+    before: list[Change] = field(default_factory=list)
+    """What existed when the recording began, apart from workloads."""
+    changes: list[Change] = field(default_factory=list)
+    configs: list[tuple[float, str]] = field(default_factory=list)
+    """Changes of the scheduler configuration."""
+    lost: int = 0
+    sessions: int = 0
+    _usual: dict[str, float] = field(default_factory=dict)
+
+    def usual_s(self, workload: Workload) -> float | None:
+        """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.
+
+        That is their median, else that of all gangs; None: nobody knows, and it runs to the end.
+        """
+        said = declared_s(workload.group.metadata.annotations)
+        if said is not None:
+            return said
+        if not self._usual:
+            ran: dict[str, list[float]] = {"": []}
+            for each in self.workloads:
+                for runs_s in (member.runs_s for member in each.members.values()):
+                    if runs_s is not None:
+                        ran[""].append(runs_s)
+                        ran.setdefault(each.queue, []).append(runs_s)
+            self._usual = {queue: sorted(times)[len(times) // 2] for queue, times in ran.items() if times}
+        return self._usual.get(workload.queue, self._usual.get(""))
+
+
+def history_of(recording: Iterable[lines.AnyLine]) -> History:
+    """Read a whole recording. Raises ValueError if it never shows the whole cluster."""
+    reader = _Reader()
+    for line in recording:
+        reader.take(line)
+    history = reader.history
+    if history is None or not history.since_s:
+        raise ValueError("the recording ends before the whole cluster was known: it is too short to replay")
+    history.before = [change for change in history.before if not reader.of_gang(change)]
+    history.changes = [change for change in history.changes if not reader.of_gang(change)]
+    return history
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.history: History | None = None
+        self._session = ""
+        self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
+        self._gangs: dict[str, Workload] = {}
+        """The present gang of each key."""
+        self._jobs: dict[str, Job] = {}
+        """By UID."""
+        self._pods_of: dict[str, dict[str, Pod]] = {}
+        """Key of a gang → its pods by key; they may come before their PodGroup."""
+        self._members: set[str] = set()
+        """Keys of pods that were of a gang."""
+        self._fresh = False
+        self._among: set[tuple[str, str]] | None = None
+        """While a session begins, or a file, the objects that it knows."""
+
+    def take(self, line: lines.AnyLine) -> None:
+        """Take in a line."""
+        if isinstance(line, lines.Head):
+            self._head(line)
+        history = self.history
+        if history is None:
+            return
+        if line.at:
+            history.until_s = max(history.until_s, line.at)
+        match line:
+            case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in self._objects:
+                self._put(line.at or history.until_s, kind, lines.unpacked(kind, text))
+            case lines.Gone(kind=kind, key=key) if kind in self._objects:
+                self._gone(line.at, kind, key)
+            case lines.Whole():
+                self._whole(line.at, of_file=True)
+            case lines.Look():
+                self._whole(line.at, of_file=False)
+            case lines.Config(at=at, text=text):
+                history.configs.append((at, text))
+            case _:
+                self._more(history, line)
+
+    def _more(self, history: History, line: lines.AnyLine) -> None:
+        match line:
+            case lines.Cycle(decided=decided):
+                self._count(decided)
+            case lines.Lost(changes=changes):
+                history.lost += changes
+
+    def of_gang(self, change: Change) -> bool:
+        """Return True for a change of a pod that was a member of a gang, then or later."""
+        return change.kind == _PODS and change.key in self._members
+
+    def _head(self, head: lines.Head) -> None:
+        if self.history is None:
+            self.history = History(head)
+        elif head.session != self._session and head.config != self._config():
+            self.history.configs.append((head.at, head.config))
+        if head.session != self._session:
+            self.history.sessions += 1
+        self._session = head.session
+        self._among = set()
+        self._fresh = head.number == 0
+
+    def _config(self) -> str:
+        assert self.history is not None  # noqa: S101 - it is there once a file has begun
+        return self.history.configs[-1][1] if self.history.configs else self.history.head.config
+
+    def _whole(self, at: float, *, of_file: bool) -> None:
+        """Take in that all is known: at the end of a file's first part, in the first file of a session later."""
+        if self._among is None or (of_file and self._fresh):
+            return
+        for kind, objects in self._objects.items():
+            for key in [key for key in objects if (kind, key) not in self._among]:
+                self._gone(at, kind, key)
+        self._among = None
+        if self.history is not None and not self.history.since_s:
+            self._settle(self.history, at)
+
+    def _settle(self, history: History, at: float) -> None:
+        """Note what there is when the recording begins."""
+        history.since_s = at
+        for kind, objects in self._objects.items():
+            if kind not in _OF_GANGS or kind == _PODS:
+                history.before += [Change(at, kind, key, each) for key, each in objects.items()]
+        for workload in history.workloads:
+            workload.ran_before = workload.running >= workload.minimum
+            workload.started_s = at if workload.ran_before else None
+            workload.placement = self._objects[_PLACEMENTS].get(workload.key)
+            if workload.ran_before:
+                pods = {pod.metadata.uid: pod for pod in self._pods_of.get(workload.key, {}).values()}
+                for member in workload.members.values():
+                    pod = pods.get(member.uid)
+                    member.at_start = pod if pod is not None and pod.spec.node_name else None
+                workload.group = self._objects[workload.kind].get(_plain_key(workload), workload.group)
+
+    def _put(self, at: float, kind: str, item: Object) -> None:
+        key = item.metadata.key
+        if self._among is not None:
+            self._among.add((kind, key))
+        known = self._objects[kind].get(key)
+        if known is not None and known.metadata.uid != item.metadata.uid:
+            self._gone(at, kind, key)
+        elif known == item:
+            return
+        self._objects[kind][key] = item
+        if isinstance(item, Job):
+            self._job(item)
+        elif kind in {_GROUPS, _NATIVE}:
+            self._group(at, kind, item)
+        elif isinstance(item, Pod):
+            self._any_pod(at, item)
+        elif kind not in _OF_GANGS:
+            self._changed(Change(at, kind, key, item))
+
+    def _gone(self, at: float, kind: str, key: str) -> None:
+        item = self._objects[kind].pop(key, None)
+        if item is None:
+            return
+        if kind in {_GROUPS, _NATIVE}:
+            gang = self._gangs.pop(_gang_key(kind, item), None)
+            if gang is not None:
+                gang.left_s = at
+                for member in gang.members.values():
+                    if member.since_s is not None and member.ended_s is None:
+                        member.ended_s = at
+        elif isinstance(item, Pod):
+            of = _gang_of(item)
+            self._pods_of.get(of, {}).pop(key, None)
+            self._changed(Change(at, kind, key, None))
+            if of in self._gangs:
+                self._pod_gone(at, self._gangs[of], item)
+        elif kind not in _OF_GANGS:
+            self._changed(Change(at, kind, key, None))
+
+    def _any_pod(self, at: float, pod: Pod) -> None:
+        """Take in a pod, of a gang or not; `of_gang` sorts them when all is read, as its PodGroup may come later."""
+        of = _gang_of(pod)
+        self._changed(Change(at, _PODS, pod.metadata.key, pod))
+        if of:
+            self._pods_of.setdefault(of, {})[pod.metadata.key] = pod
+        if of in self._gangs:
+            self._pod(at, self._gangs[of], pod)
+
+    def _changed(self, change: Change) -> None:
+        if self.history is not None and self.history.since_s:
+            self.history.changes.append(change)
+
+    def _job(self, job: Job) -> None:
+        self._jobs[job.metadata.uid] = job
+        for gang in self._gangs.values():
+            owner = gang.group.metadata.controller
+            if owner is not None and owner.uid == job.metadata.uid and gang.job is None:
+                gang.job = job
+
+    def _group(self, at: float, kind: str, item: Any) -> None:
+        key = _gang_key(kind, item)
+        known = self._gangs.get(key)
+        if known is not None:
+            return
+        owner = item.metadata.controller
+        came = readable_time(item.metadata.creation_timestamp)
+        before = self.history is not None and not self.history.since_s
+        gang = Workload(key, kind, item, came if before and came else at, _queue(item), minimum=_minimum(item))
+        gang.job = self._jobs.get(owner.uid) if owner else None
+        self._gangs[key] = gang
+        if self.history is not None:
+            self.history.workloads.append(gang)
+        for pod in self._pods_of.get(key, {}).values():
+            self._pod(at, gang, pod)
+
+    def _pod(self, at: float, gang: Workload, pod: Pod) -> None:
+        """Take in a pod of a gang: a new member, a successor, or news of one that is known."""
+        self._members.add(pod.metadata.key)
+        name: object = slot_of(pod.metadata) or pod.metadata.name
+        member = gang.members.get(name)
+        if member is None and isinstance(name, str):
+            vacant = next((key for key, each in gang.members.items() if each.vacant), None)
+            if vacant is not None:
+                member = gang.members[name] = gang.members.pop(vacant)
+        if member is None:
+            member = gang.members[name] = Member(pod, at, pod.metadata.uid)
+        elif member.uid != pod.metadata.uid:
+            member.uid, member.node, member.since_s, member.ended_s = pod.metadata.uid, "", None, None
+            member.vacant = False
+        self._follow(at, gang, member, pod)
+
+    def _follow(self, at: float, gang: Workload, member: Member, pod: Pod) -> None:
+        if pod.spec.node_name and not member.node:
+            member.node, member.since_s = pod.spec.node_name, min(_bound_s(pod) or at, at)
+            if gang.started_s is None and gang.running >= gang.minimum:
+                gang.started_s = at
+        if member.since_s is not None and member.ended_s is None and (pod.finished or pod.metadata.deletion_timestamp):
+            member.ended_s = max(at, member.since_s)
+            member.vacant = not pod.finished
+        saved = checkpoint_of(pod.metadata.annotations.get(names.CHECKPOINT))
+        if saved is not None and member.since_s is not None and saved.at > member.since_s:
+            ran = saved.at - member.since_s
+            if ran not in gang.checkpoints:
+                gang.checkpoints.append(ran)
+
+    def _pod_gone(self, at: float, gang: Workload, pod: Pod) -> None:
+        for member in gang.members.values():
+            if member.uid == pod.metadata.uid:
+                member.vacant = member.vacant or not pod.finished
+                if member.since_s is not None and member.ended_s is None:
+                    member.ended_s = at
+
+    def _count(self, decided: Iterable[tuple[str, ...]]) -> None:
+        """Count a life that evictions of one cycle end once."""
+        hurt = set()
+        for verb, gang, *more in decided:
+            if verb in _EVICTS:
+                hurt.add(more[0] if verb == "make-room" else gang)
+        for key in hurt:
+            workload = self._gangs.get(key)
+            if workload is not None and workload.running:
+                workload.evictions += 1
+
+
+def _minimum(item: Any) -> int:
+    return max(item.spec.min_member, 1) if isinstance(item, PodGroup) else 1
+
+
+def _queue(item: Any) -> str:
+    named = item.spec.queue if isinstance(item, PodGroup) else item.metadata.labels.get(names.QUEUE)
+    return named or DEFAULT_QUEUE
+
+
+def _gang_of(pod: Pod) -> str:
+    """Return the key of the gang that a pod names; empty if it names none."""
+    gang = gang_of(pod)
+    return f"{pod.metadata.namespace}/{gang}" if gang else ""
+
+
+def _gang_key(kind: str, item: Any) -> str:
+    meta = item.metadata
+    return meta.key if kind == _GROUPS else f"{meta.namespace}/{native_gang(meta.name)}"
+
+
+def _plain_key(workload: Workload) -> str:
+    key: str = workload.group.metadata.key
+    return key
+
+
+def _bound_s(pod: Pod) -> float | None:
+    scheduled = pod.status.condition("PodScheduled")
+    told = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
+    return readable_time(told) or readable_time(pod.status.start_time)

@@ -1,0 +1,142 @@
+"""The report of a what-if: what was recorded, what the replay makes of it, and what the change makes of it.
+
+The change is compared with the replay and not with the recording, so that the differences come from it alone; how far
+the replay itself is from the recording is part of the report.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from extender.record import lines
+from extender.replay.figures import Fate, QueueFigures, figures_of, used_then, wait_s
+from extender.replay.history import Change, History, Workload, history_of
+from extender.replay.loop import Loop
+from muster.api.kubernetes.meta import format_time
+
+MOST = 10
+"""Gangs that are listed of those that wait longer, and of those that wait shorter."""
+LEAST_S = 1.0
+"""Seconds from which on a wait counts as another one."""
+
+
+class Waited(Struct, rename="camel"):
+    """A gang that waits longer or shorter with the change."""
+
+    gang: str
+    queue: str
+    came: str
+    before_s: float
+    after_s: float
+    started: bool
+    """False: with the change it had not started at the end."""
+
+
+class ReplayReport(Struct, rename="camel"):
+    """The comparison of a recording, its replay, and its replay with a change."""
+
+    since: str
+    until: str
+    recorded: list[QueueFigures]
+    replayed: list[QueueFigures]
+    changed: list[QueueFigures]
+    longer: list[Waited]
+    shorter: list[Waited]
+    apart_s: float
+    """Median of the differences between recorded and replayed waits, without their signs."""
+    censored: int
+    """Gangs that still ran at the end of the recording, so that they run to the end of every replay."""
+    never_ran: int
+    """Gangs that never started in the recording: they run for the usual time of their queue."""
+    lost: int
+    cycles: int
+    """Cycles of the replay with the change."""
+
+
+def what_if(
+    recording: Iterable[lines.AnyLine],
+    *,
+    config: str | None,
+    changed: Callable[[str, Any], Any],
+    extra: Callable[[History], list[Change]],
+) -> ReplayReport:
+    """Replay a recording as it was and with a change; `recording` is read twice.
+
+    Raises ValueError for a configuration with mistakes, and for a recording that is too short.
+    """
+    history = history_of(recording)
+    added = extra(history)
+    before = Loop(history, None, lambda _, item: item).run()
+    after = Loop(history, config, changed).run(added)
+    until = history.until_s
+    then = [_recorded(each, history) for each in history.workloads if not _outside(each, history)]
+    befores, afters = _fates(before), _fates(after)
+    moved = _waited(befores, afters, until)
+    return ReplayReport(
+        since=format_time(history.since_s),
+        until=format_time(until),
+        recorded=figures_of(then, used_then(recording), until),
+        replayed=figures_of(befores, before.meter, until),
+        changed=figures_of(afters, after.meter, until),
+        longer=[each for each in moved if each.after_s > each.before_s][:MOST],
+        shorter=[each for each in moved if each.after_s < each.before_s][:MOST],
+        apart_s=_apart_s(then, befores, until),
+        censored=sum(any(member.censored for member in each.members.values()) for each in history.workloads),
+        never_ran=sum(each.started_s is None for each in history.workloads),
+        lost=history.lost,
+        cycles=after.cycles,
+    )
+
+
+def _outside(workload: Workload, history: History) -> bool:
+    return workload.left_s is not None and workload.left_s <= max(workload.came_s, history.since_s)
+
+
+def _recorded(workload: Workload, history: History) -> Fate:
+    return Fate(
+        workload.key,
+        workload.queue,
+        max(workload.came_s, history.since_s),
+        workload.started_s,
+        workload.left_s if workload.started_s is None else None,
+        workload.evictions,
+        workload.ran_before,
+    )
+
+
+def _fates(loop: Loop) -> list[Fate]:
+    return [
+        Fate(
+            each.workload.key,
+            each.workload.queue,
+            each.came_s,
+            each.first_start_s,
+            each.ended_s if each.gave_up else None,
+            each.evictions,
+            each.workload.ran_before,
+        )
+        for each in loop.all
+    ]
+
+
+def _waited(before: list[Fate], after: list[Fate], until: float) -> list[Waited]:
+    """Return the gangs whose wait differs, those with the largest difference first."""
+    known = {(fate.gang, fate.came_s): wait_s(fate, until) for fate in before}
+    found = []
+    for fate in after:
+        was, now = known.get((fate.gang, fate.came_s)), wait_s(fate, until)
+        if was is not None and not fate.ran_before and abs(now - was) >= LEAST_S:
+            came, started = format_time(fate.came_s), fate.start_s is not None
+            found.append(Waited(fate.gang, fate.queue, came, round(was, 1), round(now, 1), started))
+    return sorted(found, key=lambda each: (-abs(each.after_s - each.before_s), each.gang, each.came))
+
+
+def _apart_s(then: list[Fate], replayed: list[Fate], until: float) -> float:
+    known = {(fate.gang, fate.came_s): wait_s(fate, until) for fate in then}
+    apart = sorted(
+        abs(wait_s(fate, until) - known[fate.gang, fate.came_s])
+        for fate in replayed
+        if (fate.gang, fate.came_s) in known and not fate.ran_before
+    )
+    return round(apart[len(apart) // 2], 1) if apart else 0.0

@@ -1,0 +1,150 @@
+"""The planner's state as a recording tells it, and the planner that decides on it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from extender.explain.clusterdump import kind_name
+from extender.planner.actions.progress import AVOID_S
+from extender.planner.cycle import Parts, run_cycle
+from extender.planner.framework import config
+from extender.planner.framework.answers import Causes
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs, Snapshot
+from extender.planner.scaleup.requests import newest
+from extender.planner.state.faults import CONDITIONS, TAINTS, Rules, changed, rules_of
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
+from extender.planner.topology.hypernodes import HyperNodeTree
+from extender.record import lines
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.gang import Slot
+from muster.api.volcano.scheduling import POD_GROUPS
+
+_FED = {kind_name(fed.resource): fed for fed in FEED}
+_WRITTEN: dict[str, Callable[[State, Any], object]] = {
+    kind_name(PODS): State.on_pod_written,
+    kind_name(POD_GROUPS): State.on_pod_group_written,
+    kind_name(NATIVE_POD_GROUPS): State.on_native_written,
+}
+"""How the state takes the planner's own writes; those of Placements as all others."""
+_INPUTS = {
+    "recoveryTimeout": "recovery_s",
+    "stalenessGrace": "staleness_grace_s",
+    "growthDelay": "growth_delay_s",
+    "longestNotice": "longest_notice_s",
+    "nodeFaultGrace": "node_fault_grace_s",
+    "faultStop": "fault_stop",
+}
+"""Setting → the input of cycles that has its value."""
+
+
+def rules_from(settings: Mapping[str, Any]) -> Rules:
+    """Return the rules by which nodes are suspect, of the settings in a recording."""
+    return rules_of(
+        changed(CONDITIONS, tuple(settings.get("suspectConditions", ()))),
+        changed(TAINTS, tuple(settings.get("suspectTaints", ()))),
+    )
+
+
+class Told:
+    """A state and the objects that it was told of, by kind and key."""
+
+    def __init__(self, head: lines.Head) -> None:
+        self.state = State(pool=head.pool, rules=rules_from(head.settings))
+        self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
+        self._among: set[tuple[str, str]] = set()
+        """Objects with which the present file begins."""
+
+    def take(self, line: lines.AnyLine) -> None:
+        """Take in a line that tells of an object; others change nothing."""
+        match line:
+            case lines.Known(kind=kind, object=text) if kind in self.objects:
+                item = lines.unpacked(kind, text)
+                self._among.add((kind, item.metadata.key))
+                if self.objects[kind].get(item.metadata.key) != item:
+                    self.tell(kind, item)
+            case lines.Whole():
+                self._whole()
+            case lines.Put(kind=kind, object=text, own=own) if kind in self.objects:
+                item = lines.unpacked(kind, text)
+                if own and kind in _WRITTEN:
+                    self.objects[kind][item.metadata.key] = item
+                    _WRITTEN[kind](self.state, item)
+                else:
+                    self.tell(kind, item)
+            case lines.Gone(kind=kind, key=key) if kind in self.objects:
+                self.forget(kind, key)
+            case lines.Bound(uid=uid, node=node, devices=devices):
+                self.state.assume(uid, node, devices)
+
+    def tell(self, kind: str, item: Any) -> None:
+        """Tell the state of an object, as its watch would."""
+        known = self.objects[kind].get(item.metadata.key)
+        if known is not None and known.metadata.uid != item.metadata.uid:
+            self.forget(kind, item.metadata.key)
+            known = None
+        self.objects[kind][item.metadata.key] = item
+        if kind in _FED:
+            _FED[kind].tell(self.state, known, item)
+
+    def forget(self, kind: str, key: str) -> None:
+        """Tell the state that an object is gone, if it is known."""
+        known = self.objects[kind].pop(key, None)
+        if known is not None and kind in _FED:
+            _FED[kind].tell(self.state, known, None)
+
+    def _whole(self) -> None:
+        """Forget what is not among the objects with which the file began."""
+        for kind, objects in self.objects.items():
+            for key in [key for key in objects if (kind, key) not in self._among]:
+                self.forget(kind, key)
+        self._among.clear()
+
+    def requests(self) -> Mapping[str, Any]:
+        """Return the newest ProvisioningRequest of each gang, by its UID."""
+        return newest(self.objects[kind_name(PROVISIONING_REQUESTS)].values())
+
+
+class Planning:
+    """A planner in simulated time, with all that it remembers from one cycle to the next."""
+
+    def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
+        """Make it of a scheduler configuration. Raises ValueError with all mistakes in it."""
+        self._parts = Parts()
+        self.configure(text)
+        self._causes = Causes()
+        self._hyper_nodes = HyperNodeTree()
+        self._avoided: dict[tuple[str, str], float] = {}
+        """As in `extender.cycles`: gang key and node that refused a member → until when it is left out."""
+        self._settings = {name: settings[key] for key, name in _INPUTS.items() if key in settings}
+
+    def configure(self, text: str) -> None:
+        """Run the next cycles with this configuration. Raises ValueError with all mistakes in it."""
+        self._actions, self._plugins = self._parts.of(config.parse(text))
+
+    def run(self, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
+        """Run a cycle on a snapshot, with the inputs that no watch tells; what it decides is not carried out."""
+        now = cycle.at
+        self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
+        avoided: dict[str, set[str]] = {}
+        for gang, node in self._avoided:
+            avoided.setdefault(gang, set()).add(node)
+        inputs = CycleInputs(
+            snapshot=snapshot,
+            now=now,
+            causes=self._causes,
+            arrived={uid: frozenset(Slot(*slot) for slot in slots) for uid, slots in cycle.arrived.items()},
+            avoided=avoided,
+            gone=frozenset(cycle.gone),
+            hyper_nodes=self._hyper_nodes,
+            provisioning=told.requests(),
+            provisioning_served=cycle.served,
+            **self._settings,
+        )
+        session = run_cycle(inputs, self._actions, self._plugins)
+        for key, nodes in session.avoided.items():
+            for node in nodes - session.failed_on.get(key, set()):
+                self._avoided.setdefault((key, node), now + AVOID_S)
+        return session

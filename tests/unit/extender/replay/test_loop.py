@@ -1,0 +1,44 @@
+"""Replays of tiny worlds in which the right answer is known by hand."""
+
+from pathlib import Path
+
+from recorded_world import RecordedWorld, starts
+
+from extender.record.reading import Recording
+from extender.replay.check import check
+from extender.replay.history import history_of
+from extender.replay.loop import Loop
+
+
+def two_on_one() -> RecordedWorld:
+    """One node of 8 GPUs; two gangs that need all of it come at once, a third ten minutes later."""
+    world = RecordedWorld()
+    world.world.node("node-0")
+    world.gang("first", 0, 300)
+    world.gang("second", 1, 300)
+    world.gang("third", 600, 60)
+    return world
+
+
+def test_gangs_start_one_after_the_other() -> None:
+    """Each gang starts when the one before it has ended."""
+    world = two_on_one()
+    assert starts(world.play(), world.start_s) == {"first": 0.0, "second": 300.0, "third": 600.0}
+
+
+def test_a_recording_replays_as_it_was(tmp_path: Path) -> None:
+    """Who plays what a recording says gets the starts of the cluster that was recorded."""
+    world = two_on_one()
+    then = world.record(tmp_path)
+    history = history_of(Recording(tmp_path))
+    now = Loop(history, None, lambda _, item: item).run()
+    assert starts(now, world.start_s) == starts(then, world.start_s)
+
+
+def test_every_recorded_cycle_decides_the_same(tmp_path: Path) -> None:
+    """The planner decides what it decided, cycle by cycle."""
+    then = two_on_one().record(tmp_path)
+    report = check(Recording(tmp_path))
+    assert report.differences == []
+    assert (report.cycles, report.gone, report.new) == (then.cycles, 0, 0)
+    assert report.decisions["place"] == 3

@@ -1,0 +1,130 @@
+"""Recordings for tests: gangs that are played by hand-made histories, and recorded as the extender records them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from explain_world import ExplainWorld
+
+from extender.explain.clusterdump import kind_name
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.feed import FEED
+from extender.record import lines
+from extender.record.recorder import Recorder
+from extender.record.ring import Ring
+from extender.record.tap import Tap
+from extender.replay.history import Change, History, Member, Workload
+from extender.replay.loop import Loop
+from extender.replay.members import members_of
+from extender.replay.told import Planning, Told
+from muster.api.kubernetes.core import NODES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+
+GPU = "nvidia.com/gpu"
+NODE, GROUP, QUEUE = kind_name(NODES), kind_name(POD_GROUPS), kind_name(QUEUES)
+MIB = 1024 * 1024
+
+
+def head(**more: Any) -> lines.Head:
+    """The first line of a recording."""
+    return lines.Head(format=lines.FORMAT, version="test", **more)
+
+
+class NotingTold(Told):
+    """Notes what the state is told, as the tap of the reflectors does."""
+
+    def __init__(self, first: lines.Head, tap: Tap) -> None:
+        super().__init__(first)
+        self.tap = tap
+
+    def tell(self, kind: str, item: Any) -> None:
+        """As it is, with a note."""
+        known = self.objects[kind].get(item.metadata.key)
+        if known is None or known.metadata.uid == item.metadata.uid:
+            self.tap.told(lines.RESOURCES[kind], known, item)
+        super().tell(kind, item)
+
+    def forget(self, kind: str, key: str) -> None:
+        """As it is, with a note."""
+        self.tap.told(lines.RESOURCES[kind], self.objects[kind].get(key), None)
+        super().forget(kind, key)
+
+
+class NotingPlanning(Planning):
+    """Notes its cycles."""
+
+    def __init__(self, text: str, settings: Mapping[str, Any], tap: Tap) -> None:
+        super().__init__(text, settings)
+        self.tap = tap
+
+    def run(self, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
+        """As it is, with a note before and after."""
+        self.tap.looked()
+        session = super().run(snapshot, told, cycle)
+        self.tap.decided(session)
+        return session
+
+
+class RecordedWorld:
+    """A small cluster whose gangs come at times; `record` plays and records it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.world = ExplainWorld()
+        self.start_s = self.world.now
+        self.history = History(head(settings=settings), self.start_s, self.start_s + 3600)
+
+    def gang(self, name: str, at: float, runs_s: float, *, gpus: int = 8, pods: int = 1, queue: str = "default") -> str:
+        """A gang that comes so many seconds after the start, and whose pods each run for so long."""
+        self.world.now = self.start_s + at
+        key = self.world.gang(name, {"worker": (pods, {GPU: gpus, "cpu": 1})}, queue=queue, phase="Pending")
+        group = self.world.state.groups[key]
+        owner = group.metadata.controller
+        assert owner is not None
+        job = self.world.state.jobs[owner.uid]
+        came = self.start_s + at
+        workload = Workload(key, GROUP, group, came, queue, job, minimum=pods)
+        for place, member in members_of(workload).items():
+            workload.members[place] = Member(member.pod, came, "", since_s=came, ended_s=came + runs_s)
+        workload.started_s = came
+        self.history.workloads.append(workload)
+        return key
+
+    def changes(self) -> list[Change]:
+        """The nodes and queues."""
+        told = self.world.state.told
+        return [
+            Change(self.start_s, kind_name(fed.resource), key, item)
+            for fed in FEED
+            if fed.resource not in (JOBS, POD_GROUPS)
+            for key, item in told[kind_name(fed.resource)].items()
+        ]
+
+    def play(self) -> Loop:
+        """Play it, unrecorded."""
+        self.history.before = self.changes()
+        return Loop(self.history, None, lambda _, item: item).run()
+
+    def record(self, folder: Path, *, most_bytes: int = MIB) -> Loop:
+        """Play it into a recording, as the extender writes one."""
+        self.history.before = self.changes()
+        loop = Loop(self.history, None, lambda _, item: item)
+        ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
+        tap = Tap(Recorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
+        loop._told = NotingTold(self.history.head, tap)
+        loop.meter.state = loop._told.state
+        loop._planning = NotingPlanning("", self.history.head.settings, tap)
+        loop.run()
+        tap.recorder.write()
+        tap.recorder.stop()
+        ring.close()
+        return loop
+
+
+def starts(loop: Loop, since_s: float) -> dict[str, float | None]:
+    """Name of each gang → seconds after the start at which it started."""
+    return {
+        each.workload.key.partition("/")[2]: None if each.first_start_s is None else each.first_start_s - since_s
+        for each in loop.all
+    }
