@@ -28,6 +28,8 @@ COMMANDS: Final = {
     "topo": "musterctl.commands.explain:topo",
     "simulate": "musterctl.commands.simulate:simulate",
     "snapshot": "musterctl.commands.explain:snapshot",
+    "record": "musterctl.commands.record:record",
+    "replay": "musterctl.commands.replay:replay",
     "certs": "musterctl.commands.certs:certs",
     "demo": "musterctl.commands.demo:demo",
 }

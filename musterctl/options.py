@@ -52,7 +52,7 @@ def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> st
     return value.read_text(encoding="utf-8")
 
 
-def _plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
     """Return the text of a configuration of the planner, which must be one that can be used."""
     if value is None:
         return None
@@ -66,7 +66,7 @@ planning_config_option = click.option(
     "--scheduler-config",
     "planning_config",
     type=FILE,
-    callback=_plannable,
+    callback=plannable,
     metavar="FILE",
     help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
     "and /dev/null brings the default ones back.",

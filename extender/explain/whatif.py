@@ -1,7 +1,7 @@
 """The planner's state and plugins over a dump of the cluster, on which cycles can be run and changes tried."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -28,7 +28,7 @@ from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.gang import gang_of, native_gang
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, Queue, QueueSpec
 from muster.resources.vector import vector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
@@ -78,13 +78,24 @@ def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
     """Change queues. Raises UnknownNameError for one that does not exist, ValueError for another field."""
     queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
     for change in changes:
-        path, _, value = change.partition("=")
-        name = next((name for name in sorted(queues, key=len, reverse=True) if path.startswith(f"{name}.")), None)
-        if name is None:
-            raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(queues))}")
-        field_name, _, resource = path[len(name) + 1 :].partition(".")
-        queues[name] = replace(queues[name], spec=_changed_spec(queues[name].spec, field_name, resource, value))
+        name = queue_of_change(change, queues)
+        queues[name] = changed_queue(queues[name], change)
     dump.of(QUEUES)[:] = queues.values()
+
+
+def queue_of_change(change: str, names: Collection[str]) -> str:
+    """Return the queue that a change is about, as `team` in team.weight=3. Raises UnknownNameError without one."""
+    found = next((name for name in sorted(names, key=len, reverse=True) if change.startswith(f"{name}.")), None)
+    if found is None:
+        raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(names))}")
+    return found
+
+
+def changed_queue(queue: Queue, change: str) -> Queue:
+    """Return a queue after a change of it. Raises ValueError for another field, or a value that is none of it."""
+    path, _, value = change.removeprefix(f"{queue.metadata.name}.").partition("=")
+    field_name, _, resource = path.partition(".")
+    return replace(queue, spec=_changed_spec(queue.spec, field_name, resource, value))
 
 
 def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -> QueueSpec:

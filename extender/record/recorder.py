@@ -27,6 +27,8 @@ MOST_WAITING = 20_000
 FILES = 8
 """The ring has about so many files: a file takes this part of all bytes, and of the age."""
 FLUSH_S = 1.0
+SLEEP_S = 60.0
+"""Without a cycle for so long this replica does not lead: cycles come every second or so, or after a long one later."""
 JOIN_S = 10.0
 
 
@@ -40,7 +42,11 @@ class Waiting:
 
 
 class Recorder:
-    """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait."""
+    """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait.
+
+    A file begins with the first cycle, when the caches are filled and this replica leads; before that, and while there
+    are no cycles, only the latest version of each object is kept.
+    """
 
     def __init__(self, ring: Ring, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
         self._ring = ring
@@ -48,16 +54,20 @@ class Recorder:
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
         self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in lines.RESOURCES}
-        """Kind → key → text of each object as it was written last: the beginning of the next file."""
+        """Kind → key → text of each object as it was noted last: the beginning of the next file."""
         self._queue: deque[Waiting | lines.AnyLine] = deque()
         self._overflow: dict[tuple[str, str], Waiting] = {}
         """Latest versions of objects that came while the queue was full."""
-        self._lost = 0
-        self._lost_since = 0.0
+        self._lost, self._lost_since = 0, 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
-        self._began_s = 0.0
+        self._awake, self._looked_s = False, 0.0
+        """True while there are cycles, and the time of the last one."""
+        self._writing, self._began_s = False, 0.0
+        """True while a file is open, and the time of its beginning."""
+        self._failing, self._unsure = False, 0
+        """True while the disk does not take anything; 1 after an error: changes may not be on the disk."""
 
     def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
         """Note an object that came or changed."""
@@ -81,10 +91,12 @@ class Recorder:
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
+        else:
+            self._turn(last=True)
 
     def _add(self, each: Waiting | lines.AnyLine) -> None:
         with self._lock:
-            if not self._overflow and not self._lost and len(self._queue) < MOST_WAITING:
+            if not self._lost and len(self._queue) < MOST_WAITING:
                 self._queue.append(each)
                 return
             if not self._lost:
@@ -96,52 +108,62 @@ class Recorder:
                 self._head.config = each.text
 
     def _run(self) -> None:
-        failing = False
-        while True:
-            last = self._stopped.wait(FLUSH_S)
-            try:
-                self.write()
-                failing = False
-                FAILING.set(0)
-            except OSError as error:
-                FAILING.set(1)
-                if not failing:
-                    log.warning("the recording cannot be written; it is tried again", why=str(error))
-                failing = True
-                self._ring_broken()
+        while not self._stopped.wait(FLUSH_S):
+            self._turn()
+        self._turn(last=True)
+
+    def _turn(self, *, last: bool = False) -> None:
+        """Write what waits; a disk that does not take it is tried again, with a new file."""
+        try:
+            self.write()
             if last:
-                self._end()
-                return
+                self._end("stopped")
+            FAILING.set(0)
+            self._failing = False
+        except OSError as error:
+            FAILING.set(1)
+            if not self._failing:
+                log.warning("the recording cannot be written; it is tried again", why=str(error))
+            self._failing = True
+            self._writing, self._unsure = False, 1
+            self._ring.drop()
 
     def write(self) -> None:
         """Write all that waits. Raises OSError where the disk does not take it."""
-        if not self._began_s:
-            self._begin()
         while self._queue:
-            each = self._queue.popleft()
-            if isinstance(each, Waiting):
-                self._ring.write(self._line(each))
-            else:
-                self._note(each)
-                self._ring.write(each)
-            if self._due():
-                self._begin()
-        with self._lock:
-            overflow, self._overflow = self._overflow, {}
-            lost, self._lost = self._lost, 0
-        if lost:
-            self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
-            LOST.inc(lost)
-            log.warning("changes were lost to the recording: they came faster than it is written", changes=lost)
-            for each in overflow.values():
-                self._line(each)
-            self._begin()
+            self._one(self._queue.popleft())
+        self._catch_up()
+        if self._awake and self._head.planner and self._wall_s() - self._looked_s > SLEEP_S:
+            self._end("no cycles any more: another replica leads")
+            self._awake = False
         self._ring.flush()
         BYTES.set(self._ring.size)
 
-    def _note(self, line: lines.AnyLine) -> None:
+    def _one(self, each: Waiting | lines.AnyLine) -> None:
+        """Write one line, or keep what it says for the beginning of a file."""
+        line = self._line(each) if isinstance(each, Waiting) else each
         if isinstance(line, lines.Config):
             self._head.config = line.text
+        elif isinstance(line, lines.Look):
+            self._awake, self._looked_s = True, line.at
+        if self._awake and (not self._writing or self._due()):
+            self._begin(line.at)
+        if self._writing:
+            self._ring.write(line)
+
+    def _catch_up(self) -> None:
+        """After changes were lost, begin anew with the latest versions of all objects."""
+        with self._lock:
+            overflow, self._overflow = self._overflow, {}
+            lost, self._lost, self._unsure = self._lost + self._unsure, 0, 0
+        for each in overflow.values():
+            self._line(each)
+        if not lost or not self._awake:
+            return
+        LOST.inc(lost)
+        log.warning("changes were lost to the recording: they came faster than it is written", changes=lost)
+        self._begin(self._wall_s())
+        self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 
     def _line(self, each: Waiting) -> lines.AnyLine:
         """Return the line of a change, and keep the object for the beginning of the next file."""
@@ -158,32 +180,22 @@ class Recorder:
         too_old = self._wall_s() - self._began_s > self._ring.most_age_s / FILES
         return too_old or self._ring.size > self._ring.most_bytes / FILES
 
-    def _begin(self) -> None:
-        """Begin a file with all that is known."""
-        if self._began_s:
-            self._ring.write(lines.End(at=self._wall_s()))
-        self._began_s = self._head.at = self._wall_s()
+    def _begin(self, at: float) -> None:
+        """Begin a file with all that is known at this time."""
+        self._end("")
+        self._began_s = self._wall_s()
         self._ring.begin()
+        self._head.at = at
         self._ring.write(self._head)
         self._head.number += 1
         for kind, objects in self._known.items():
             for text in objects.values():
                 self._ring.write(lines.Known(kind=kind, object=text))
-        self._ring.write(lines.Whole(at=self._began_s))
+        self._ring.write(lines.Whole(at=at))
+        self._writing = True
 
-    def _ring_broken(self) -> None:
-        """Let the next attempt begin a file anew: nobody knows what of this one is on disk."""
-        self._began_s = 0.0
-        with self._lock:
-            self._lost += not self._lost
-        try:
+    def _end(self, why: str) -> None:
+        if self._writing:
+            self._ring.write(lines.End(at=self._wall_s(), why=why))
             self._ring.close()
-        except OSError:
-            log.debug("the file of the recording could not be closed")
-
-    def _end(self) -> None:
-        try:
-            self._ring.write(lines.End(at=self._wall_s(), why="stopped"))
-            self._ring.close()
-        except OSError as error:
-            log.warning("the end of the recording could not be written", why=str(error))
+        self._writing = False

@@ -8,6 +8,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from extender.record.lines import AnyLine, encoded
@@ -62,6 +63,13 @@ class Ring:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+    def drop(self) -> None:
+        """Leave the file that is open as it is, after an error."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
 
     @property
     def size(self) -> int:

@@ -93,6 +93,7 @@ class _Checking:
                 self._snapshot = None
             case lines.Lost(changes=changes):
                 report.lost += changes
+                self._snapshot = None
             case _:
                 self._told.take(line)
 

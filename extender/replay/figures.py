@@ -87,14 +87,14 @@ def used_then(recording: Iterable[lines.AnyLine]) -> Meter | None:
     """Return what was in use by the recording itself; None if it never shows the whole cluster."""
     told: Told | None = None
     meter: Meter | None = None
-    session, fresh = "", False
+    session = ""
     for line in recording:
         if isinstance(line, lines.Head) and line.session != session:
-            session, fresh, told = line.session, line.number == 0, Told(line)
+            session, told = line.session, Told(line)
             if meter is not None:
                 meter.go_on(line.at)
         elif told is not None:
-            whole = isinstance(line, lines.Look) or (isinstance(line, lines.Whole) and not fresh)
+            whole = isinstance(line, lines.Whole)
             if whole and meter is None:
                 meter = Meter(told.state, line.at)
             elif whole and meter is not None and meter.state is not told.state:

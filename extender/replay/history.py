@@ -166,7 +166,6 @@ class _Reader:
         """Key of a gang → its pods by key; they may come before their PodGroup."""
         self._members: set[str] = set()
         """Keys of pods that were of a gang."""
-        self._fresh = False
         self._among: set[tuple[str, str]] | None = None
         """While a session begins, or a file, the objects that it knows."""
 
@@ -185,9 +184,7 @@ class _Reader:
             case lines.Gone(kind=kind, key=key) if kind in self._objects:
                 self._gone(line.at, kind, key)
             case lines.Whole():
-                self._whole(line.at, of_file=True)
-            case lines.Look():
-                self._whole(line.at, of_file=False)
+                self._whole(line.at)
             case lines.Config(at=at, text=text):
                 history.configs.append((at, text))
             case _:
@@ -213,15 +210,14 @@ class _Reader:
             self.history.sessions += 1
         self._session = head.session
         self._among = set()
-        self._fresh = head.number == 0
 
     def _config(self) -> str:
         assert self.history is not None  # noqa: S101 - it is there once a file has begun
         return self.history.configs[-1][1] if self.history.configs else self.history.head.config
 
-    def _whole(self, at: float, *, of_file: bool) -> None:
-        """Take in that all is known: at the end of a file's first part, in the first file of a session later."""
-        if self._among is None or (of_file and self._fresh):
+    def _whole(self, at: float) -> None:
+        """Take in that all is known: at the end of the first part of a file."""
+        if self._among is None:
             return
         for kind, objects in self._objects.items():
             for key in [key for key in objects if (kind, key) not in self._among]:

@@ -168,13 +168,11 @@ class Loop:
 
     def _come(self, workload: Workload, came: float) -> None:
         """Let a gang come: waiting, or running on its nodes if it ran when the recording began."""
-        playing = Playing(workload, came)
-        self.gangs[workload.key] = playing
-        self.all.append(playing)
         group = self._changed(workload.kind, workload.group)
         if group is None:
-            playing.gave_up, playing.ended_s = True, came
             return
+        playing = self.gangs[workload.key] = Playing(workload, came)
+        self.all.append(playing)
         if workload.kind == _GROUPS and not workload.ran_before:
             group = _as_it_came(group)
         self._told.tell(workload.kind, group)

@@ -1,0 +1,102 @@
+"""The changes of a what-if, as they are told to the planner: other queues, more nodes, gangs that do not come."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from msgspec.structs import replace
+
+from extender.explain.clusterdump import kind_name
+from extender.explain.report import UnknownNameError
+from extender.explain.whatif import changed_queue, copies, queue_of_change
+from extender.replay.history import Change, History
+from muster.api import names
+from muster.api.kubernetes.core import NODES
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
+
+_QUEUES, _NODES = kind_name(QUEUES), kind_name(NODES)
+_GROUPS = frozenset({kind_name(POD_GROUPS), kind_name(NATIVE_POD_GROUPS)})
+
+
+class Changes:
+    """What is different in a what-if; called with each object as it is told, it returns the object to tell instead."""
+
+    def __init__(
+        self,
+        *,
+        queues: Mapping[str, Queue] | None = None,
+        edits: Sequence[str] = (),
+        without: Sequence[str] = (),
+        nodes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Take queues that replace those of their names, changes like `team.weight=3`, queues whose gangs do not come.
+
+        `nodes` says how many copies there are of a node, by its name.
+        """
+        self._queues = dict(queues or {})
+        self._edits = tuple(edits)
+        self._without = frozenset(without)
+        self._nodes = dict(nodes or {})
+
+    def __call__(self, kind: str, item: Any) -> Any:
+        """Return the object with the changes; None if it is not to be there."""
+        if kind in _GROUPS:
+            return None if _queue(item) in self._without else item
+        return self._queue(item) if kind == _QUEUES else item
+
+    def _queue(self, queue: Queue) -> Queue:
+        name = queue.metadata.name
+        given = self._queues.get(name)
+        if given is not None:
+            meta = replace(queue.metadata, annotations=given.metadata.annotations, labels=given.metadata.labels)
+            queue = replace(queue, metadata=meta, spec=given.spec)
+        for edit in self._edits:
+            if edit.startswith(f"{name}.") and queue_of_change(edit, self._names) == name:
+                queue = changed_queue(queue, edit)
+        return queue
+
+    def extra(self, history: History) -> list[Change]:
+        """Return what is there from the beginning besides. Raises UnknownNameError, and ValueError for bad values."""
+        there = {change.key: change.item for change in history.before if change.kind == _QUEUES}
+        later = {change.key for change in history.changes if change.kind == _QUEUES}
+        self._names = frozenset({*there, *later, *self._queues})
+        for edit in self._edits:
+            changed_queue(there.get(queue_of_change(edit, self._names)) or _new(edit.partition(".")[0]), edit)
+        for name in self._without:
+            if name not in self._names:
+                raise _unknown("queue", name, self._names)
+        new = [
+            Change(history.since_s, _QUEUES, name, replace(given, status=QueueStatus(state="Open")))
+            for name, given in self._queues.items()
+            if name not in there
+        ]
+        return [*new, *self._more_nodes(history)]
+
+    def _more_nodes(self, history: History) -> list[Change]:
+        known = {change.key: change.item for change in history.before if change.kind == _NODES}
+        made = []
+        for name, number in self._nodes.items():
+            if name not in known:
+                raise _unknown("node", name, known)
+            made += copies(known[name], number)
+        return [Change(history.since_s, _NODES, node.metadata.name, node) for node in made]
+
+    _names: frozenset[str] = frozenset()
+    """The queues of the recording, and the new ones."""
+
+
+def _new(name: str) -> Queue:
+    return Queue(metadata=ObjectMeta(name=name))
+
+
+def _queue(group: Any) -> str:
+    spec = getattr(group, "spec", None)
+    named = getattr(spec, "queue", "") or group.metadata.labels.get(names.QUEUE)
+    return named or names.DEFAULT_QUEUE
+
+
+def _unknown(what: str, name: str, known: Any) -> UnknownNameError:
+    near = get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5]
+    return UnknownNameError(f"the recording has no {what} {name!r}; it has {', '.join(near) or 'none'}")

@@ -1,0 +1,111 @@
+"""`muster record`: records what a planner of the cluster would read, where its extender does not record."""
+
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from extender.cluster import Cluster
+from extender.record.lines import FORMAT, Head
+from extender.record.reading import Recording, RecordingError
+from extender.record.recorder import Recorder
+from extender.record.ring import Ring, RingError
+from extender.record.status import status_of
+from extender.record.tap import Tap
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.pools import DEFAULT_POOL
+from muster.kube.client import Client
+from muster.resources.runtime import parse_days_s
+from musterctl.cluster import Where
+from musterctl.options import where_options
+from musterctl.output.replayed import status_lines
+from musterctl.output.report import print_data, print_lines
+from musterctl.running import running_config
+
+MIB = 1024 * 1024
+_LOOK_S = 0.2
+_PATIENCE_S = 60.0
+
+
+def _duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    try:
+        return None if value is None else parse_days_s(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--status", "recorded", type=click.Path(exists=True, path_type=Path), help="Tell what is in a recording.")
+@click.option("--for", "for_s", callback=_duration, metavar="DURATION", help="Stop after this time, e.g. 2h or 1d.")
+@click.option("--most-mib", type=click.IntRange(min=1), default=256, show_default=True, help="Most MiB on disk.")
+@click.option(
+    "--most-hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True, help="Oldest part."
+)
+@click.option("--pool", default=DEFAULT_POOL, help="Node pool.  [default: the nodes of no other pool]")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@where_options
+def record(
+    *,
+    folder: Path | None,
+    recorded: Path | None,
+    for_s: float | None,
+    most_mib: int,
+    most_hours: float,
+    pool: str,
+    output: str,
+    where: Where,
+) -> None:
+    """Records the planner's input into FOLDER, for `muster replay`.
+
+    It watches the cluster as the extender does, until it is interrupted. There are no decisions in it: those an
+    extender records itself (its setting recordFolder). It holds no Secrets and no environment of containers.
+    """
+    if (folder is None) == (recorded is None):
+        raise click.UsageError("give either a FOLDER to record into, or --status with a recording")
+    try:
+        if recorded is not None:
+            status = status_of(Recording(recorded))
+            if output == "text":
+                print_lines(status_lines(status))
+            else:
+                print_data(status, output)
+        elif folder is not None:
+            ring = Ring(folder, most_bytes=most_mib * MIB, most_age_s=most_hours * 3600, wall_s=time.time)
+            _record(where.client(), ring, pool, for_s)
+    except (RingError, RecordingError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
+    """Record until the time is over, or the user interrupts."""
+    head = Head(format=FORMAT, version=version("muster"), pool=pool, config=running_config(client, pool), planner=False)
+    recorder = Recorder(ring, head, wall_s=time.time)
+    tap = Tap(recorder)
+    cluster = Cluster(client, wake=lambda: None, pool=pool, tap=tap)
+    client.loop.call_soon_threadsafe(cluster.start)
+    recorder.start()
+    try:
+        if not _wait(lambda: cluster.synced, _PATIENCE_S):
+            raise click.ClickException(f"the cluster cannot be read: {cluster.not_ready() or 'its lists do not end'}")
+        cluster.ask(lambda _: tap.looked())
+        until = "until Ctrl-C" if for_s is None else f"until {format_time(time.time() + for_s)}"
+        click.echo(f"recording {sum(cluster.sizes().values())} objects into {ring.folder} {until}", err=True)
+        threading.Event().wait(for_s)
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+    finally:
+        cluster.stop()
+        recorder.stop()
+
+
+def _wait(done: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_S)
+    return True

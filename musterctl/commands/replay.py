@@ -1,0 +1,110 @@
+"""`muster replay`: what the planner decides on a recording now, and what another cluster would have done."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import yaml
+
+from extender.explain.report import UnknownNameError
+from extender.record.reading import Recording, RecordingError
+from extender.replay.changes import Changes
+from extender.replay.check import check
+from extender.replay.report import what_if
+from muster.api.volcano.scheduling import QUEUES, Queue
+from musterctl.options import FILE, plannable
+from musterctl.output.replayed import check_lines, cut_lines, replay_lines
+from musterctl.output.report import print_data, print_lines
+
+
+@click.command()
+@click.argument("recording", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Compare decisions cycle by cycle, also with --scheduler-config; this is the default without any change.",
+)
+@click.option(
+    "--scheduler-config", "config", type=FILE, callback=plannable, help="Another configuration of the planner."
+)
+@click.option("--queues", "queue_files", type=FILE, multiple=True, help="Manifests of Queues in place of the recorded.")
+@click.option(
+    "--queue", "edits", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
+)
+@click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Gangs of this queue do not come.")
+@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
+@click.option("--like", metavar="NODE", help="The recorded node that new nodes are copies of.")
+@click.option("--as-it-was", is_flag=True, help="Play the recording without a change, to see how near a replay comes.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+def replay(
+    *,
+    recording: Path,
+    only_check: bool,
+    config: str | None,
+    queue_files: tuple[Path, ...],
+    edits: tuple[str, ...],
+    without: tuple[str, ...],
+    add_nodes: int | None,
+    like: str | None,
+    as_it_was: bool,
+    output: str,
+) -> None:
+    """Decides on a recording anew.
+
+    RECORDING is a folder of `muster record` or of an extender that records, or one file of it. Without a change the
+    planner decides each recorded cycle again, and differences from what it decided then are listed, with exit code 1 if
+    there are any. With a change the recorded workloads come to the changed cluster in simulated time, and the report
+    compares starts, waits, evictions and utilisation with a replay without the change.
+    """
+    if (add_nodes is None) != (like is None):
+        raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
+    changes = bool(queue_files or edits or without or add_nodes)
+    if only_check and (changes or as_it_was):
+        raise click.UsageError(
+            "--check compares decisions on what was recorded: it takes no change but --scheduler-config"
+        )
+    try:
+        read = Recording(recording)
+        if only_check or not (changes or as_it_was or config is not None):
+            checked = check(read, config)
+            _print(checked, [*check_lines(checked), *cut_lines(read.cuts)], read, output)
+            raise SystemExit(1 if checked.different_cycles else 0)
+        nodes = {like: add_nodes} if like and add_nodes else {}
+        given = {queue.metadata.name: queue for file in queue_files for queue in _queues(file)}
+        change = Changes(queues=given, edits=edits, without=without, nodes=nodes)
+        report = what_if(read, config=config, changed=change, extra=change.extra)
+    except (RecordingError, UnknownNameError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    _print(report, [*replay_lines(report), *cut_lines(read.cuts)], read, output)
+
+
+def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
+    if output == "text":
+        print_lines(lines)
+    else:
+        content: dict[str, Any] = msgspec.to_builtins(report)
+        print_data({**content, "cuts": {path.name: why for path, why in read.cuts.items()}}, output)
+
+
+def _queues(file: Path) -> list[Queue]:
+    """Return the queues of a file of manifests. Raises ValueError for one that has none, or something else."""
+    try:
+        documents = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file}: it is not YAML: {' '.join(str(error).split())}") from error
+    items = [item for each in documents for item in (each.get("items", [each]) if isinstance(each, dict) else [each])]
+    found = []
+    for item in items:
+        kind = item.get("kind") if isinstance(item, dict) else None
+        if kind != QUEUES.kind:
+            raise ValueError(f"{file}: it should have Queues only, and has {kind or type(item).__name__}")
+        try:
+            found.append(msgspec.convert(item, Queue))
+        except msgspec.ValidationError as error:
+            name = (item.get("metadata") or {}).get("name")
+            raise ValueError(f"{file}: Queue {name}: {error}") from error
+    if not found:
+        raise ValueError(f"{file}: there is no Queue in it")
+    return found

@@ -1,0 +1,164 @@
+"""Reports of `muster replay` and `muster record --status` as lines of text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from extender.explain.text import Line, Tone
+from extender.record.status import RecordingStatus
+from extender.replay.check import CheckReport
+from extender.replay.figures import QueueFigures
+from extender.replay.report import ReplayReport, Waited
+
+_DIFFERENCES = 10
+"""Differences that the text shows."""
+_WORDS = 4
+"""Decisions that it shows of each side of one."""
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+
+
+def check_lines(report: CheckReport) -> Iterator[Line]:
+    """Yield the lines of a comparison of decisions."""
+    total = sum(report.decisions.values())
+    versions = ", ".join(report.versions) or "unknown"
+    yield _line("title", f"Recorded from {report.since} to {report.until} by Muster {versions}")
+    yield _line("plain", _several(report.cycles, "cycle"), "cycles")
+    said = ", ".join(f"{count} {verb}" for verb, count in sorted(report.decisions.items()))
+    yield _line("plain", f"{total}{f': {said}' if said else ''}", "decisions")
+    tone: Tone = "good" if not report.different_cycles else "bad"
+    yield _line(tone, f"{report.equal} of {total} are the same now")
+    if report.different_cycles:
+        yield _line("bad", f"{report.different_cycles} cycles differ: {report.gone} gone, {report.new} new")
+    if report.lost:
+        yield _line("bad", f"{report.lost} changes were lost to the recording; cycles after them may differ for that")
+    if not report.cycles:
+        yield _line("hint", "no decisions were recorded: was it recorded by the extender, or by `muster record`?")
+    for each in report.differences[:_DIFFERENCES]:
+        yield _line("title", f"{each.at}, cycle {each.cycle}")
+        yield from _decisions(each.then, "then")
+        yield from _decisions(each.now, "now")
+    if report.different_cycles > _DIFFERENCES:
+        yield _line("hint", f"{report.different_cycles - _DIFFERENCES} more cycles differ; -o json lists more of them")
+
+
+def _decisions(words: Sequence[Sequence[str]], label: str) -> Iterator[Line]:
+    for each in words[:_WORDS]:
+        yield _line("plain", " ".join(each), label)
+    if len(words) > _WORDS:
+        yield _line("plain", f"and {len(words) - _WORDS} more", label)
+
+
+def replay_lines(report: ReplayReport) -> Iterator[Line]:
+    """Yield the lines of a what-if: a table of all queues and of each, then the gangs whose wait differs most."""
+    yield _line("title", f"Replayed from {report.since} to {report.until}")
+    yield from (_line("plain", row) for row in _table(report))
+    yield from _waited(report.longer, "wait longer")
+    yield from _waited(report.shorter, "wait shorter")
+    if not report.longer and not report.shorter:
+        yield _line("good", "no gang waits longer or shorter")
+    yield _line("hint", f"the replay without the change is {duration(report.apart_s)} from the recorded waits (median)")
+    if report.censored:
+        yield _line("hint", f"{_several(report.censored, 'gang')} still ran at the end, and run to the end here, too")
+    if report.never_ran:
+        yield _line("hint", f"{_several(report.never_ran, 'gang')} never started then: their running time is a guess")
+    if report.lost:
+        yield _line("bad", f"{report.lost} changes were lost to the recording")
+
+
+def _table(report: ReplayReport) -> Iterator[str]:
+    resources = sorted({name for each in report.replayed for name in each.utilisation})
+    heads = [
+        "QUEUE",
+        "",
+        "CAME",
+        "STARTED",
+        "WAIT",
+        "MEDIAN",
+        "95 %",
+        "EVICTIONS",
+        *(_short(each) for each in resources),
+    ]
+    rows = [heads]
+    known = [{each.queue: each for each in side} for side in (report.recorded, report.replayed, report.changed)]
+    for queue in sorted({name for side in known for name in side}):
+        for side, label in zip(known, ("recorded", "replayed", "changed"), strict=True):
+            rows.append(_row(side.get(queue), queue or "all", label, resources))
+    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
+    for row in rows:
+        cells = (f"{cell:<{width}}" if place < 2 else f"{cell:>{width}}" for place, (cell, width) in _zip(row, widths))  # noqa: PLR2004 - names to the left
+        yield "  ".join(cells).rstrip()
+
+
+def _zip(row: list[str], widths: list[int]) -> Iterator[tuple[int, tuple[str, int]]]:
+    return enumerate(zip(row, widths, strict=True))
+
+
+def _row(figures: QueueFigures | None, queue: str, label: str, resources: Sequence[str]) -> list[str]:
+    if figures is None:
+        return [queue, label, *["-"] * (6 + len(resources))]
+    waits = (figures.wait_median_s, figures.wait_p95_s)
+    shares = (f"{figures.utilisation[name]:.1%}" if name in figures.utilisation else "-" for name in resources)
+    counts = (figures.came, figures.starts, figures.waiting)
+    return [
+        queue,
+        label,
+        *map(str, counts),
+        *("-" if wait is None else duration(wait) for wait in waits),
+        str(figures.evictions),
+        *shares,
+    ]
+
+
+def _waited(gangs: Sequence[Waited], what: str) -> Iterator[Line]:
+    if gangs:
+        yield _line("title", f"Gangs that {what} with the change")
+    for each in gangs:
+        after = duration(each.after_s) + ("" if each.started else ", and on")
+        yield _line("plain", f"{each.gang} (queue {each.queue}): {duration(each.before_s)} -> {after}")
+
+
+def cut_lines(cuts: Mapping[Path, str]) -> Iterator[Line]:
+    """Yield a line for each file that ends before its end."""
+    for path, why in sorted(cuts.items()):
+        yield _line("hint", f"{path.name}: {why}")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its two largest units: `45s`, `3m20s`, `2h05m`, `3d04h`."""
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole}s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S}m{whole % _MINUTE_S:02}s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S}h{whole % _HOUR_S // _MINUTE_S:02}m"
+    return f"{whole // _DAY_S}d{whole % _DAY_S // _HOUR_S:02}h"
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _short(resource: str) -> str:
+    return resource.rpartition("/")[2].upper()
+
+
+def _line(tone: Tone, text: str, label: str = "") -> Line:
+    return Line(label, text, tone)
+
+
+def status_lines(status: RecordingStatus) -> Iterator[Line]:
+    """Yield the lines about what is in a recording."""
+    versions = ", ".join(status.versions)
+    yield _line("title", f"Recorded from {status.since} to {status.until} by Muster {versions}")
+    started = _several(status.sessions, "start")
+    yield _line("plain", f"{_several(status.files, 'file')}, {status.bytes} bytes, {started} of the process", "files")
+    if status.pool:
+        yield _line("plain", status.pool, "node pool")
+    kinds = ", ".join(f"{number} {kind}" for kind, number in status.objects.items())
+    yield _line("plain", kinds or "none", "objects")
+    yield _line("plain", f"{status.changes} of objects", "changes")
+    yield _line("plain", f"{status.cycles} with {_several(status.decisions, 'decision')}", "cycles")
+    for gap in status.gaps:
+        yield _line("bad", f"{gap.since} to {gap.until}: {gap.why}", "missing")
+    for name, why in status.cuts.items():
+        yield _line("hint", f"{name}: {why}")

@@ -1,0 +1,227 @@
+"""What is written comes back: round trips, the ring, files that end anywhere, and changes that come too fast."""
+
+import gzip
+import itertools
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from recorded_world import MIB, NODE, RecordedWorld, head
+
+from extender.explain.clusterdump import kind_name
+from extender.record import lines, recorder
+from extender.record.reading import Recording, RecordingError
+from extender.record.recorder import Recorder
+from extender.record.ring import PATTERN, Ring, RingError
+from extender.record.status import status_of
+from extender.replay.told import Told
+from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+
+POD = kind_name(PODS)
+
+
+def node(name: str, cpu: int = 8) -> Node:
+    """A node with so many CPUs."""
+    return Node(metadata=ObjectMeta(name=name, uid=name), status=NodeStatus(allocatable={"cpu": cpu, "pods": 110}))
+
+
+def recording_of(folder: Path, *, most_bytes: int = MIB) -> tuple[Recorder, Ring]:
+    """A recorder into a folder, whose clock goes on by a millisecond with each look."""
+    clock = itertools.count(1_800_000_000.0, 0.001)
+    ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: next(clock))
+    return Recorder(ring, head(), wall_s=lambda: next(clock)), ring
+
+
+def told(folder: Path) -> Told:
+    """The state at the end of a recording."""
+    state = Told(head())
+    for line in Recording(folder):
+        state.take(line)
+    return state
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    """Objects that came, changed and went are as they were at the end."""
+    writing, _ = recording_of(tmp_path)
+    writing.saw(NODE, node("a"))
+    writing.saw(NODE, node("b"))
+    writing.say(lines.Look())
+    writing.saw(NODE, node("a", 16))
+    writing.gone(NODE, "b")
+    writing.stop()
+    assert {key: each.status.allocatable["cpu"] for key, each in told(tmp_path).objects[NODE].items()} == {"a": 16}
+    assert isinstance([*Recording(tmp_path)][-1], lines.End)
+
+
+def test_nothing_is_written_before_the_first_cycle(tmp_path: Path) -> None:
+    """A replica that does not lead writes no file."""
+    writing, _ = recording_of(tmp_path)
+    writing.saw(NODE, node("a"))
+    writing.stop()
+    with pytest.raises(RecordingError, match="there is no recording in this folder"):
+        Recording(tmp_path)
+
+
+def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
+    """Without cycles for a minute the file is ended, and the next cycle begins another."""
+    now = [1_800_000_000.0]
+    ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: now[0])
+    writing = Recorder(ring, head(), wall_s=lambda: now[0])
+    for name in ("a", "b", "c"):
+        writing.saw(NODE, node(name))
+        if name != "b":
+            writing.say(lines.Look())
+        writing.write()
+        now[0] += 61
+        writing.write()
+    writing.stop()
+    ends = [line.why for line in Recording(tmp_path) if isinstance(line, lines.End)]
+    assert ends == ["no cycles any more: another replica leads"] * 2
+    assert sorted(told(tmp_path).objects[NODE]) == ["a", "b", "c"]
+
+
+def test_secrets_and_environment_are_left_out(tmp_path: Path) -> None:
+    """Of a pod only what is planned by is written: no environment, command, image or foreign annotation."""
+    content = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u", "annotations": {"vendor.example/token": "hidden-1"}},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "hidden-2", "command": ["hidden-3"], "env": [{"name": "A", "value": "hidden-4"}]}
+            ],
+            "volumes": [{"name": "v", "secret": {"secretName": "hidden-5"}}],
+        },
+    }
+    writing, _ = recording_of(tmp_path)
+    writing.saw(POD, msgspec.convert(content, Pod))
+    writing.say(lines.Look())
+    writing.stop()
+    (file,) = tmp_path.glob(PATTERN)
+    assert b"hidden" not in gzip.decompress(file.read_bytes())
+
+
+def test_the_ring_drops_its_oldest_files(tmp_path: Path) -> None:
+    """The folder stays within its bytes, and what is left begins with all that is known."""
+    writing, _ = recording_of(tmp_path, most_bytes=6_000)
+    writing.saw(NODE, node("first"))
+    writing.say(lines.Look())
+    for number in range(3_000):
+        writing.saw(NODE, node(f"node-{number % 20}", number))
+        if number % 50 == 0:
+            writing.write()
+    writing.stop()
+    assert sum(file.stat().st_size for file in tmp_path.glob(PATTERN)) <= 6_000 + 6_000 / recorder.FILES * 2
+    first = next(line for line in Recording(tmp_path) if isinstance(line, lines.Head))
+    assert first.number > 0, "the oldest file is still there"
+    found = told(tmp_path).objects[NODE]
+    assert len(found) == 21
+    assert found["node-19"].status.allocatable["cpu"] == 2_999
+
+
+def test_a_file_that_ends_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
+    """Of a file that is cut at any byte all whole lines come, and it is said that it is cut."""
+    writing, _ = recording_of(tmp_path / "whole")
+    writing.saw(NODE, node("a"))
+    writing.say(lines.Look())
+    for number in range(300):
+        writing.saw(NODE, node("a", number))
+        writing.write()
+    writing.stop()
+    (file,) = (tmp_path / "whole").glob(PATTERN)
+    whole, content = [*Recording(file)], file.read_bytes()
+    cut = tmp_path / file.name
+    for size in range(1_000, len(content), 997):
+        cut.write_bytes(content[:size])
+        reading = Recording(cut)
+        some = [*reading]
+        assert some == whole[: len(some)]
+        assert "the process was killed, or still writes it" in reading.cuts[cut]
+
+
+def test_changes_that_come_too_fast_leave_a_gap_and_no_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the queue is full the latest versions count, and the recording says how many changes it lacks."""
+    monkeypatch.setattr(recorder, "MOST_WAITING", 5)
+    writing, _ = recording_of(tmp_path)
+    writing.saw(NODE, node("a"))
+    writing.say(lines.Look())
+    writing.write()
+    for number in range(20):
+        writing.saw(NODE, node("a", number))
+    writing.gone(NODE, "nobody")
+    writing.stop()
+    assert told(tmp_path).objects[NODE]["a"].status.allocatable["cpu"] == 19
+    status = status_of(Recording(tmp_path))
+    assert status.lost == 16
+    assert "16 changes" in status.gaps[0].why
+
+
+def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an error of the disk a new file begins with all that is known."""
+    writing, ring = recording_of(tmp_path)
+    writing.saw(NODE, node("a"))
+    writing.say(lines.Look())
+    writing.write()
+
+    def full(_: lines.AnyLine) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ring, "write", full)
+        writing.saw(NODE, node("b"))
+        writing._turn()
+    writing.saw(NODE, node("c"))
+    writing.stop()
+    assert sorted(told(tmp_path).objects[NODE]) == ["a", "b", "c"]
+    assert status_of(Recording(tmp_path)).lost == 1
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    """Each thing that is no recording has a sentence that says so."""
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(RecordingError, match="it is no file of a recording"):
+        [*Recording(tmp_path / "text")]
+    (tmp_path / "other").write_bytes(gzip.compress(b'{"format":"muster-recording/v9","is":"head"}\n'))
+    with pytest.raises(RecordingError, match=r"its format is 'muster-recording/v9'; this version reads"):
+        [*Recording(tmp_path / "other")]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RecordingError, match="there is no recording in this folder"):
+        Recording(tmp_path / "empty")
+    later = lines.encoded(head()) + b'\n{"is":"miracle"}\n'
+    (tmp_path / "later").write_bytes(gzip.compress(later))
+    with pytest.raises(RecordingError, match=r"line 2 cannot be read: .*later version"):
+        [*Recording(tmp_path / "later")]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    """A recorder says at its start that it cannot write."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RingError, match="no recording can be written there"):
+        Ring(tmp_path / "file", most_bytes=1, most_age_s=1, wall_s=lambda: 0.0)
+
+
+def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
+    """What went while nobody recorded is gone afterwards, and the status tells the gap."""
+    for names in (("a", "b"), ("b", "c")):
+        clock = itertools.count(1_800_000_000.0 + 1_000 * len([*tmp_path.glob(PATTERN)]))
+        ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: next(clock))  # noqa: B023 - used at once
+        writing = Recorder(ring, replace(head()), wall_s=lambda: next(clock))  # noqa: B023 - as above
+        for name in names:
+            writing.saw(NODE, node(name))
+        writing.say(lines.Look())
+        writing.stop()
+    assert sorted(told(tmp_path).objects[NODE]) == ["b", "c"]
+    status = status_of(Recording(tmp_path))
+    assert (status.sessions, len(status.gaps)) == (2, 1)
+
+
+def test_a_whole_world_in_small_files(tmp_path: Path) -> None:
+    """A recording in many files says the same as one in a single file."""
+    for name, size in (("one", MIB), ("many", 8_000)):
+        world = RecordedWorld()
+        world.world.nodes(2)
+        for number in range(12):
+            world.gang(f"g{number}", number * 60, 200)
+        world.record(tmp_path / name, most_bytes=size * 100 if name == "many" else size)
+    one, many = (told(tmp_path / name) for name in ("one", "many"))
+    assert one.objects == many.objects
