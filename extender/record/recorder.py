@@ -184,7 +184,7 @@ class Recorder:
         """Begin a file with all that is known at this time."""
         self._end("")
         self._began_s = self._wall_s()
-        self._ring.begin()
+        self._ring.begin(self._head.session, self._head.number)
         self._head.at = at
         self._ring.write(self._head)
         self._head.number += 1

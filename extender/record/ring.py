@@ -40,12 +40,12 @@ class Ring:
         except OSError as error:
             raise RingError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
 
-    def begin(self) -> None:
-        """End the file that is open, and begin another; drop old ones."""
+    def begin(self, session: str, number: int) -> None:
+        """End the file that is open, and begin another, whose name sorts after it; drop old ones."""
         self.close()
         self.trim()
         stem = f"muster-recording-{format_time(self._wall_s(), micros=True).replace(':', '').replace('-', '')}"
-        self._path = self.folder / f"{stem}.jsonl.gz"
+        self._path = self.folder / f"{stem}-{session}-{number:06}.jsonl.gz"
         self._file = gzip.GzipFile(self._path, "xb", _LEVEL, mtime=0)
 
     def write(self, line: AnyLine) -> None:

@@ -57,7 +57,7 @@ class Changes:
                 queue = changed_queue(queue, edit)
         return queue
 
-    def extra(self, history: History) -> list[Change]:
+    def added(self, history: History) -> list[Change]:
         """Return what is there from the beginning besides. Raises UnknownNameError, and ValueError for bad values."""
         there = {change.key: change.item for change in history.before if change.kind == _QUEUES}
         later = {change.key for change in history.changes if change.kind == _QUEUES}

@@ -59,16 +59,16 @@ def what_if(
     *,
     config: str | None,
     changed: Callable[[str, Any], Any],
-    extra: Callable[[History], list[Change]],
+    added: Callable[[History], list[Change]],
 ) -> ReplayReport:
     """Replay a recording as it was and with a change; `recording` is read twice.
 
     Raises ValueError for a configuration with mistakes, and for a recording that is too short.
     """
     history = history_of(recording)
-    added = extra(history)
+    more = added(history)
     before = Loop(history, None, lambda _, item: item).run()
-    after = Loop(history, config, changed).run(added)
+    after = Loop(history, config, changed).run(more)
     until = history.until_s
     then = [_recorded(each, history) for each in history.workloads if not _outside(each, history)]
     befores, afters = _fates(before), _fates(after)

@@ -74,7 +74,7 @@ def replay(
         nodes = {like: add_nodes} if like and add_nodes else {}
         given = {queue.metadata.name: queue for file in queue_files for queue in _queues(file)}
         change = Changes(queues=given, edits=edits, without=without, nodes=nodes)
-        report = what_if(read, config=config, changed=change, extra=change.extra)
+        report = what_if(read, config=config, changed=change, added=change.added)
     except (RecordingError, UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     _print(report, [*replay_lines(report), *cut_lines(read.cuts)], read, output)

@@ -106,8 +106,8 @@ class RecordedWorld:
         self.history.before = self.changes()
         return Loop(self.history, None, lambda _, item: item).run()
 
-    def record(self, folder: Path, *, most_bytes: int = MIB) -> Loop:
-        """Play it into a recording, as the extender writes one."""
+    def record(self, folder: Path, *, most_bytes: int = MIB, flush_each: bool = False) -> Loop:
+        """Play it into a recording, as the extender writes one; `flush_each` begins a file with every cycle."""
         self.history.before = self.changes()
         loop = Loop(self.history, None, lambda _, item: item)
         ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
@@ -115,6 +115,8 @@ class RecordedWorld:
         loop._told = NotingTold(self.history.head, tap)
         loop.meter.state = loop._told.state
         loop._planning = NotingPlanning("", self.history.head.settings, tap)
+        if flush_each:
+            tap.recorder._due = lambda: True  # type: ignore[method-assign]
         loop.run()
         tap.recorder.write()
         tap.recorder.stop()

@@ -1,0 +1,54 @@
+"""A recording tells the state what the live feed told it, wherever it begins and however it is cut into files."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded_world import GPU, MIB, RecordedWorld, head
+from state_oracle import differences, digest
+
+from extender.record import lines
+from extender.record.reading import Recording
+from extender.replay.check import check
+from extender.replay.told import Told
+
+GANGS = st.lists(
+    st.tuples(
+        st.integers(0, 600),
+        st.integers(1, 900),
+        st.sampled_from([1, 4, 8]),
+        st.integers(1, 3),
+        st.sampled_from(["low", "high"]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(gangs=GANGS, until=st.integers(1, 1_200), many_files=st.booleans())
+def test_a_recording_gives_the_state_of_the_live_feed(
+    gangs: list[tuple[int, int, int, int, str]],
+    until: int,
+    many_files: bool,  # noqa: FBT001 - hypothesis names it
+) -> None:
+    """At any time the tables made from the recording are those that were kept live, and each cycle decides the same."""
+    world = RecordedWorld()
+    world.world.nodes(2)
+    world.world.queue("low", deserved={GPU: 0})
+    world.world.queue("high", deserved={GPU: 16})
+    for number, (at, runs_s, gpus, pods, queue) in enumerate(gangs):
+        world.gang(f"g{number}", at if number else 0, runs_s, gpus=gpus, pods=pods, queue=queue)
+    world.history.until_s = world.start_s + until
+    with tempfile.TemporaryDirectory() as folder:
+        live = world.record(Path(folder), most_bytes=MIB, flush_each=many_files)
+        recording = Recording(Path(folder))
+        told = Told(head())
+        for line in recording:
+            told.take(line)
+        assert differences(digest(live._told.state), digest(told.state)) == []
+        assert told.objects == live._told.objects
+        assert check(recording).differences == []
+        heads = sum(isinstance(line, lines.Head) for line in recording)
+        assert heads > 1 or not many_files
