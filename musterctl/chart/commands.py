@@ -73,4 +73,5 @@ COMMANDS: Final = (
     ),
     CommandRights("muster queue explain", QUEUES, (f"list {_QUEUES}",), (WHOLE,)),
     CommandRights("muster snapshot", CLUSTER, (WHOLE,)),
+    CommandRights("muster record", CLUSTER, (WHOLE,)),
 )

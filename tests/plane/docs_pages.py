@@ -106,6 +106,9 @@ PAGES: Final[dict[str, Page]] = {
         setup=("muster queue create team-a", "muster queue create team-b"),
         after=("kubectl delete queue team-a team-b vision",),
     ),
+    "replay.md": Page(
+        before={"muster replay recording": f"muster job run recorded {GANG} 2 && muster record recording --for 3s"},
+    ),
     "reservations.md": Page(setup=(f"muster job run big {GANG} 8",)),
     "scheduler-configuration.md": Page(words={"FILE": "planning.yaml"}),
     "security.md": Page(setup=("kubectl get namespace research || kubectl create namespace research",)),

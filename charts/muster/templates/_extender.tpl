@@ -98,6 +98,21 @@ data:
     mountPath: /etc/muster/tls
     readOnly: true
   {{- end }}
+  {{- if include "muster.records" . }}
+  - name: recording
+    mountPath: /var/lib/muster/recording
+    {{- with .Pool }}
+    subPath: {{ .name }}
+    {{- end }}
+  {{- end }}
   - name: tmp
     mountPath: /tmp
+{{- end }}
+
+{{/* Whether the extender records: in a pod with volumes of its own only. */}}
+{{- define "muster.records" -}}
+{{- if and .Values.extender.record.enabled (eq .Values.scheduler.mode "cluster") }}
+{{- fail "extender.record.enabled: not with scheduler.mode cluster; `muster record` can record from outside (docs/replay.md)" }}
+{{- end -}}
+{{- if and .Values.extender.record.enabled (eq .Values.scheduler.mode "muster") }}yes{{ end -}}
 {{- end }}

@@ -117,6 +117,16 @@ spec:
       {{- include "muster.extenderCertificate" (list "tls" $extender.tls.existingSecret "tls") | nindent 6 }}
       {{- include "muster.extenderCertificate" (list "client-tls" $extender.tls.existingClientSecret "client") | nindent 6 }}
       {{- end }}
+      {{- if include "muster.records" . }}
+      - name: recording
+        {{- with $extender.record.claim }}
+        persistentVolumeClaim:
+          claimName: {{ . }}
+        {{- else }}
+        emptyDir:
+          sizeLimit: {{ mul $extender.record.mib 2 }}Mi
+        {{- end }}
+      {{- end }}
       - name: tmp
         emptyDir: {}
 {{- include "muster.podDisruptionBudget" (list . $part $values) }}

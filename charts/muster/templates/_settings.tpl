@@ -55,6 +55,11 @@ leaseName: {{ $lease.name }}
 barrierTimeout: {{ $values.barrierTimeoutSeconds }}
 recoveryTimeout: {{ $values.recoveryTimeoutSeconds }}
 stalenessGrace: {{ $values.stalenessGraceSeconds }}
+{{- if include "muster.records" . }}
+recordFolder: /var/lib/muster/recording
+recordMiB: {{ $values.record.mib }}
+recordHours: {{ $values.record.hours }}
+{{- end }}
 {{- if include "muster.planning" . }}
 config: /etc/muster/planning/config.yaml
 {{- end }}
