@@ -4,6 +4,7 @@ Objects are those of the API server with only the fields that the planner reads 
 that they are as free of secrets as a file of `muster snapshot`.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -120,6 +121,7 @@ class End(Line, tag="end"):
 
 AnyLine = Head | Known | Whole | Put | Gone | Bound | Config | Look | Cycle | Lost | End
 
+_VERSION = re.compile(rb',"resourceVersion":"[^"]*"')
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
 _of_kind = {name: msgspec.json.Decoder(resource.type) for name, resource in RESOURCES.items()}
@@ -138,6 +140,11 @@ def decoded(text: bytes) -> AnyLine:
 def packed(item: Any) -> Raw:
     """Return the text of an object with only the fields that the planner reads."""
     return Raw(_encode(scrubbed(item)))
+
+
+def alike(one: Raw, other: Raw) -> bool:
+    """Return True if two texts of objects differ in nothing but their resourceVersion."""
+    return _VERSION.sub(b"", bytes(one), count=1) == _VERSION.sub(b"", bytes(other), count=1)
 
 
 def unpacked(kind: str, text: Raw) -> Any:

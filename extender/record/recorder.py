@@ -26,6 +26,9 @@ MOST_WAITING = 20_000
 """Changes that wait to be written; of further ones only the latest of each object."""
 FILES = 8
 """The ring has about so many files: a file takes this part of all bytes, and of the age."""
+SLICE = 100
+"""Lines that are written at a time; some milliseconds, in which other threads wait for the interpreter."""
+PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
 """Without a cycle for so long this replica does not lead: cycles come every second or so, or after a long one later."""
@@ -131,7 +134,9 @@ class Recorder:
     def write(self) -> None:
         """Write all that waits. Raises OSError where the disk does not take it."""
         while self._queue:
-            self._one(self._queue.popleft())
+            for _ in range(min(SLICE, len(self._queue))):
+                self._one(self._queue.popleft())
+            self._pause()
         self._catch_up()
         if self._awake and self._head.planner and self._wall_s() - self._looked_s > SLEEP_S:
             self._end("no cycles any more: another replica leads")
@@ -142,6 +147,8 @@ class Recorder:
     def _one(self, each: Waiting | lines.AnyLine) -> None:
         """Write one line, or keep what it says for the beginning of a file."""
         line = self._line(each) if isinstance(each, Waiting) else each
+        if line is None:
+            return
         if isinstance(line, lines.Config):
             self._head.config = line.text
         elif isinstance(line, lines.Look):
@@ -165,14 +172,24 @@ class Recorder:
         self._begin(self._wall_s())
         self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 
-    def _line(self, each: Waiting) -> lines.AnyLine:
-        """Return the line of a change, and keep the object for the beginning of the next file."""
+    def _pause(self) -> None:
+        """Leave the interpreter to others for a moment, except at the end."""
+        if threading.current_thread() is self._thread:
+            self._stopped.wait(PAUSE_S)
+
+    def _line(self, each: Waiting) -> lines.AnyLine | None:
+        """Return the line of a change, and keep the object for the beginning of the next file.
+
+        None for a change of nothing that the planner reads, as the heartbeat of a node is.
+        """
         known = self._known[each.kind]
         if each.item is None:
             known.pop(each.key, None)
             return lines.Gone(at=each.at, kind=each.kind, key=each.key, own=each.own)
-        text = lines.packed(each.item)
+        text, before = lines.packed(each.item), known.get(each.key)
         known[each.key] = text
+        if before is not None and not each.own and lines.alike(before, text):
+            return None
         return lines.Put(at=each.at, kind=each.kind, object=text, own=each.own)
 
     def _due(self) -> bool:
@@ -189,8 +206,10 @@ class Recorder:
         self._ring.write(self._head)
         self._head.number += 1
         for kind, objects in self._known.items():
-            for text in objects.values():
+            for number, text in enumerate(objects.values(), 1):
                 self._ring.write(lines.Known(kind=kind, object=text))
+                if number % SLICE == 0:
+                    self._pause()
         self._ring.write(lines.Whole(at=at))
         self._writing = True
 

@@ -16,6 +16,7 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, Provisionin
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.muster.gang import native_gang
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
@@ -82,6 +83,8 @@ class Tap:
 class TappedState(State):
     """A state that notes what this process writes; what the watches tell is noted by whoever hands it over.
 
+    A write about an object that the watch has shown to be gone is none: the state leaves it out, too.
+
     The replay tells it in the same way and at the same place, so that both states are equal at each cycle.
     """
 
@@ -95,12 +98,16 @@ class TappedState(State):
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
         """As the state, with a note."""
-        self.tap.told(POD_GROUPS, None, new, own=True)
+        known = self.groups.get(new.metadata.key)
+        if known is not None and known.metadata.uid == new.metadata.uid:
+            self.tap.told(POD_GROUPS, None, new, own=True)
         return super().on_pod_group_written(new)
 
     def on_native_written(self, new: NativePodGroup) -> bool:
         """As the state, with a note."""
-        self.tap.told(NATIVE_POD_GROUPS, None, new, own=True)
+        known = self.native.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
+        if known is not None and known.metadata.uid == new.metadata.uid:
+            self.tap.told(NATIVE_POD_GROUPS, None, new, own=True)
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:

@@ -25,6 +25,8 @@ from muster.resources.runtime import declared_s
 _PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
 _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
 _OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
+_ONE_EVICTION_S = 60.0
+"""Decisions to evict a gang within this time are about one life: pods have 30 seconds to end, and some are refused."""
 _EVICTS = frozenset({"evict", "repair", "make-room"})
 
 
@@ -88,6 +90,8 @@ class Workload:
     """Time when it had its minimum for the first time."""
     evictions: int = 0
     """Lives that an eviction ended."""
+    evicted_s: float = 0.0
+    """Time of the last one."""
     checkpoints: list[float] = field(default_factory=list)
     """Seconds of running after which it reported a checkpoint, in its last life."""
     ran_before: bool = False
@@ -164,6 +168,8 @@ class _Reader:
         """By UID."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
         """Key of a gang → its pods by key; they may come before their PodGroup."""
+        self._by_uid: dict[str, Member] = {}
+        """Members by their pods: the name of a slot may be written on a pod later."""
         self._members: set[str] = set()
         """Keys of pods that were of a gang."""
         self._among: set[tuple[str, str]] | None = None
@@ -192,8 +198,8 @@ class _Reader:
 
     def _more(self, history: History, line: lines.AnyLine) -> None:
         match line:
-            case lines.Cycle(decided=decided):
-                self._count(decided)
+            case lines.Cycle(at=at, decided=decided):
+                self._count(at, decided)
             case lines.Lost(changes=changes):
                 history.lost += changes
 
@@ -322,7 +328,7 @@ class _Reader:
         """Take in a pod of a gang: a new member, a successor, or news of one that is known."""
         self._members.add(pod.metadata.key)
         name: object = slot_of(pod.metadata) or pod.metadata.name
-        member = gang.members.get(name)
+        member = self._by_uid.get(pod.metadata.uid) or gang.members.get(name)
         if member is None and isinstance(name, str):
             vacant = next((key for key, each in gang.members.items() if each.vacant), None)
             if vacant is not None:
@@ -332,6 +338,7 @@ class _Reader:
         elif member.uid != pod.metadata.uid:
             member.uid, member.node, member.since_s, member.ended_s = pod.metadata.uid, "", None, None
             member.vacant = False
+        self._by_uid[pod.metadata.uid] = member
         self._follow(at, gang, member, pod)
 
     def _follow(self, at: float, gang: Workload, member: Member, pod: Pod) -> None:
@@ -355,16 +362,17 @@ class _Reader:
                 if member.since_s is not None and member.ended_s is None:
                     member.ended_s = at
 
-    def _count(self, decided: Iterable[tuple[str, ...]]) -> None:
-        """Count a life that evictions of one cycle end once."""
+    def _count(self, at: float, decided: Iterable[tuple[str, ...]]) -> None:
+        """Count a life that evictions end once: they are decided again in each cycle until the pods are gone."""
         hurt = set()
         for verb, gang, *more in decided:
             if verb in _EVICTS:
                 hurt.add(more[0] if verb == "make-room" else gang)
         for key in hurt:
             workload = self._gangs.get(key)
-            if workload is not None and workload.running:
+            if workload is not None and workload.running and at > workload.evicted_s + _ONE_EVICTION_S:
                 workload.evictions += 1
+                workload.evicted_s = at
 
 
 def _minimum(item: Any) -> int:

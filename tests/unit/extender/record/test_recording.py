@@ -64,6 +64,20 @@ def test_nothing_is_written_before_the_first_cycle(tmp_path: Path) -> None:
         Recording(tmp_path)
 
 
+def test_heartbeats_are_not_written(tmp_path: Path) -> None:
+    """An object that differs in its version alone is as it was; its next change is written."""
+    writing, _ = recording_of(tmp_path)
+    writing.saw(NODE, node("a"))
+    writing.say(lines.Look())
+    for version in ("5", "6", "7"):
+        beat = node("a")
+        writing.saw(NODE, replace(beat, metadata=replace(beat.metadata, resource_version=version)))
+    writing.saw(NODE, node("a", 9))
+    writing.stop()
+    assert sum(isinstance(line, lines.Put) for line in Recording(tmp_path)) == 1
+    assert told(tmp_path).objects[NODE]["a"].status.allocatable["cpu"] == 9
+
+
 def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
     """Without cycles for a minute the file is ended, and the next cycle begins another."""
     now = [1_800_000_000.0]

@@ -2,9 +2,11 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from recorded_world import GPU, MIB, RecordedWorld, head
 from state_oracle import differences, digest
 
@@ -26,7 +28,15 @@ GANGS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+def without_versions(told: Told) -> dict[str, dict[str, Any]]:
+    """The objects, but for their versions: a change of nothing else is not recorded."""
+    return {
+        kind: {key: replace(each, metadata=replace(each.metadata, resource_version="")) for key, each in items.items()}
+        for kind, items in told.objects.items()
+    }
+
+
+@settings(phases=[Phase.explicit, Phase.generate], max_examples=25, deadline=None)
 @given(gangs=GANGS, until=st.integers(1, 1_200), many_files=st.booleans())
 def test_a_recording_gives_the_state_of_the_live_feed(
     gangs: list[tuple[int, int, int, int, str]],
@@ -48,7 +58,7 @@ def test_a_recording_gives_the_state_of_the_live_feed(
         for line in recording:
             told.take(line)
         assert differences(digest(live._told.state), digest(told.state)) == []
-        assert told.objects == live._told.objects
+        assert without_versions(told) == without_versions(live._told)
         assert check(recording).differences == []
         heads = sum(isinstance(line, lines.Head) for line in recording)
         assert heads > 1 or not many_files
