@@ -69,6 +69,8 @@ class Recorder:
         """True while there are cycles, and the time of the last one."""
         self._writing, self._began_s = False, 0.0
         """True while a file is open, and the time of its beginning."""
+        self._last_s = 0.0
+        """Time of the last line."""
         self._failing, self._unsure = False, 0
         """True while the disk does not take anything; 1 after an error: changes may not be on the disk."""
 
@@ -157,6 +159,7 @@ class Recorder:
             self._begin(line.at)
         if self._writing:
             self._ring.write(line)
+            self._last_s = line.at
 
     def _catch_up(self) -> None:
         """After changes were lost, begin anew with the latest versions of all objects."""
@@ -215,6 +218,7 @@ class Recorder:
 
     def _end(self, why: str) -> None:
         if self._writing:
-            self._ring.write(lines.End(at=self._wall_s(), why=why))
+            at = self._wall_s() if why else self._last_s  # the next file goes on at the time of its first change
+            self._ring.write(lines.End(at=at, why=why))
             self._ring.close()
         self._writing = False

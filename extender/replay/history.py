@@ -160,7 +160,7 @@ def history_of(recording: Iterable[lines.AnyLine]) -> History:
 class _Reader:
     def __init__(self) -> None:
         self.history: History | None = None
-        self._session = ""
+        self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
         self._gangs: dict[str, Workload] = {}
         """The present gang of each key."""
@@ -186,7 +186,7 @@ class _Reader:
             history.until_s = max(history.until_s, line.at)
         match line:
             case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in self._objects:
-                self._put(line.at or history.until_s, kind, lines.unpacked(kind, text))
+                self._put(line.at or self._head_s, kind, lines.unpacked(kind, text))
             case lines.Gone(kind=kind, key=key) if kind in self._objects:
                 self._gone(line.at, kind, key)
             case lines.Whole():
@@ -214,7 +214,7 @@ class _Reader:
             self.history.configs.append((head.at, head.config))
         if head.session != self._session:
             self.history.sessions += 1
-        self._session = head.session
+        self._session, self._head_s = head.session, head.at
         self._among = set()
 
     def _config(self) -> str:

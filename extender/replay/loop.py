@@ -6,7 +6,7 @@ a whole; its work up to its last checkpoint is done. What is no workload (nodes,
 changed then.
 
 Cycles run after each change until nothing more is decided, a second later (for the growth of gangs that have just
-started), and every half minute as long as anything waits, for deadlines.
+started), and ever more rarely as long as anything waits, for deadlines.
 """
 
 from collections.abc import Callable
@@ -39,6 +39,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroupStatus
 _PODS, _GROUPS, _JOBS, _PLACEMENTS = kind_name(PODS), kind_name(POD_GROUPS), kind_name(JOBS), kind_name(PLACEMENTS)
 SOON_S = 1.0
 TICK_S = 30.0
+LONGEST_TICK_S = 240.0
+"""Time between two cycles while nothing happens and gangs wait: it doubles from `TICK_S` on, as cycles are what a
+replay costs. While a placement is carried out it stays short, for the times of notices."""
 MOST_ROUNDS = 100
 """Cycles at one moment; more would be two decisions that undo each other."""
 
@@ -93,6 +96,7 @@ class Loop:
         self._order = count()
         self._versions = count(1_000_000_000)
         self._tick_at: float | None = None
+        self._pause_s = TICK_S
         self._touched = False
         self.now = history.since_s
         self.gangs: dict[str, Playing] = {}
@@ -149,7 +153,8 @@ class Loop:
         active = any(gang.active or gang.incomplete for gang in self._told.state.gangs())
         if not (soon or waits or active):
             return
-        at = self.now + (SOON_S if soon else TICK_S)
+        self._pause_s = TICK_S if soon or active else min(2 * self._pause_s, LONGEST_TICK_S)
+        at = self.now + (SOON_S if soon else self._pause_s)
         if self._tick_at is None or at < self._tick_at:
             self._tick_at = at
             self._at(at, self._tick)
