@@ -71,9 +71,9 @@ def _table(report: ReplayReport) -> Iterator[str]:
         "",
         "CAME",
         "STARTED",
-        "WAIT",
-        "MEDIAN",
-        "95 %",
+        "WAITING",
+        "WAIT 50 %",
+        "WAIT 95 %",
         "EVICTIONS",
         *(_short(each) for each in resources),
     ]
