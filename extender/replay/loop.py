@@ -134,11 +134,15 @@ class Loop:
         """Go on to the next moment at which something happens, and plan until nothing more is decided."""
         at = self._events[0][0]
         self.meter.go_on(at)
-        self.now, ticked = at, True
+        self.now, ticks, ticked = at, self._tick_at == at, True
         while self._events and self._events[0][0] <= at:
             _, _, act = heappop(self._events)
-            ticked = ticked and act == self._tick
-            act()
+            if act != self._tick:
+                ticked = False
+                act()
+        if ticked and not ticks:
+            return  # another cycle came before, and said when to look again
+        self._tick_at = None
         for _ in range(MOST_ROUNDS):
             if not self._cycle():
                 break
@@ -146,7 +150,7 @@ class Loop:
         self._plan_tick(soon=not ticked)
 
     def _tick(self) -> None:
-        self._tick_at = None
+        """Nothing happens but that time has passed."""
 
     def _plan_tick(self, *, soon: bool) -> None:
         waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())
@@ -154,10 +158,8 @@ class Loop:
         if not (soon or waits or active):
             return
         self._pause_s = TICK_S if soon or active else min(2 * self._pause_s, LONGEST_TICK_S)
-        at = self.now + (SOON_S if soon else self._pause_s)
-        if self._tick_at is None or at < self._tick_at:
-            self._tick_at = at
-            self._at(at, self._tick)
+        self._tick_at = self.now + (SOON_S if soon else self._pause_s)
+        self._at(self._tick_at, self._tick)
 
     def _version(self) -> int:
         return next(self._versions)

@@ -42,3 +42,15 @@ def test_every_recorded_cycle_decides_the_same(tmp_path: Path) -> None:
     assert report.differences == []
     assert (report.cycles, report.gone, report.new) == (then.cycles, 0, 0)
     assert report.decisions["place"] == 3
+
+
+def test_cycles_become_rare_while_only_time_passes() -> None:
+    """A gang that waits for hours costs a cycle every four minutes, however many others came in that time."""
+    world = RecordedWorld()
+    world.world.node("node-0")
+    world.gang("runs", 0, 3_500)
+    for number in range(10):
+        world.gang(f"waits-{number}", 10 + number * 7.3, 10)
+    loop = world.play()
+    most_of_a_change = 6
+    assert loop.cycles < 3_600 / 240 + 2 * 11 * most_of_a_change
