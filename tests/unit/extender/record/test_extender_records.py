@@ -1,0 +1,70 @@
+"""The parts of the extender as they are wired in the process: what its reflectors and its planner do is recorded."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from explain_world import ExplainWorld
+from recorded_world import GPU
+
+from extender.configfile import ConfigFile
+from extender.explain.clusterdump import kind_name
+from extender.main import Extender
+from extender.planner.state.feed import FEED
+from extender.record import lines
+from extender.record.reading import Recording
+from extender.replay.check import check
+from extender.scaling import Scaling
+from extender.settings import ExtenderSettings, Options
+from muster.kube.reflector import Reflector
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: none
+contexts: [{name: none, context: {cluster: none, user: none}}]
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: none, user: {}}]
+"""
+
+
+def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An extender that is shown a small cluster records it with its decisions, which a check takes again."""
+    monkeypatch.setattr(Scaling, "refresh", lambda *_: None)  # it asks the API server
+    folder, kubeconfig, config = tmp_path / "recording", tmp_path / "kubeconfig", tmp_path / "config.yaml"
+    kubeconfig.write_text(KUBECONFIG)
+    config.write_text('actions: "allocate"\n')
+    settings = ExtenderSettings(record_folder=str(folder), config=str(config), node_fault_grace_s=12.0)
+    options = Options(kubeconfig=str(kubeconfig), host="", status_host="", identity_prefix="x_", settings=settings)
+    world = ExplainWorld()
+    world.node("node-0")
+    world.gang("gang", {"worker": (1, {GPU: 8})}, phase="Inqueue")
+    loop = asyncio.new_event_loop()
+    extender = Extender(options, ConfigFile(config), loop)
+    told = world.dump()
+    for fed, reflector in zip(FEED, extender._cluster._reflectors, strict=True):
+        if isinstance(reflector, Reflector):
+            for item in told.of(fed.resource):
+                reflector.mirror.put(item)
+    extender._planner.cycle()
+    config.write_text('actions: "reclaim"\n')
+    extender._config_file.look()
+    extender._planner.cycle()
+    assert extender._recording is not None
+    extender._recording.stop()
+    loop.close()
+
+    found = [*Recording(folder)]
+    (head,) = (line for line in found if isinstance(line, lines.Head))
+    assert head.config == 'actions: "allocate"\n'
+    assert head.settings["nodeFaultGrace"] == 12.0
+    assert {line.kind for line in found if isinstance(line, lines.Known)} >= {
+        kind_name(fed.resource) for fed in FEED if told.of(fed.resource)
+    }
+    cycles = [[words[0] for words in line.decided] for line in found if isinstance(line, lines.Cycle)]
+    assert cycles == [["place"], []]
+    assert [line.text for line in found if isinstance(line, lines.Config)] == ['actions: "reclaim"\n']
+    report = check(Recording(folder))
+    assert (report.cycles, report.equal, report.differences) == (2, 1, [])
