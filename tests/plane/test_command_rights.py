@@ -49,6 +49,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "muster queue view": ("queue", "view", "default"),
     "muster queue explain": ("queue", "explain", "default"),
     "muster snapshot": ("snapshot", "-o", "FILE.gz"),
+    "muster record": ("record", "FILE.recording", "--for=2s"),
 }
 
 
