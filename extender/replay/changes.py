@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import kind_name
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import changed_queue, copies, queue_of_change
-from extender.replay.history import Change, History
+from extender.replay.workloads import Change, History
 from muster.api import names
 from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.meta import ObjectMeta

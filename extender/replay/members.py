@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from extender.planner.state.podshape import pin_of, without_pin
-from extender.replay.history import Member, Workload
+from extender.replay.workloads import Member, Workload
 from muster.api import names
 from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod, PodStatus

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from extender.record import lines
 from extender.replay.figures import Fate, QueueFigures, figures_of, used_then, wait_s
-from extender.replay.history import Change, History, Workload, history_of
+from extender.replay.history import history_of
 from extender.replay.loop import Loop
+from extender.replay.workloads import Change, History, Workload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10

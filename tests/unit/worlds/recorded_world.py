@@ -14,10 +14,10 @@ from extender.record import lines
 from extender.record.recorder import Recorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
-from extender.replay.history import Change, History, Member, Workload
 from extender.replay.loop import Loop
 from extender.replay.members import members_of
 from extender.replay.told import Planning, Told
+from extender.replay.workloads import Change, History, Member, Workload
 from muster.api.kubernetes.core import NODES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -112,9 +112,9 @@ class RecordedWorld:
         loop = Loop(self.history, None, lambda _, item: item)
         ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
         tap = Tap(Recorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
-        loop._told = NotingTold(self.history.head, tap)
-        loop.meter.state = loop._told.state
-        loop._planning = NotingPlanning("", self.history.head.settings, tap)
+        loop.told = NotingTold(self.history.head, tap)
+        loop.meter.state = loop.told.state
+        loop.planning = NotingPlanning("", self.history.head.settings, tap)
         if flush_each:
             tap.recorder._due = lambda: True  # type: ignore[method-assign]
         loop.run()

@@ -14,8 +14,9 @@ from extender.record.reading import Recording
 from extender.record.recorder import Recorder
 from extender.record.ring import PATTERN, Ring
 from extender.replay.check import check
-from extender.replay.history import History, history_of
+from extender.replay.history import history_of
 from extender.replay.loop import Loop
+from extender.replay.workloads import History
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec

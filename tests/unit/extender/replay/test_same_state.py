@@ -57,8 +57,8 @@ def test_a_recording_gives_the_state_of_the_live_feed(
         told = Told(head())
         for line in recording:
             told.take(line)
-        assert differences(digest(live._told.state), digest(told.state)) == []
-        assert without_versions(told) == without_versions(live._told)
+        assert differences(digest(live.told.state), digest(told.state)) == []
+        assert without_versions(told) == without_versions(live.told)
         assert check(recording).differences == []
         heads = sum(isinstance(line, lines.Head) for line in recording)
         assert heads > 1 or not many_files

@@ -11,9 +11,10 @@ from recorded_world import GPU, RecordedWorld, starts
 from extender.explain.report import UnknownNameError
 from extender.record.reading import Recording
 from extender.replay.changes import Changes
-from extender.replay.history import History, history_of
+from extender.replay.history import history_of
 from extender.replay.loop import Loop
 from extender.replay.report import ReplayReport, what_if
+from extender.replay.workloads import History
 from musterctl.app import main
 
 

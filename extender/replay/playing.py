@@ -1,0 +1,212 @@
+"""The simulated cluster: gangs come, their pods run on nodes for their time, end, or are evicted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappush
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from extender.explain.clusterdump import kind_name
+from extender.replay.members import ended_pod, members_of, running_pod, waiting_pod
+from extender.replay.told import Told
+from extender.replay.workloads import Change, History, Member, Workload
+from muster.api import names
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroupStatus
+
+_PODS, _GROUPS, _JOBS, _PLACEMENTS = kind_name(PODS), kind_name(POD_GROUPS), kind_name(JOBS), kind_name(PLACEMENTS)
+
+
+@dataclass(slots=True)
+class Run:
+    """One member in the replay."""
+
+    member: Member
+    runs_s: float | None
+    """Time that it takes; None: it does not end within the recording."""
+    pod: Pod
+    since_s: float | None = None
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Playing:
+    """One gang in the replay, and what became of it."""
+
+    workload: Workload
+    came_s: float
+    runs: dict[str, Run] = field(default_factory=dict)
+    """By name of the pod."""
+    life: int = 0
+    first_start_s: float | None = None
+    started_s: float | None = None
+    """Start of its present life; None while it waits."""
+    ended_s: float | None = None
+    evictions: int = 0
+    done_s: float = 0.0
+    """Work that its last checkpoint has saved, in seconds."""
+    gave_up: bool = False
+    """It was deleted before it started, as then."""
+
+
+class Cluster:
+    """What there is at the simulated time `now`, and what will happen at which time."""
+
+    def __init__(self, history: History, changed: Callable[[str, Any], Any]) -> None:
+        """Make it empty; `changed(kind, item)` changes objects as they are told, None: it is not to be there."""
+        self.history = history
+        self.changed = changed
+        self.told = Told(history.head)
+        self.now = history.since_s
+        self.gangs: dict[str, Playing] = {}
+        """The present gang of each key."""
+        self.all: list[Playing] = []
+        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        self.touched = False
+        """Something has changed since the last cycle that a further one could go on with."""
+        self._order = count()
+        self._versions = count(1_000_000_000)
+
+    def at(self, at: float, act: Callable[[], None]) -> None:
+        """Have something happen at a time; what is to happen at the same time does in this order."""
+        heappush(self.events, (at, next(self._order), act))
+
+    def version(self) -> int:
+        """Return the version of the next object that is written."""
+        return next(self._versions)
+
+    def change(self, change: Change) -> None:
+        item = change.item if change.item is None else self.changed(change.kind, change.item)
+        if item is None:
+            self.told.forget(change.kind, change.key)
+        else:
+            self.told.tell(change.kind, item)
+
+    def come(self, workload: Workload, came: float) -> None:
+        """Let a gang come: waiting, or running on its nodes if it ran when the recording began."""
+        group = self.changed(workload.kind, workload.group)
+        if group is None:
+            return
+        playing = self.gangs[workload.key] = Playing(workload, came)
+        self.all.append(playing)
+        if workload.kind == _GROUPS and not workload.ran_before:
+            group = _as_it_came(group)
+        self.told.tell(workload.kind, group)
+        if workload.job is not None:
+            self.told.tell(_JOBS, workload.job)
+        for member in members_of(workload).values():
+            self._member(playing, member)
+        if workload.ran_before:
+            if workload.placement is not None:
+                self.told.tell(_PLACEMENTS, workload.placement)
+            playing.started_s = self.now
+        if workload.left_s is not None:
+            self.at(workload.left_s, lambda: self._left(playing))
+
+    def _member(self, playing: Playing, member: Member) -> None:
+        workload = playing.workload
+        runs_s = member.runs_s
+        if runs_s is None and not member.censored:
+            runs_s = self.history.usual_s(workload)
+        run = Run(member, runs_s, member.pod)
+        playing.runs[member.pod.metadata.name] = run
+        if workload.ran_before and member.at_start is not None:
+            run.pod, run.since_s, run.ended = member.at_start, self.now, member.at_start.finished
+            self.told.tell(_PODS, run.pod)
+            self._end_later(playing, run, runs_s if runs_s is None else (member.ended_s or 0.0) - self.now)
+        elif workload.job is not None or member.created_s <= self.now:
+            self._gate(playing, run)
+        else:
+            self.at(member.created_s, lambda: self._gate(playing, run))
+
+    def _gate(self, playing: Playing, run: Run) -> None:
+        """Make the pod of a member anew: gated, with a UID of its own."""
+        if playing.ended_s is not None:
+            return
+        uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"
+        run.pod, run.since_s, run.ended = waiting_pod(run.member, uid, self.version(), self.now), None, False
+        self.told.tell(_PODS, run.pod)
+        self.touched = True
+
+    def bind(self, playing: Playing, run: Run, node: str, epoch: int) -> None:
+        run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
+        run.since_s = self.now
+        self.told.tell(_PODS, run.pod)
+        self._end_later(playing, run, None if run.runs_s is None else max(run.runs_s - playing.done_s, 0.0))
+
+    def _end_later(self, playing: Playing, run: Run, in_s: float | None) -> None:
+        uid = run.pod.metadata.uid
+        if in_s is not None:
+            self.at(self.now + in_s, lambda: self._end(playing, run, uid))
+
+    def _end(self, playing: Playing, run: Run, uid: str) -> None:
+        """End a member, unless it was evicted meanwhile; with the last one the gang goes."""
+        if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
+            return
+        run.ended = True
+        run.pod = ended_pod(run.pod, self.version())
+        self.told.tell(_PODS, run.pod)
+        if all(each.ended for each in playing.runs.values()):
+            self._go(playing)
+
+    def _left(self, playing: Playing) -> None:
+        """Delete a gang that was deleted then, as long as it has not started: its owner did not wait any longer."""
+        waits = playing.first_start_s is None and playing.started_s is None and playing.ended_s is None
+        if waits and playing.workload.started_s is None:
+            playing.gave_up = True
+            self._go(playing)
+
+    def _go(self, playing: Playing) -> None:
+        playing.ended_s = self.now
+        workload = playing.workload
+        for run in playing.runs.values():
+            self.told.forget(_PODS, run.pod.metadata.key)
+        self.told.forget(_PLACEMENTS, workload.group.metadata.key if workload.kind == _GROUPS else workload.key)
+        self.told.forget(workload.kind, workload.group.metadata.key)
+        if workload.job is not None:
+            self.told.forget(_JOBS, workload.job.metadata.key)
+        if self.gangs.get(workload.key) is playing:
+            del self.gangs[workload.key]
+
+    def evict(self, key: str, pods: list[str]) -> None:
+        """Take pods (by name) from a gang; under its minimum all go, and it waits again as a whole."""
+        playing = self.gangs.get(key)
+        if playing is None:
+            return
+        hurt = [run for name in pods if (run := playing.runs.get(name)) is not None and not run.ended]
+        ran = [run for run in hurt if run.since_s is not None]
+        if not hurt:
+            return
+        running = sum(run.since_s is not None for run in playing.runs.values())
+        if ran and playing.started_s is not None and running - len(ran) < playing.workload.minimum:
+            hurt = list(playing.runs.values())
+            elapsed = self.now - playing.started_s + playing.done_s
+            playing.done_s = max([saved for saved in playing.workload.checkpoints if saved <= elapsed], default=0.0)
+            playing.started_s = None
+        playing.life += 1
+        playing.evictions += bool(ran)
+        for run in hurt:
+            self.told.forget(_PODS, run.pod.metadata.key)
+        for run in hurt:
+            self._gate(playing, run)
+
+    def phase(self, playing: Playing, phase: str) -> None:
+        """Write the phase of a gang's PodGroup."""
+        workload = playing.workload
+        group = self.told.objects[workload.kind].get(workload.group.metadata.key)
+        if workload.kind == _GROUPS and group is not None and group.status.phase != phase:
+            meta = replace(group.metadata, resource_version=str(self.version()))
+            new = replace(group, metadata=meta, status=replace(group.status, phase=phase))
+            self.told.tell(_GROUPS, new)
+            self.touched = True
+
+
+def _as_it_came(group: Any) -> Any:
+    """Return a PodGroup that the planner has not seen yet: without a status, and without the note of a placement."""
+    meta = group.metadata
+    annotations = {key: text for key, text in meta.annotations.items() if key != names.PLACEMENT}
+    return replace(group, metadata=replace(meta, annotations=annotations), status=PodGroupStatus(phase="Pending"))
