@@ -80,6 +80,7 @@ class Cluster:
         return next(self._versions)
 
     def change(self, change: Change) -> None:
+        """Tell of a change of an object that is no workload's."""
         item = change.item if change.item is None else self.changed(change.kind, change.item)
         if item is None:
             self.told.forget(change.kind, change.key)
@@ -133,6 +134,7 @@ class Cluster:
         self.touched = True
 
     def bind(self, playing: Playing, run: Run, node: str, epoch: int) -> None:
+        """Let a member run on a node from now on, for its time less what its last checkpoint has saved."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.told.tell(_PODS, run.pod)
