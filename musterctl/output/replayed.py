@@ -57,9 +57,9 @@ def replay_lines(report: ReplayReport) -> Iterator[Line]:
         yield _line("good", "no gang waits longer or shorter")
     yield _line("hint", f"the replay without the change is {duration(report.apart_s)} from the recorded waits (median)")
     if report.censored:
-        yield _line("hint", f"{_several(report.censored, 'gang')} still ran at the end, and run to the end here, too")
+        yield _line("hint", f"{_several(report.censored, 'gang')} still running at the end, and so here")
     if report.never_ran:
-        yield _line("hint", f"{_several(report.never_ran, 'gang')} never started then: their running time is a guess")
+        yield _line("hint", f"{_several(report.never_ran, 'gang')} without a start then: the running time is a guess")
     if report.lost:
         yield _line("bad", f"{report.lost} changes were lost to the recording")
 
