@@ -20,6 +20,8 @@ class Fate(NamedTuple):
     """What became of one gang."""
 
     gang: str
+    workload: str
+    """The gang as its user calls it."""
     queue: str
     came_s: float
     start_s: float | None

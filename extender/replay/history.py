@@ -24,8 +24,8 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 _PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
 _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
 _OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
-_ONE_EVICTION_S = 60.0
-"""Decisions to evict a gang within this time are about one life: pods have 30 seconds to end, and some are refused."""
+_ONE_EVICTION_S = 5.0
+"""Evictions of several pods of a gang within this time are one."""
 _EVICTS = frozenset({"evict", "repair", "make-room"})
 
 
@@ -55,6 +55,8 @@ class _Reader:
         """Key of a gang → its pods by key; they may come before their PodGroup."""
         self._by_uid: dict[str, Member] = {}
         """Members by their pods: the name of a slot may be written on a pod later."""
+        self._evicted: set[str] = set()
+        """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
         """Keys of pods that were of a gang."""
         self._among: set[tuple[str, str]] | None = None
@@ -248,16 +250,17 @@ class _Reader:
                     member.ended_s = at
 
     def _count(self, at: float, decided: Iterable[tuple[str, ...]]) -> None:
-        """Count a life that evictions end once: they are decided again in each cycle until the pods are gone."""
-        hurt = set()
+        """Count what evictions end: they are decided again in each cycle until the pods are gone."""
         for verb, gang, *more in decided:
-            if verb in _EVICTS:
-                hurt.add(more[0] if verb == "make-room" else gang)
-        for key in hurt:
-            workload = self._gangs.get(key)
-            if workload is not None and workload.running and at > workload.evicted_s + _ONE_EVICTION_S:
-                workload.evictions += 1
-                workload.evicted_s = at
+            if verb not in _EVICTS:
+                continue
+            workload = self._gangs.get(more[0] if verb == "make-room" else gang)
+            pod = self._objects[_PODS].get(more[-1])
+            if workload is None or pod is None or not pod.spec.node_name or pod.metadata.uid in self._evicted:
+                continue
+            self._evicted.add(pod.metadata.uid)
+            workload.evictions += at > workload.evicted_s + _ONE_EVICTION_S
+            workload.evicted_s = at
 
 
 def _minimum(item: Any) -> int:

@@ -26,6 +26,7 @@ class Waited(Struct, rename="camel"):
     """A gang that waits longer or shorter with the change."""
 
     gang: str
+    workload: str
     queue: str
     came: str
     before_s: float
@@ -97,6 +98,7 @@ def _outside(workload: Workload, history: History) -> bool:
 def _recorded(workload: Workload, history: History) -> Fate:
     return Fate(
         workload.key,
+        workload.title,
         workload.queue,
         max(workload.came_s, history.since_s),
         workload.started_s,
@@ -110,6 +112,7 @@ def _fates(loop: Loop) -> list[Fate]:
     return [
         Fate(
             each.workload.key,
+            each.workload.title,
             each.workload.queue,
             each.came_s,
             each.first_start_s,
@@ -129,7 +132,7 @@ def _waited(before: list[Fate], after: list[Fate], until: float) -> list[Waited]
         was, now = known.get((fate.gang, fate.came_s)), wait_s(fate, until)
         if was is not None and not fate.ran_before and abs(now - was) >= LEAST_S:
             came, started = format_time(fate.came_s), fate.start_s is not None
-            found.append(Waited(fate.gang, fate.queue, came, round(was, 1), round(now, 1), started))
+            found.append(Waited(fate.gang, fate.workload, fate.queue, came, round(was, 1), round(now, 1), started))
     return sorted(found, key=lambda each: (-abs(each.after_s - each.before_s), each.gang, each.came))
 
 

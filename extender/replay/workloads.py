@@ -81,6 +81,12 @@ class Workload:
     minimum: int = 1
 
     @property
+    def title(self) -> str:
+        """The gang as its user calls it: namespace and name of its owner, else its own."""
+        meta = self.group.metadata
+        return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
+
+    @property
     def running(self) -> int:
         """Members on nodes."""
         return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())

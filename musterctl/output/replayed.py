@@ -113,7 +113,7 @@ def _waited(gangs: Sequence[Waited], what: str) -> Iterator[Line]:
         yield _line("title", f"Gangs that {what} with the change")
     for each in gangs:
         after = duration(each.after_s) + ("" if each.started else ", and on")
-        yield _line("plain", f"{each.gang} (queue {each.queue}): {duration(each.before_s)} -> {after}")
+        yield _line("plain", f"{each.workload} (queue {each.queue}): {duration(each.before_s)} -> {after}")
 
 
 def cut_lines(cuts: Mapping[Path, str]) -> Iterator[Line]:

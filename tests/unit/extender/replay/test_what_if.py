@@ -126,6 +126,19 @@ def test_an_evicted_gang_starts_again_with_its_whole_length() -> None:
     assert low.ended_s == pytest.approx(world.start_s + 160 + 400)
 
 
+def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
+    """What the recording says of evictions is what happened, and what its replay does."""
+    world = RecordedWorld()
+    world.world.nodes(2)
+    world.world.queue("low", deserved={GPU: 0})
+    world.world.queue("high", deserved={GPU: 16})
+    world.gang("l", 0, 400, pods=2, queue="low")
+    world.gang("h", 100, 60, pods=2, queue="high")
+    world.record(tmp_path)
+    report = report_of(tmp_path, Changes())
+    assert [side[0].evictions for side in (report.recorded, report.replayed, report.changed)] == [1, 1, 1]
+
+
 def test_work_up_to_the_last_checkpoint_is_not_done_again() -> None:
     """The same, but the gang had saved its first 90 seconds."""
     world = RecordedWorld()
