@@ -71,7 +71,10 @@ class Extender:
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )
         writes, namespace = self._committer.writes, settings.lease_namespace
-        publisher = ConfigPublisher(client, namespace, config_file, writes, pool=settings.node_pool, wall_s=time.time)
+        pool, suspects = settings.node_pool, settings.fault_rules.told
+        publisher = ConfigPublisher(
+            client, namespace, config_file, writes, pool=pool, suspects=suspects, wall_s=time.time
+        )
         self._committer.publish = publisher.write
         self._planner = Planner(
             self._cluster,

@@ -1,4 +1,4 @@
-"""Publishes the configuration that the planner runs with, so that commands which plan elsewhere use the same.
+"""Publishes what the planner runs with, so that commands which plan elsewhere use the same.
 
 The ConfigMap is made with the extender's roles: the extender may only change it. Where it is missing, or may not be
 changed, planning goes on; the log says so once, and it is tried again later.
@@ -10,7 +10,7 @@ import structlog
 
 from extender.configfile import ConfigFile
 from extender.writes import Lane, Writes
-from muster.api.muster.configuration import PUBLISHED, name_for, published
+from muster.api.muster.configuration import PUBLISHED, Suspects, name_for, published
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -31,6 +31,7 @@ class ConfigPublisher:
         writes: Writes,
         *,
         pool: str = DEFAULT_POOL,
+        suspects: Suspects,
         wall_s: Callable[[], float],
     ) -> None:
         self._name = name_for(pool)
@@ -38,6 +39,7 @@ class ConfigPublisher:
         self._namespace = namespace
         self._config_file = config_file
         self._writes = writes
+        self._suspects = suspects
         self._wall_s = wall_s
         self._said: dict[str, str] | None = None
         self._again = 0.0
@@ -46,7 +48,7 @@ class ConfigPublisher:
 
     def write(self) -> None:
         """Start a write, if something has changed or a minute is over."""
-        data = published(*self._config_file.told)
+        data = published(*self._config_file.told, self._suspects)
         if data != self._said or self._wall_s() >= self._again:
             self._writes.start(Lane.WORDS, "configuration", self._name, lambda: self._patch(data))
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
+from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
 from musterctl.cluster import Where, read_dump
-from musterctl.running import running_config
+from musterctl.running import config_of, note_unknown, published_by, suspects_of
 
 
 class Reader(NamedTuple):
@@ -24,11 +25,19 @@ class Reader(NamedTuple):
         Raises Forbidden for who may not list all of it.
         """
         dump = read_dump(self.where, self.scheduler_config, self.snapshot)
-        if self.scheduler_config is None and self.snapshot is None:
-            with closing(self.where.client()) as client:
-                dump.scheduler_config = running_config(client)
-                named = [pool for pool in pools_of(dump) if pool]
-                dump.pool_configs = {pool: running_config(client, pool) for pool in named}
+        pools = pools_of(dump)
+        if self.snapshot is not None:
+            for pool in pools:
+                if pool not in dump.suspects:
+                    note_unknown(pool, f"{self.snapshot} has no other")
+            return dump
+        with closing(self.where.client()) as client:
+            told = published_by(client, pools)
+        if self.scheduler_config is None:
+            configs = {pool: config_of(told.get(pool), pool) for pool in pools}
+            dump.scheduler_config = configs.pop(DEFAULT_POOL)
+            dump.pool_configs = configs
+        dump.suspects = suspects_of(told, pools)
         return dump
 
     def namespace(self, given: str | None) -> str:

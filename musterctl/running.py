@@ -1,12 +1,14 @@
-"""The planner's configuration that runs in a cluster, as the extender publishes it."""
+"""What the extenders of a cluster run with, as they publish it: the planner's configuration, and what is suspect."""
 
+from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 import click
 
 from extender.planner.cycle import report_of
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
-from muster.api.muster.configuration import PUBLISHED, PublishedConfig, name_for
+from muster.api.muster.configuration import PUBLISHED, PublishedConfig, Suspects, name_for
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import SYSTEM_NAMESPACE, WEBHOOKS
 from muster.kube.client import Client
@@ -14,29 +16,60 @@ from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.cluster import whole
 from musterctl.plane.rights import CLUSTER_LEASE
 
-_OTHER = "--scheduler-config names another"
+_OTHER: Final = "--scheduler-config names another"
+_BUILT_IN: Final = "nodes are suspect by the list of this version"
 
 
-def running_config(client: Client, pool: str = DEFAULT_POOL) -> str:
-    """Return the text of the configuration that runs in a node pool.
+def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
+    """Return what the extender of each node pool has published, or why it may not be read; others are left out."""
+    found: dict[str, PublishedConfig | Forbidden] = {}
+    for pool in pools:
+        try:
+            told = published_in(client, pool)
+        except Forbidden as error:
+            found[pool] = error
+        else:
+            found |= {pool: told} if told else {}
+    return found
+
+
+def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
+    """Return the text of the configuration that runs in a node pool, of what was published there.
 
     "" is the default one, which counts where none can be read. A ClickException tells of one that this installation
     cannot plan with.
     """
-    try:
-        found = published_in(client, pool)
-    except Forbidden as error:
-        click.echo(f"Note: the default configuration of the planner counts, as {error.message}; {_OTHER}", err=True)
+    if isinstance(told, Forbidden):
+        click.echo(f"Note: the default configuration of the planner counts, as {told.message}; {_OTHER}", err=True)
         return ""
-    text = (found.text if found else "") or ""
+    text = (told.text if told else "") or ""
     errors = report_of(text).errors if text else []
-    if found and errors:
-        where = f"{found.metadata.namespace}/{name_for(pool)}"
+    if told and errors:
+        where = f"{told.metadata.namespace}/{name_for(pool)}"
         raise click.ClickException(
             f"the planner's configuration that runs (ConfigMap {where}) cannot be used here: {'; '.join(errors)}; "
             f"install here what runs there, or {_OTHER}"
         )
     return text
+
+
+def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
+    """Return what makes a node suspect, by node pool; a note tells of pools of which it is not known."""
+    found: dict[str, Suspects] = {}
+    for pool in pools:
+        one = told.get(pool)
+        if isinstance(one, Forbidden):
+            note_unknown(pool, one.message)
+        elif one is None or one.suspects is None:
+            note_unknown(pool, f"the extender has not published another (ConfigMap {name_for(pool)})")
+        else:
+            found[pool] = one.suspects
+    return found
+
+
+def note_unknown(pool: str, why: str) -> None:
+    """Say on standard error that it is not known what makes a node of a pool suspect."""
+    click.echo(f"Note: {_BUILT_IN}{f' in pool {pool}' if pool else ''}, as {why}", err=True)
 
 
 def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from extender.planner.state.faults import Rules, rules_in
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from muster.api.base import Resource
@@ -21,6 +22,7 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.configuration import Suspects
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -53,6 +55,17 @@ class ClusterDump:
     """Node pool → its planner's configuration, where that is not `scheduler_config`."""
     pool: str = DEFAULT_POOL
     """The node pool that is planned (`extender.explain.pools`)."""
+    suspects: dict[str, Suspects] = field(default_factory=dict)
+    """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
+
+    @property
+    def rules(self) -> Rules:
+        """What makes a node of the planned pool suspect."""
+        return self.rules_in(self.pool)
+
+    def rules_in(self, pool: str) -> Rules:
+        """Return what makes a node of a pool suspect."""
+        return rules_in(self.suspects, pool)
 
     @property
     def whole(self) -> bool:
@@ -80,7 +93,7 @@ class ClusterDump:
 
 def state_of(dump: ClusterDump) -> State:
     """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
-    state = State(pool=dump.pool)
+    state = State(pool=dump.pool, rules=dump.rules)
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
         if fed.resource in (POD_GROUPS, NATIVE_POD_GROUPS):
@@ -153,6 +166,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     taken_at: str
     scheduler_config: str = ""
     pool_configs: dict[str, str] = {}
+    suspects: dict[str, Suspects] = {}
     objects: dict[str, msgspec.Raw]
 
 
@@ -168,6 +182,7 @@ def save(dump: ClusterDump) -> bytes:
         taken_at=format_time(dump.taken_at, micros=True),
         scheduler_config=dump.scheduler_config,
         pool_configs=dump.pool_configs,
+        suspects=dump.suspects,
         objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
     )
     return gzip.compress(msgspec.json.encode(file), mtime=0)
@@ -182,7 +197,8 @@ def load(content: bytes) -> ClusterDump:
         raise ValueError(f"this is not a file of `muster snapshot`: {error}") from error
     if file.format != FORMAT:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
-    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config, pool_configs=file.pool_configs)
+    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
+    dump.pool_configs, dump.suspects = file.pool_configs, file.suspects
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more

@@ -1,5 +1,6 @@
 """The node pools of a dump: it holds the whole cluster, and a cycle plans one pool, as the pair of that pool would."""
 
+import dataclasses
 from typing import Any
 
 from extender.explain.clusterdump import ClusterDump, kind_name
@@ -32,7 +33,7 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
     objects[kind_name(JOBS)] = [job for job in dump.of(JOBS) if job_belongs(job, pool)]
     objects[kind_name(PODS)] = [pod for pod in dump.of(PODS) if pod_belongs(pod, pool, nodes, groups)]
     config = dump.pool_configs.get(pool, dump.scheduler_config)
-    return ClusterDump(dump.taken_at, config, objects, dump.unread, dump.pool_configs, pool)
+    return dataclasses.replace(dump, scheduler_config=config, objects=objects, pool=pool)
 
 
 def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> str:

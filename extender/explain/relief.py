@@ -190,7 +190,7 @@ class Reliever:
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
         """Suggest the end of a taint of Kubernetes, or of a fault: pods might be placed on a dead node else."""
-        enough = self._fewest([recovered(node) for node in nodes])
+        enough = self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
@@ -255,7 +255,7 @@ class Reliever:
             return
         like = snapshot.nodes[int(snapshot.order[int(fit.argmax())])]
         number = ceil(missing / int(fit.max()))
-        if like is not None and self._fits(lambda: self._what_if.tried_nodes(copies(like, number))):
+        if like is not None and self._fits(lambda: self._what_if.tried_nodes(copies(like, number, self._what_if.dump))):
             name = like.metadata.name
             yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
 

@@ -18,7 +18,7 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
-from extender.planner.state.faults import TAINTS
+from extender.planner.state.faults import Rules
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -27,6 +27,7 @@ from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.gang import gang_of, native_gang
 from muster.api.muster.placement import PLACEMENTS
+from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, Queue, QueueSpec
 from muster.resources.vector import vector
@@ -67,7 +68,7 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     for name in change.cordoned:
         nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
     for name, number in change.added.items():
-        nodes |= {node.metadata.name: node for node in copies(nodes[name], number)}
+        nodes |= {node.metadata.name: node for node in copies(nodes[name], number, result)}
     result.of(NODES)[:] = nodes.values()
     for resource, item in change.new:
         result.put(resource, [item])
@@ -113,14 +114,14 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
     raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
 
 
-def copies(node: Node, number: int) -> list[Node]:
-    """Return new empty nodes of the same kind, not cordoned."""
-    made = []
+def copies(node: Node, number: int, dump: ClusterDump) -> list[Node]:
+    """Return new empty nodes of the same kind, not cordoned, and without the faults of the one in the dump."""
+    made, rules = [], dump.rules_in(pool_of(node.metadata))
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
         labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}
         meta = replace(node.metadata, name=name, uid=name, labels=labels)
-        made.append(uncordoned(recovered(replace(node, metadata=meta))))
+        made.append(uncordoned(recovered(replace(node, metadata=meta), rules)))
     return made
 
 
@@ -130,16 +131,16 @@ def uncordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
-def recovered(node: Node) -> Node:
+def recovered(node: Node, rules: Rules) -> Node:
     """Return the node without its conditions, and without the taints that tell its condition at the moment."""
-    spec, status = replace(node.spec, taints=_own_taints(node)), replace(node.status, conditions=[])
+    spec, status = replace(node.spec, taints=_own_taints(node, rules)), replace(node.status, conditions=[])
     return replace(node, spec=spec, status=status)
 
 
-def _own_taints(node: Node) -> list[Taint]:
+def _own_taints(node: Node, rules: Rules) -> list[Taint]:
     """Return the taints without those of Kubernetes, and of programs that suspect the node."""
-    told = (KUBERNETES_TAINTS, *TAINTS)
-    return [taint for taint in node.spec.taints if not taint.key.startswith(told)]
+    taints = node.spec.taints
+    return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]
 
 
 def _remove(dump: ClusterDump, name: str, namespace: str) -> None:

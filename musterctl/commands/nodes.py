@@ -1,12 +1,15 @@
 """`muster nodes`: free GPUs of nodes, by rack and model."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 import msgspec
 
+from extender.planner.state.faults import rules_in
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.pools import pool_of
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.vector import CPU, amount_words
@@ -16,6 +19,7 @@ from musterctl.gangs.nodes import AlikeRow, NodeRow, alike, node_rows
 from musterctl.gangs.words import nodes_words
 from musterctl.options import where_options
 from musterctl.output.listing import Table, show_object
+from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000
 """Characters for the names of all nodes."""
@@ -52,13 +56,16 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
 
 def _read(client: Client) -> list[NodeRow]:
     try:
-        return node_rows(client.list(NODES), client.list(PODS, field_selector=_LIVING))
+        there, pods = client.list(NODES), client.list(PODS, field_selector=_LIVING)
     except Forbidden as error:
         raise click.ClickException(
             f"{error.message}: free GPUs of nodes take the right to list nodes and pods of the whole cluster; ask an "
             f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding. `muster ps` shows the nodes of your "
             "own gangs"
         ) from error
+    pools = sorted({pool_of(node.metadata) for node in there})
+    suspects = suspects_of(published_by(client, pools), pools)
+    return node_rows(there, pods, partial(rules_in, suspects))
 
 
 def _show(columns: list[tuple[str, Callable[[Any], str]]], rows: list[Any]) -> None:

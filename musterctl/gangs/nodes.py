@@ -1,12 +1,13 @@
 """Rows of nodes: free GPUs of each, its rack and model; and nodes that are alike in one row. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from extender.planner.state.faults import DEFAULT_RULES, suspect
+from extender.planner.state.faults import Rules, suspect
 from muster.api.kubernetes.core import Node, Pod
+from muster.api.muster.pools import pool_of
 from muster.api.names import GPU_PRODUCT
 from muster.resources.gpus import counted, is_gpu
 from muster.resources.pods import node_allocatable
@@ -49,13 +50,16 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
     nodes: list[str]
 
 
-def node_rows(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeRow]:
-    """Return a row per node, by rack, model and name; pods that have ended do not count."""
+def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], Rules]) -> list[NodeRow]:
+    """Return a row per node, by rack, model and name; pods that have ended do not count.
+
+    `rules_in` returns what makes a node of a node pool suspect.
+    """
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.spec.node_name and not pod.finished:
             there[pod.spec.node_name].append(pod)
-    found = [_row(node, there[node.metadata.name]) for node in nodes]
+    found = [_row(node, there[node.metadata.name], rules_in(pool_of(node.metadata))) for node in nodes]
     return sorted(found, key=lambda row: (row.rack, row.model, row.name))
 
 
@@ -82,7 +86,7 @@ def gpus_in(amounts: Vector) -> float:
     return sum(amount / unit(name) for name, amount in amounts.items() if is_gpu(name) or name.endswith("/gpu"))
 
 
-def _row(node: Node, pods: list[Pod]) -> NodeRow:
+def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
     has = _readable(node)
     used: Vector = {}
     for pod in pods:
@@ -96,7 +100,7 @@ def _row(node: Node, pods: list[Pod]) -> NodeRow:
         name=node.metadata.name,
         rack=rack_of(node.metadata.labels),
         model=node.metadata.labels.get(GPU_PRODUCT, ""),
-        state=_state(node, used, gpus, free_gpus),
+        state=_state(node, used, gpus, free_gpus, rules),
         gpus=gpus,
         free_gpus=free_gpus,
         free_cpu=max(0, free.get(CPU, 0)),
@@ -112,12 +116,12 @@ def _readable(node: Node) -> Vector:
         return {}
 
 
-def _state(node: Node, used: Vector, gpus: float, free_gpus: float) -> str:
+def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: Rules) -> str:
     """Return the state of a node; without GPUs it is never Full, as CPUs are rarely used up to the last."""
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
     if ready != "True":
         return "NotReady"
-    if suspect(node, DEFAULT_RULES):
+    if suspect(node, rules):
         return "Suspect"
     if node.spec.unschedulable:
         return "Cordoned"

@@ -60,6 +60,8 @@ recordFolder: /var/lib/muster/recording
 recordMiB: {{ $values.record.mib }}
 recordHours: {{ $values.record.hours }}
 {{- end }}
+suspectConditions: {{ toJson $values.suspectConditions }}
+suspectTaints: {{ toJson $values.suspectTaints }}
 {{- if include "muster.planning" . }}
 config: /etc/muster/planning/config.yaml
 {{- end }}

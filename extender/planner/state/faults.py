@@ -5,11 +5,12 @@ monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of
 what is there, and gets nothing new; one that is *not ready* has a kubelet that does not answer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.configuration import Suspects
 
 FaultKind = Literal["suspect", "not-ready"]
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -50,6 +51,11 @@ class Rules(NamedTuple):
     taints: frozenset[str]
     """Keys."""
 
+    @property
+    def told(self) -> Suspects:
+        """The same as commands and people read it, in alphabetical order."""
+        return Suspects(tuple(sorted("=".join(pair) for pair in self.conditions)), tuple(sorted(self.taints)))
+
 
 class Fault(NamedTuple):
     """What is wrong with a node."""
@@ -79,6 +85,12 @@ def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
 
 
 DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
+
+
+def rules_in(told: Mapping[str, Suspects], pool: str) -> Rules:
+    """Return the rules of a node pool, of what extenders have told by pool; by default the ones of this version."""
+    suspects = told.get(pool)
+    return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
 
 def suspect(node: Node, rules: Rules) -> str:

@@ -1,4 +1,6 @@
-"""The configuration that the planner runs with, as the leading extender publishes it and commands read it.
+"""What the planner runs with, as the leading extender publishes it and commands read it.
+
+That is the scheduler configuration, and the list of what makes a node suspect, which is one of the extender's settings.
 
 It is a ConfigMap, and not part of a Queue or Lease: only those read it who may read the chart's own configuration.
 """
@@ -7,14 +9,24 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import field
+import msgspec
+from msgspec import Struct, field
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 
 NAME: Final = "muster-planner"
 """Of the default node pool's."""
-_TEXT, _SEEN, _REFUSED = "config.yaml", "seen", "refused"
+_TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.json"
+
+
+class Suspects(Struct, frozen=True):
+    """What makes a node suspect (docs/faults.md): the whole list, with what the settings add and take away."""
+
+    conditions: tuple[str, ...] = ()
+    """Each as type=status."""
+    taints: tuple[str, ...] = ()
+    """Their keys."""
 
 
 class PublishedConfig(Object):
@@ -26,6 +38,15 @@ class PublishedConfig(Object):
     def text(self) -> str | None:
         """The file as it is used, empty for the defaults; None if none was published yet."""
         return (self.data or {}).get(_TEXT)
+
+    @property
+    def suspects(self) -> Suspects | None:
+        """What makes a node suspect; None if none was published, as by an older extender, or it cannot be read."""
+        text = (self.data or {}).get(_SUSPECTS)
+        try:
+            return msgspec.json.decode(text, type=Suspects) if text else None
+        except msgspec.DecodeError:
+            return None
 
     def answer_to(self, text: str) -> str | None:
         """Return the reason why the extender refused this file, "" if it uses it, None if it has not seen it yet."""
@@ -46,6 +67,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def published(used: str, seen: str, refused: str) -> dict[str, str]:
-    """Return the data: the text that is used, and what became of the one that was seen last."""
-    return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused}
+def published(used: str, seen: str, refused: str, suspects: Suspects) -> dict[str, str]:
+    """Return the data: the text that is used, what became of the one that was seen last, and the list of suspects."""
+    told = msgspec.json.encode(suspects).decode()
+    return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused, _SUSPECTS: told}

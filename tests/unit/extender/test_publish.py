@@ -8,9 +8,11 @@ from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
 from extender.publish import AGAIN_S, ConfigPublisher
+from extender.settings import ExtenderSettings
 from muster.api.muster.configuration import PublishedConfig
 from muster.kube.errors import Unreachable
 
+SUSPECTS = ExtenderSettings(suspect_conditions=("XidError=True", "-KernelDeadlock=True")).fault_rules.told
 GOOD = "actions: enqueue\n"
 BAD = "actions: alocate\n"
 
@@ -48,7 +50,9 @@ class World:
         self.client: Any = Client()
         self.config = ConfigFile(file)
         writes: Any = AtOnce()
-        self.publisher = ConfigPublisher(self.client, "muster-system", self.config, writes, wall_s=lambda: self.now)
+        self.publisher = ConfigPublisher(
+            self.client, "muster-system", self.config, writes, suspects=SUSPECTS, wall_s=lambda: self.now
+        )
 
     def says(self, text: str) -> None:
         """Another file, which is looked at, and a cycle."""
@@ -104,6 +108,18 @@ def test_what_cannot_be_written_is_tried_again_later(world: World) -> None:
     world.now += AGAIN_S
     world.publisher.write()
     assert world.told.text == GOOD
+
+
+def test_what_suspects_nodes_is_told_whole(world: World) -> None:
+    """With what the settings add to the known list and take from it; an older extender's ConfigMap says nothing."""
+    world.publisher.write()
+    told = world.told.suspects
+    assert told == SUSPECTS
+    assert "XidError=True" in told.conditions
+    assert "ReadonlyFilesystem=True" in told.conditions
+    assert "KernelDeadlock=True" not in told.conditions
+    for text in (None, "", "[]", "{"):
+        assert PublishedConfig(data={} if text is None else {"suspects.json": text}).suspects is None
 
 
 def test_nothing_published_is_no_default() -> None:

@@ -8,6 +8,7 @@ from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
 from extender.explain.whatif import WhatIf
+from extender.planner.state.faults import DEFAULT_RULES
 from extender.planner.state.feed import FEED
 
 
@@ -46,7 +47,7 @@ class ExplainWorld(World):
     def dump(self) -> ClusterDump:
         """Everything there is, now."""
         objects = {kind: list(items.values()) for kind, items in self.state.told.items()}
-        return ClusterDump(self.now, objects=objects)
+        return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.told})
 
     def explain(self, name: str, kind: str = "gang") -> GangReport | PodReport:
         """The report of an object in namespace `ns`."""

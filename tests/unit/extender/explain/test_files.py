@@ -20,6 +20,7 @@ from muster.api.kubernetes.storage import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
 )
+from muster.api.muster.configuration import Suspects
 from musterctl.app import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -121,6 +122,27 @@ def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
     assert "would help     Job ns/first (2 pods on 2 nodes) ends" in lines
     as_json = msgspec.json.decode(CliRunner().invoke(main, [*arguments, "-o", "json"]).output)
     assert (as_json["cause"], as_json["shortage"]["miss"]["pods"]) == ("no-room", 2)
+
+
+def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
+    """As the extender told it; where an older file has no list, that of this version counts, and a note says so."""
+    world = ExplainWorld()
+    world.node("node-0", conditions={"XidError": "True"})
+    world.gang("a", {"worker": (1, GPU8)})
+    dump = world.dump()
+    dump.suspects = {"": Suspects(("XidError=True",))}
+    file = tmp_path / "file"
+    arguments = ["explain", "gang", "a", "-n", "ns", "--snapshot", str(file)]
+    file.write_bytes(save(dump))
+    told = CliRunner().invoke(main, arguments)
+    assert "1 suspect (condition XidError=True)" in told.output
+    assert "would help     node-0 recovers and the condition XidError=True goes" in told.output
+    assert "Note" not in told.output
+    dump.suspects = {}
+    file.write_bytes(save(dump))
+    told = CliRunner().invoke(main, arguments)
+    assert "suspect (condition" not in told.output
+    assert told.stderr == f"Note: nodes are suspect by the list of this version, as {file} has no other\n"
 
 
 def test_an_unknown_name_fails_with_one_line(tmp_path: Path) -> None:

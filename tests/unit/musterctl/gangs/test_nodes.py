@@ -1,12 +1,15 @@
 """Free GPUs of nodes, and nodes that are alike in one row."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender.planner.state.faults import rules_in
 from muster.api.kubernetes.core import Node, NodeCondition, Pod
+from muster.api.muster.configuration import Suspects
 from musterctl.gangs.nodes import NodeRow, alike, node_rows, rack_of
 
 
@@ -27,11 +30,16 @@ def pod(node: str, gpus: int, phase: str = "Running", **annotations: str) -> Pod
     return msgspec.convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, Pod)
 
 
+def rows(nodes: list[Node], pods: list[Pod]) -> list[NodeRow]:
+    """The rows by the list of this version."""
+    return node_rows(nodes, pods, partial(rules_in, {}))
+
+
 def test_free_gpus_and_states() -> None:
     """By what living pods ask for; a node that is cordoned or not ready says so first."""
     nodes = [node("a"), node("b"), node("c"), node("d", cordoned=True), node("e", ready=False), node("f", 0)]
     pods = [pod("a", 8), pod("b", 3), pod("b", 8, "Succeeded"), pod("f", 0), pod("d", 1)]
-    found = {row.name: (row.state, row.free_gpus, row.pods) for row in node_rows(nodes, pods)}
+    found = {row.name: (row.state, row.free_gpus, row.pods) for row in rows(nodes, pods)}
     assert found == {
         "a": ("Full", 0, 1), "b": ("Mixed", 5, 1), "c": ("Free", 8, 0), "d": ("Cordoned", 7, 1),
         "e": ("NotReady", 8, 0), "f": ("Mixed", 0, 1),
@@ -42,13 +50,24 @@ def test_a_suspect_node_says_so_before_its_cordon() -> None:
     """A cordon is what mostly comes with it, and says less."""
     ill = node("a", cordoned=True)
     ill.status.conditions.append(NodeCondition("KernelDeadlock", "True"))
-    assert [row.state for row in node_rows([ill], [])] == ["Suspect"]
+    assert [row.state for row in rows([ill], [])] == ["Suspect"]
+
+
+def test_a_node_is_suspect_by_the_list_of_its_pool() -> None:
+    """Each pool has an extender with settings of its own."""
+    ill, other = node("a"), node("b")
+    other.metadata.labels["muster.dev/node-pool"] = "p"
+    for each in (ill, other):
+        each.status.conditions.append(NodeCondition("XidError", "True"))
+    told = {"p": Suspects(("XidError=True",))}
+    found = node_rows([ill, other], [], partial(rules_in, told))
+    assert [(row.name, row.state) for row in found] == [("a", "Free"), ("b", "Suspect")]
 
 
 def test_parts_of_gpus() -> None:
     """A pod that shares a GPU takes its part of it."""
     shared = pod("a", 0, **{"gpu-devices": "0", "gpu-portion": "0.25"})
-    [row] = node_rows([node("a")], [shared])
+    [row] = rows([node("a")], [shared])
     assert (row.state, row.free_gpus) == ("Mixed", 7.75)
 
 
