@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from msgspec import Struct, field
 
+from extender.explain.members import gang_words
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -14,6 +15,7 @@ from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
+from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.topology.forest import level_words
 from extender.planner.topology.requests import request_of
 from extender.planner.topology.tree import HYPER_NODES, Tree
@@ -37,6 +39,18 @@ class Room(Struct):
     """On nodes that take pods; cordoned ones do not."""
 
 
+class SparesThere(Struct):
+    """Seats in a domain that gangs keep for members that they lose (docs/spares.md)."""
+
+    seats: int = 0
+    lent: int = 0
+    """Of these, so many are used by gangs that leave at once."""
+    keepers: list[str] = field(default_factory=list)
+    """Workloads that keep them, as `Job ns/train`."""
+    borrowers: list[str] = field(default_factory=list)
+    """Workloads that run on them meanwhile."""
+
+
 class DomainReport(Struct):
     """One domain."""
 
@@ -51,6 +65,7 @@ class DomainReport(Struct):
     """Share of the free amount of the first resource that is on partly used nodes; None: nothing is free."""
     ranks: dict[str, list[int]]
     """Pod set → ranks of the given gang in the domain."""
+    spares: SparesThere
     domains: list["DomainReport"]
 
 
@@ -134,6 +149,7 @@ class _Reporter:
         self._first = snapshot.axis[resources[0]] if resources else None
         self._unused = takes if self._first is None else takes & (self._used[self._first] == 0)
         self._slots = _slots_by_column(gang, snapshot.index) if gang else {}
+        self._kept = spares_by_node(session)
 
     def report(self) -> TopologyReport:
         """The whole tree."""
@@ -204,7 +220,19 @@ class _Reporter:
         fragmented = None
         if self._first is not None and (free := room[self._resources[0]].free):
             fragmented = 1 - int(self._free[self._first, unused].sum()) / free
-        return DomainReport(name, level, len(columns), len(unused), room, fragmented, self._ranks(columns), inner)
+        return DomainReport(
+            name, level, len(columns), len(unused), room, fragmented, self._ranks(columns), self._spares(columns), inner
+        )
+
+    def _spares(self, columns: Amounts) -> SparesThere:
+        name = self._session.snapshot.name
+        there = [self._kept[node] for node in map(name, columns.tolist()) if node in self._kept] if self._kept else []
+        return SparesThere(
+            sum(each.seats for each in there),
+            sum(each.lent for each in there),
+            sorted({who for each in there for who in each.keepers}),
+            sorted({who for each in there for who in each.borrowers}),
+        )
 
     def _ranks(self, columns: Amounts) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -212,6 +240,22 @@ class _Reporter:
             for slot in self._slots.get(column, ()):
                 found.setdefault(slot.pod_set, []).append(slot.rank)
         return {pod_set: sorted(ranks) for pod_set, ranks in sorted(found.items())}
+
+
+def spares_by_node(session: Session) -> dict[str, SparesThere]:
+    """Return what is kept as spares on each node, whose it is, and who borrows it; nodes without any are left out."""
+    found: dict[str, SparesThere] = {}
+    for gang in session.snapshot.gangs:
+        for seats, _ in seats_of(gang):
+            there = found.setdefault(seats.node, SparesThere())
+            there.seats += seats.count
+            there.lent += min(seats.count, session.away[gang.uid, seats.pod_set, seats.node])
+            there.keepers.append(gang_words(gang))
+    for gang in session.snapshot.gangs:
+        for loan in loans_of(gang):
+            if loan.node in found:
+                found[loan.node].borrowers.append(gang_words(gang))
+    return found
 
 
 def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:

@@ -14,7 +14,7 @@ from extender.explain.own import Demand, GangPlaces
 from extender.explain.queues import OwnQueue, QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
-from extender.explain.topology import DomainReport, TopologyReport
+from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
@@ -23,6 +23,8 @@ BAR = 20
 """Characters of a whole bar."""
 NAMED = 8
 """The most names in one line."""
+_IN_CELL = 2
+"""The most names in one cell."""
 RANKS = 6
 """The most runs of ranks in one cell."""
 NONE_LINES = (
@@ -210,11 +212,13 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
     """Yield the lines of one topology; `gang` names the gang whose ranks are shown, empty for none."""
     levels = ", ".join(report.levels) or "no levels"
     yield f"Topology {report.name}: {levels}; {report.nodes} nodes"
-    rows = list(_rows(report.domains, gang=bool(gang)))
+    spares = any(domain.spares.seats for domain in report.domains)
+    rows = list(_rows(report.domains, gang=bool(gang), spares=spares))
     if rows:
         resources = list(report.domains[0].room)
         heads = ["DOMAIN", "LEVEL", "NODES", "UNUSED", *(f"{each} FREE/ALL" for each in resources), "FRAGMENTED"]
-        yield from _aligned([[*heads, *([f"RANKS OF {gang}"] if gang else [])], *rows])
+        more = [*(["SPARES"] if spares else []), *([f"RANKS OF {gang}"] if gang else [])]
+        yield from _aligned([[*heads, *more], *rows])
     else:
         yield "  no node is in a domain"
     if report.outside:
@@ -237,7 +241,17 @@ def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
     return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
 
 
-def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool) -> Iterator[list[str]]:
+def _spares_words(there: SparesThere) -> str:
+    """Return spares as text: `8 of Job ns/train, 4 lent to Job ns/guest`; empty for none."""
+    if not there.seats:
+        return ""
+    lent = f", {there.lent} lent to {_names(there.borrowers, _IN_CELL)}" if there.lent else ""
+    return f"{there.seats} of {_names(there.keepers, _IN_CELL)}{lent}"
+
+
+def _rows(
+    domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool, spares: bool
+) -> Iterator[list[str]]:
     """Yield a row per domain, inner ones below it; `indent` is the text before their branches, None on top."""
     for place, each in enumerate(domains):
         last = place == len(domains) - 1
@@ -246,12 +260,13 @@ def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: b
         room = [f"{amount_words(name, one.free)}/{amount_words(name, one.all)}" for name, one in each.room.items()]
         share = "-" if each.fragmented is None else f"{each.fragmented:.0%}"
         cells = [branch + each.name, each.level, str(each.nodes), str(each.unused), *room, share]
-        yield [*cells, *([ranks_words(each.ranks)] if gang else [])]
-        yield from _rows(each.domains, below, gang=gang)
+        more = [*([_spares_words(each.spares)] if spares else []), *([ranks_words(each.ranks)] if gang else [])]
+        yield [*cells, *more]
+        yield from _rows(each.domains, below, gang=gang, spares=spares)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield aligned rows: names and levels to the left, numbers to the right, ranks unaligned."""
+    """Yield aligned rows: names, levels and spares to the left, numbers to the right, ranks unaligned."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     numbers = range(2, rows[0].index("FRAGMENTED") + 1)
     for row in rows:
@@ -274,6 +289,6 @@ def _runs(ranks: Sequence[int]) -> str:
     return ", ".join(words[:RANKS]) + (f" and {more} more runs" if more > 0 else "")
 
 
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+def _names(names: Sequence[str], most: int = NAMED) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 from explain_world import ExplainWorld
+from extender_world import slots
 from hypernode_world import hyper_node, named, within
 from msgspec.structs import replace
 
@@ -143,6 +144,43 @@ def test_without_a_topology_the_hint_is_true(tmp_path: Path) -> None:
     [gang] = simulate(WhatIf(made.dump()), [])
     assert gang.placed
     assert "node-0" not in " ".join(gang.nodes)
+
+
+def says(made: ExplainWorld, key: str, **said: str) -> None:
+    """The PodGroup of a gang has these annotations of Muster's."""
+    group = made.state.groups[key]
+    annotations = {f"muster.dev/{name.replace('_', '-')}": text for name, text in said.items()}
+    meta = replace(group.metadata, annotations=annotations, resource_version=made.meta("any").resource_version)
+    made.state.on_pod_group(group, replace(group, metadata=meta))
+
+
+def test_spares_stand_where_they_are_with_who_borrows_them() -> None:
+    """Without any there is no such column; with ranks, these come last."""
+    made = ExplainWorld()
+    made.nodes(5, cpu=4)
+    made.state.on_hyper_node(None, hyper_node("rack", 1, named(*(f"node-{number}" for number in range(5)))))
+    for name, size, said in (("keeps", 2, {"spares": "2"}), ("other", 1, {}), ("guest", 1, {"borrow_spares": "true"})):
+        key = made.gang(name, {"worker": (size, WORKER)})
+        says(made, key, **said)
+        made.plan()
+        for rank, node in enumerate(slots(made.state.placements[key])["worker"]):
+            made.pod(key, "worker", rank, WORKER, node=node, pin=node, epoch=1, phase="Running")
+        made.close(made.plan())
+    lines = drawn(made, "keeps", resources=["nvidia.com/gpu"], nodes=True)
+    place = lines[1].index("SPARES")
+    assert [line[place:].rstrip() for line in lines[1:]] == [
+        "SPARES                                     RANKS OF keeps",
+        "2 of Job ns/keeps, 1 lent to Job ns/guest  worker 0-1",
+        "                                           worker 0",
+        "                                           worker 1",
+        "1 of Job ns/keeps, 1 lent to Job ns/guest",
+        "1 of Job ns/keeps",
+        "",
+    ]
+    says(made, "ns/keeps")
+    made.now += 10
+    made.plan()
+    assert "SPARES" not in drawn(made)[1]
 
 
 def test_ranks_are_folded() -> None:
