@@ -8,6 +8,7 @@ from functools import cache
 
 from extender.planner import reasons
 from extender.planner.actions import ACTIONS
+from extender.planner.actions.displace import SparesForPreempt, SparesForReclaim
 from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.recall import Recall
@@ -26,13 +27,15 @@ from extender.planner.scaleup.action import AskForNodes
 class Parts:
     """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
-    Placements are tracked first, whatever the configuration says: no gang may stay half placed. Spares that are lent
-    are taken back right after `allocate`. When all have asked, gangs that wait for notices may have free room, and
-    notices are withdrawn; nodes are asked for last, for the gangs that are left waiting.
+    Placements are tracked first, whatever the configuration says: no gang may stay half placed. Right after `allocate`
+    spares that are lent are taken back, and gangs that wait get the spares of others where these alone are enough. When
+    all have asked, gangs that wait for notices may have free room, and notices are withdrawn; nodes are asked for last,
+    for the gangs that are left waiting.
     """
 
     def __init__(self) -> None:
         self._first, self._recall = TrackPlacements(), Recall()
+        self._spares: tuple[Action, ...] = (SparesForReclaim(), SparesForPreempt())
         self._last = (Elsewhere(), WithdrawNotices(), AskForNodes())
         self._assembly = Assembly(process_registry())
 
@@ -40,7 +43,9 @@ class Parts:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
-        return [self._first, *actions[:place], self._recall, *actions[place:], *self._last], plugins
+        named = {action.name for action in actions}
+        spares = [action for action in self._spares if action.name in named]
+        return [self._first, *actions[:place], self._recall, *spares, *actions[place:], *self._last], plugins
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:

@@ -5,6 +5,7 @@ After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
+from extender.planner.actions.sparesalone import SparesAlone
 from extender.planner.framework.demand import amounts_of, minimum_amounts, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
@@ -17,6 +18,7 @@ class Preempt(Evicting):
     """Victims are preemptable gangs of the same queue and a lower priority."""
 
     name = "preempt"
+    takes_seats = True
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True if a running gang of its queue has a lower priority."""
@@ -48,6 +50,7 @@ class Reclaim(Evicting):
     """Victims are gangs of other, reclaimable queues, as far as a plugin that knows shares allows (`proportion`)."""
 
     name = "reclaim"
+    takes_seats = True
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True if a gang of another queue runs."""
@@ -93,6 +96,14 @@ class Reclaim(Evicting):
     def reason(self, gang: GangView) -> str:
         """Return the sentence for the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
+
+
+class SparesForPreempt(SparesAlone, Preempt):
+    """Takes spares by the rules of `preempt`."""
+
+
+class SparesForReclaim(SparesAlone, Reclaim):
+    """Takes spares by the rules of `reclaim`."""
 
 
 def _gives(session: Session, gang: GangView, victim: GangView) -> bool:

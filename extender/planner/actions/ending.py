@@ -5,7 +5,7 @@ the order in which `allocate` would try them: else a later one would take it tog
 evicted for the gang whose turn it was.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -128,6 +128,19 @@ def room_of_leaving(session: Session) -> Iterator[bool]:
     finally:
         snapshot.free -= room
         _take_devices(snapshot, going, 1)
+
+
+def needs_leaving(session: Session, columns: Collection[int]) -> bool:
+    """Return True if what is placed on these nodes within `room_of_leaving` has to wait for pods that are leaving."""
+    snapshot = session.snapshot
+    room = {column: snapshot.free[:, column].copy() for column in columns}
+    for pod in snapshot.leaving.values():
+        column = snapshot.index.get(pod.node)
+        if column is not None and column in room and expected_to_go(pod.gone_by, session.now):
+            if pod.cls.gpu is not None:  # which GPU it frees is not looked at: rare, and waiting is never wrong
+                return True
+            room[column] -= snapshot.row_on(pod.cls, column)
+    return any(bool((free < 0).any()) for free in room.values())
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
-from extender.planner.actions.ending import InTurn, in_turn, reservations_kept, room_of_leaving
+from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, reservations_kept, room_of_leaving
 from extender.planner.actions.makeroom import budgets_of, evicted_whole, leaving_pods, room_for
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework import decisions
@@ -28,6 +28,7 @@ from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
+from extender.planner.victims.seats import decide_given, seat_pieces
 from extender.planner.victims.solver import Search, solve
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import SpareSeats
@@ -65,6 +66,8 @@ class Evicting:
     """Victims that have a notice are told before they go."""
     borrowers = False
     """Victims may run on spares of others, which get these back when they go."""
+    takes_seats = False
+    """Victims give up their spares first, for which nobody is evicted."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -166,6 +169,8 @@ class Evicting:
             pieces = self._catalogue.of(session, gang)
             if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
                 continue
+            if self.takes_seats:
+                pieces = [*seat_pieces(session, gang), *pieces]
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
@@ -209,9 +214,13 @@ class Evicting:
         )
         with undone(statement):
             found = self.solve(search, pieces)
-        if not found or sum(len(piece.pods) for piece in found) > MOST_VICTIMS:
+        pods = sum(len(piece.pods) for piece in found or ())
+        if not found or pods > MOST_VICTIMS:
             statement.discard()
             return None if found is None or found else []
+        if not pods and needs_leaving(session, {operation.column for operation in statement.operations}):
+            statement.discard()  # seats that are given up are free at once: they are when the other room is, too
+            return []
         self._decide(session, statement, gang, found)
         return found
 
@@ -243,13 +252,14 @@ class Evicting:
             session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason, waits_until=until))
         mine = [operation for operation in operations if operation.gang is gang]
         slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
-        runs = runs_of_operations(session, gang, mine, gated=True)
+        runs = runs_of_operations(session, gang, mine, gated=bool(victims))
         place = decisions.Place(
-            gang, runs, epoch, slots, victims, reason, self.spares_left(session, gang, mine),
+            gang, runs, epoch, slots, victims, reason if victims else "", self.spares_left(session, gang, mine),
             notices=notices, waits_until=until,
         )  # fmt: skip
         session.decide(place)
-        if notices:  # they are told once the placement is written, and the next cycle goes on with it
+        decide_given(session, found)
+        if notices or not victims:  # they are told once the placement is written, and the next cycle goes on with it
             return
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()

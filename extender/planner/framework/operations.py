@@ -41,18 +41,20 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Eviction:
-    """Pods of one class leave the node in `column`; each frees `row`."""
+    """Pods of one class leave the node in `column`; each frees `row`. Or, without pods, spares are given up there."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     column: int
     row: Amounts
     cls: PodClass
+    seats: int = 0
+    """Spares that the gang gives up."""
 
     @property
     def size(self) -> int:
-        """Number of pods."""
-        return len(self.pods)
+        """Number of pods, or of seats."""
+        return len(self.pods) + self.seats
 
     @property
     def amount(self) -> Amounts:
@@ -61,9 +63,9 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that each pod is counted under: fewer for pods that are being deleted."""
-        marks = self.cls.marks
-        return tuple(mark for mark in marks if mark[0] != "staying") if self.pods[0].terminating else marks
+        """Marks that each pod is counted under: fewer for pods that are being deleted, none for seats."""
+        marks = self.cls.marks if self.pods else ()
+        return tuple(mark for mark in marks if mark[0] != "staying") if marks and self.pods[0].terminating else marks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

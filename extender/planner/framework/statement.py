@@ -97,12 +97,20 @@ class Statement:
             if column is None:
                 continue
             cls = same[0].cls
-            eviction = Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls)
-            snapshot.free[:, column] += eviction.amount
-            self._give_back(eviction)
-            self._log.append(eviction)
-            self._count(eviction, -1)
-            self._session.hooks.evicted.call(eviction)
+            self._log_eviction(Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls))
+
+    def give_up(self, gang: GangView, node: str, count: int, cls: PodClass) -> None:
+        """Count spares of a gang on a known node as free in this session; they are, once that is committed."""
+        snapshot = self._session.snapshot
+        column = snapshot.index[node]
+        self._log_eviction(Eviction(gang, (), column, snapshot.row_of(cls), cls, count))
+
+    def _log_eviction(self, eviction: Eviction) -> None:
+        self._session.snapshot.free[:, eviction.column] += eviction.amount
+        self._give_back(eviction)
+        self._log.append(eviction)
+        self._count(eviction, -1)
+        self._session.hooks.evicted.call(eviction)
 
     @property
     def slots(self) -> int:
@@ -160,7 +168,7 @@ class Statement:
     def keep(self, pods: Iterable[PodRecord]) -> None:
         """Undo evictions of these pods, which were evicted with nobody else; checkpoints before this count no more."""
         uids = {pod.uid for pod in pods}
-        back = [entry for entry in self._log if isinstance(entry, Eviction) and entry.pods[0].uid in uids]
+        back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
         self._log = [entry for entry in self._log if id(entry) not in gone]
         for entry in reversed(back):
@@ -178,6 +186,8 @@ class Statement:
     def commit_victims(self) -> list[Operation]:
         """Do so, with the room of evicted pods taken again, as they are still there; plugins go on without them."""
         for eviction in self.evictions:
+            if not eviction.pods:  # spares are free from now on
+                continue
             self._session.snapshot.free[:, eviction.column] -= eviction.amount
             self._give_back(eviction, -1)
         return self.commit()

@@ -1,13 +1,13 @@
 """The order of victims: the cheapest disruption first.
 
-Within a queue by priority, pods above a minimum before whole gangs, then revocable gangs, the least work that is lost
-(pods times the time since the gang's last checkpoint, or its start), the smallest, and the youngest. Among queues the
-one furthest above its fair share gives the next piece.
+Spares come first, as nobody is evicted for them. Then, within a queue, by priority, pods above a minimum before whole
+gangs, then revocable gangs, the least work that is lost (pods times the time since the gang's last checkpoint, or its
+start), the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
 """
 
 import heapq
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 
 import numpy as np
@@ -20,7 +20,7 @@ from extender.planner.victims.pieces import Piece
 from muster.api.kubernetes.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 
-Key = tuple[int, bool, bool, float, int, float, int, int]
+Key = tuple[bool, int, bool, bool, float, int, float, int, int]
 
 
 def revocable(gang: GangView) -> bool:
@@ -50,26 +50,35 @@ def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
             )
         kept, unsaved, created = known
         pods = len(piece.pods)
-        return gang.priority, piece.rest, kept, pods * unsaved, pods, created, -gang.arrival, number
+        evicts = piece.seats is None
+        return evicts, gang.priority, piece.rest, kept, pods * unsaved, pods, created, -gang.arrival, number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 
 
 def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
     """Return pieces of several queues, each time from the one furthest above its fair share then."""
-    queues: dict[str, list[Piece]] = {}
-    for piece in by_cost(pieces, session.now):
-        queues.setdefault(piece.gang.queue, []).append(piece)
-    if len(queues) < 2:  # noqa: PLR2004 - one queue is not compared
-        return next(iter(queues.values()), [])
-    saturation = _saturations(session, queues)
+    ordered = by_cost(pieces, session.now)
+    first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
+    if len(first) < 2:  # noqa: PLR2004 - one queue is not compared
+        return ordered
+    stages = [piece for piece in ordered if piece.seats], [piece for piece in ordered if not piece.seats]
+    saturation = _saturations(session, first)
     if saturation is None:
 
         def served(left: str, right: str) -> int:
-            return session.hooks.queue_order.call(queues[left][0].gang, queues[right][0].gang)
+            return session.hooks.queue_order.call(first[left], first[right])
 
-        last_first = sorted(sorted(queues), key=cmp_to_key(served), reverse=True)
-        return [piece for queue in last_first for piece in queues[queue]]
+        place = {queue: at for at, queue in enumerate(sorted(sorted(first), key=cmp_to_key(served), reverse=True))}
+        return [piece for stage in stages for piece in sorted(stage, key=lambda piece: place[piece.gang.queue])]
+    return [piece for stage in stages for piece in _furthest_first(stage, saturation)]
+
+
+def _furthest_first(pieces: list[Piece], saturation: Callable[[str, Piece | None], float]) -> list[Piece]:
+    """Return the pieces, each time the next one of the queue furthest above its share."""
+    queues: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        queues.setdefault(piece.gang.queue, []).append(piece)
     heap = [(-saturation(queue, None), queue, 0) for queue in queues]
     heapq.heapify(heap)
     taken: list[Piece] = []
@@ -82,7 +91,7 @@ def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
     return taken
 
 
-def _saturations(session: Session, queues: Mapping[str, list[Piece]]) -> Callable[[str, Piece | None], float] | None:
+def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, Piece | None], float] | None:
     """Return a queue's allocated part of its fair share, less the pieces so far; None if no plugin knows shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}

@@ -15,6 +15,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import requirements
+from extender.planner.state.spareseats import Seat
 from extender.planner.topology.units import units_of
 from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
@@ -70,7 +71,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Pods of one gang that are evicted together or not at all."""
+    """Pods of one gang that are evicted together or not at all, or seats that it gives up."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
@@ -80,6 +81,8 @@ class Piece:
     """Node of each pod that is on a known one, int64."""
     rows: Amounts
     """Amounts of each of these pods, int64 of the same length by resources."""
+    seats: Seat | None = None
+    """In place of pods: spares on one node that the gang gives up (`extender.planner.victims.seats`)."""
 
     @property
     def amounts(self) -> Amounts:

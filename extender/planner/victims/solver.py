@@ -103,6 +103,9 @@ def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
+        if piece.seats is not None:
+            seats, cls = piece.seats
+            search.statement.give_up(piece.gang, seats.node, seats.count, cls)
     if search.session.queue_refusal(search.gang, search.requested) is None:
         gone = search.place(pieces)
         if gone is not None:
