@@ -63,7 +63,7 @@ class Committer:
         self._notices = NoticeWriter(client, cluster, events, wall_s=wall_s)
         close = self._placements.close
         self._evictions = Evictions(client, cluster, events, self._notices, close=close, wall_s=wall_s)
-        self.repairs = Repairs(client, cluster, events, wall_s=wall_s)
+        self.repairs = Repairs(client, cluster, events, wall_s=wall_s, count_notice=self._notices.repaired)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""

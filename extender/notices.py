@@ -73,6 +73,11 @@ class NoticeWriter:
         if outcome := room.outcomes.get(gang):
             self._count(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
+    def repaired(self, repair: decisions.Repair) -> None:
+        """Count the end of the notice of a repair, if there was one; what it loses is not lost to other gangs."""
+        if repair.outcome:
+            self._count(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
+
     def _count(self, gang_uid: str, about: str, outcome: str) -> None:
         if (gang_uid, about) not in self._counted:
             self._counted[gang_uid, about] = None

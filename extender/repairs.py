@@ -57,11 +57,20 @@ class _Member(NamedTuple):
 class Repairs:
     """Carries Repair out; `wall_s` returns seconds since the epoch."""
 
-    def __init__(self, client: Client, cluster: Live, events: GangEvents, *, wall_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cluster: Live,
+        events: GangEvents,
+        *,
+        wall_s: Callable[[], float],
+        count_notice: Callable[[decisions.Repair], None] = lambda _: None,
+    ) -> None:
         self._client = client
         self._cluster = cluster
         self._events = events
         self._wall_s = wall_s
+        self._count_notice = count_notice
         self._asked: dict[str, float] = {}
         """UID of an evicted pod → time until which it is not evicted again."""
         self._there: dict[str, float] = {}
@@ -89,6 +98,7 @@ class Repairs:
             if id(repair) in gone and not repair.again:
                 REPAIRS.labels(repair.policy, repair.kind).inc()
                 self._events.repairs(repair.gang, repair.reason)
+                self._count_notice(repair)
 
     def _stands(self, repair: decisions.Repair) -> bool:
         """Return True if the gang's placement is the one that the repair was decided with."""

@@ -9,11 +9,12 @@ The placement names its victims, so that another planner can go on with it. In e
 * All are gone and the room is not free, or they do not go: the placement is given up.
 
 The placement of a gang that is moved only waits for its own members, which are evicted for the other gang. It is given
-up if that gang asks no more. That of a repair waits for them until its deadline, as `repair` evicts them.
+up if that gang asks no more. That of a repair waits for them until its deadline, as `repair` evicts them; while they
+still save what they have, others that are to leave for it stay, too.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -51,7 +52,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     last = (parse_time(placement.spec.deadline) or session.now) + (PATIENCE_S if placement.spec.notices else 0.0)
     if staying and session.now > last:
         return reasons.placements.not_evicted(pods=len(staying))
-    if staying:
+    if staying and not still_saves(session, gang, placement, own):
         return _evict(session, gang, placement, staying)
     remaining = sum(not pod.terminating for pod in own)
     if remaining:
@@ -72,6 +73,17 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
     if is_repair(placement):
         return reasons.placements.not_evicted(pods=members) if late else ""
     return "" if _asked_to_move(session, gang) else reasons.placements.STAYS
+
+
+def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
+    """Return True while the members of a repair that was announced have time to save what they have.
+
+    It is over once they have answered, the notice has ended, or one of them has lost its node: the others run in vain.
+    """
+    if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
+        return False
+    members = tuple((gang, pod) for pod in own if not pod.terminating)
+    return bool(members) and not due(notices_of(placement), members, session.now)
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:

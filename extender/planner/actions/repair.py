@@ -11,17 +11,19 @@ Where there is room, both are a placement of the gang whose victims are its own 
 else gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
 those on dead ones are evicted: for `restart` the whole gang, after the grace of gangs that lost members.
 
+A gang that restarts though all its members still run is told before, if it has a notice (`repairgoeson`).
+
 Faults that come one after the other are one repair. A node that does not answer is waited for, as nodes come back. And
 where most nodes are faulty at once, something else is wrong, and nothing is repaired.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import MOST_VICTIMS
-from extender.planner.actions.makeroom import is_repair
 from extender.planner.actions.moving import moved
+from extender.planner.actions.repairgoeson import Faults, faulty_nodes, go_on, worst
 from extender.planner.actions.search import runs_of_operations
 from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
 from extender.planner.framework import decisions
@@ -31,6 +33,7 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.faults import Fault, is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from extender.planner.victims.notices import latest_end, notices_for
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
@@ -46,9 +49,6 @@ FEW_NODES = 2
 """So many faulty nodes are never too many, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
 """The framework whose programs can take a member back (ULFM), if they can at all."""
-
-Faults = Mapping[str, Fault | None]
-"""Faulty nodes of a gang; None for one that is gone."""
 
 
 class Repair:
@@ -81,7 +81,7 @@ class Repair:
             if known is not None and known[0] is gang and known[1] == generation:
                 self._looks[gang.key] = known
             elif gang.active:
-                _go_on(session, gang)
+                go_on(session, gang)
             elif gang.started and (nodes := faulty_nodes(session, gang)):
                 hurt.append((gang, nodes))
             elif not gang.started or _knows_all(session, gang):
@@ -109,7 +109,7 @@ class Repair:
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
         words, dead = _words(due), any(map(is_dead, due.values()))
         reason = reasons.repairs.restarts(words, len(leaving), len(there), why, dead=dead)
-        if _place(session, gang, "restart", there, leaving, worst(due), reason):
+        if _place(session, gang, "restart", there, leaving, worst(due), reason, told=not dead):
             return True
         grace_s = session.inputs.staleness_grace_s
         first = min(self._due_at(session, gang, node, fault) for node, fault in due.items())
@@ -137,17 +137,6 @@ class Repair:
         own = seconds_of(gang.said, names.NODE_FAULT_GRACE)
         grace_s = session.inputs.node_fault_grace_s if own is None else own
         return (seen if fault.since is None else min(fault.since, seen)) + grace_s
-
-
-def faulty_nodes(session: Session, gang: GangView) -> Faults:
-    """Return the faulty nodes on which members of a gang are alive.
-
-    One that the planner does not know may have left its pool: it is asked for, and gone once that is certain.
-    """
-    faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
-    nodes = {pod.node for pod in gang.pods if pod.alive}
-    session.unsure_nodes |= {node for node in nodes if node not in index}
-    return {node: faults.get(node) for node in sorted(nodes) if node in faults or (node in gone and node not in index)}
 
 
 def too_many(session: Session) -> str:
@@ -184,13 +173,6 @@ def _default_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, 
     if framework and framework != _BACK:
         return "restart", reasons.repairs.static(framework=framework)
     return "replace", reasons.repairs.CAN_TAKE_BACK
-
-
-def worst(faults: Faults) -> RepairKind:
-    """Return the worst of some faults."""
-    if None in faults.values():
-        return "gone"
-    return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"
 
 
 def _knows_all(session: Session, gang: GangView) -> bool:
@@ -232,12 +214,12 @@ def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord
 
 def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
-    kind: RepairKind, reason: str,
+    kind: RepairKind, reason: str, *, told: bool = False,
 ) -> bool:  # fmt: skip
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 
     The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
-    run there leave.
+    run there leave. With `told` they are told before, if the gang has a notice.
     """
     statement = Statement(session)
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in going):
@@ -263,23 +245,17 @@ def _place(
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
     victims = (*((gang, pod) for pod in going), *borrowers)
-    session.decide(decisions.Place(gang, runs, epoch, len(going), victims, reason, spares=spares))
-    session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
+    notices = notices_for(session, gang, tuple((gang, pod) for pod in going)) if told else ()
+    until = latest_end(notices)
+    session.decide(
+        decisions.Place(
+            gang, runs, epoch, len(going), victims, reason, spares=spares, notices=notices, waits_until=until
+        )
+    )
+    if not notices:  # else they are told once the placement is written
+        session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True
-
-
-def _go_on(session: Session, gang: GangView) -> None:
-    """Evict the members that a repair of an earlier cycle, or of another planner, has left."""
-    placement = gang.placement
-    if placement is None or not is_repair(placement):
-        return
-    uids = {victim.uid for victim in placement.spec.victims}
-    pods = tuple(pod for pod in gang.pods if pod.uid in uids and pod.alive)
-    if pods:
-        reason, epoch = placement.spec.victims_reason, placement.spec.epoch
-        kind = worst(faulty_nodes(session, gang))
-        session.decide(decisions.Repair(gang, "replace", pods, kind, reason, epoch, again=True))
 
 
 def _refuses(session: Session, pod: PodRecord) -> bool:

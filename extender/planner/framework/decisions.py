@@ -125,6 +125,8 @@ class Repair:
     """Only if the gang's placement is this one, which keeps their new nodes; None: they have none yet."""
     again: bool = False
     """An earlier cycle decided it, and some of its pods are still there."""
+    outcome: str = ""
+    """How the notice of its members ended: `answered` or `silent`; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,9 @@ class MakeRoom:
 
 
 def asked_by(asker: GangView, reason: str, victim: GangView) -> str:
-    """Return a reason for the owner of a victim, with the name of the asker if it is of the same namespace."""
+    """Return a reason for the owner of a victim, with the name of the asker if it is another one of the namespace."""
+    if asker.uid == victim.uid:
+        return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
     return reason if apart else reasons.placements.named(reason, asker.workload)
 

@@ -16,6 +16,7 @@ INDEPENDENT = "its pods run alone"
 ENOUGH_WITHOUT = "the others are enough to go on"
 CAN_TAKE_BACK = "nothing says that all its members have to start again together"
 static = "the ranks of {framework} start together or not at all".format
+HEALTHY = "its nodes are healthy again: it stays"
 OUT_OF_SERVICE = (
     "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )

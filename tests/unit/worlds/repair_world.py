@@ -9,6 +9,15 @@ from msgspec import structs
 from extender.planner.actions.repair import Repair
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from muster.api.muster.placement import (
+    Loan,
+    NodeRun,
+    Placement,
+    PlacementSpec,
+    PlacementStatus,
+    PodSetPlacement,
+    SpareSeats,
+)
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 XID = {"SysLogsXIDError": "True"}
@@ -44,6 +53,27 @@ class RepairWorld(World):
         """A cycle of repairs alone, so many seconds later."""
         self.now += after
         return self.session(self.repair)
+
+
+def placed(
+    world: RepairWorld,
+    name: str,
+    members: int,
+    first: int = 0,
+    *,
+    keeps: tuple[str, ...] = (),
+    loans: tuple[Loan, ...] = (),
+    **said: str,
+) -> str:
+    """A gang that runs by its placement, with these spares, and these of others."""
+    key = world.runs(name, members, first, **said)
+    pod_set = PodSetPlacement("worker", [NodeRun(f"node-{first + rank}", 1) for rank in range(members)])
+    uid = world.state.groups[key].metadata.uid
+    spares = [SpareSeats("worker", node, 1) for node in keeps]
+    spec = PlacementSpec(pod_group_uid=uid, pod_sets=[pod_set], spares=spares, borrows=list(loans))
+    status = PlacementStatus(phase="Bound", bound=members, started=True)
+    world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))
+    return key
 
 
 def evicted(session: Session) -> list[str]:

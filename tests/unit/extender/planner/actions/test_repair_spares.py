@@ -2,41 +2,14 @@
 
 import pytest
 from extender_world import of, slots
-from repair_world import GPU8, XID, RepairWorld
+from repair_world import GPU8, XID, RepairWorld, placed
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
 from muster.api.muster.placement import (
     Loan,
-    NodeRun,
-    Placement,
-    PlacementSpec,
-    PlacementStatus,
-    PodSetPlacement,
-    SpareSeats,
 )
-
-
-def runs(
-    world: RepairWorld,
-    name: str,
-    members: int,
-    first: int = 0,
-    *,
-    keeps: tuple[str, ...] = (),
-    loans: tuple[Loan, ...] = (),
-    **said: str,
-) -> str:
-    """A gang that runs by its placement, with these spares, and these of others."""
-    key = world.runs(name, members, first, **said)
-    pod_set = PodSetPlacement("worker", [NodeRun(f"node-{first + rank}", 1) for rank in range(members)])
-    uid = world.state.groups[key].metadata.uid
-    spares = [SpareSeats("worker", node, 1) for node in keeps]
-    spec = PlacementSpec(pod_group_uid=uid, pod_sets=[pod_set], spares=spares, borrows=list(loans))
-    status = PlacementStatus(phase="Bound", bound=members, started=True)
-    world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))
-    return key
 
 
 @pytest.mark.parametrize("policy", ["replace", "restart"])
@@ -44,7 +17,7 @@ def test_a_member_comes_to_a_spare(policy: str) -> None:
     """There is no other room; what it takes is kept no more."""
     world = RepairWorld()
     world.nodes(4)
-    runs(world, "a", 2, keeps=("node-2", "node-3"), on_node_fault=policy)
+    placed(world, "a", 2, keeps=("node-2", "node-3"), on_node_fault=policy)
     world.node("node-1", conditions=XID)
     world.look()
     [place] = of(world.look(SETTLE_S), decisions.Place)
@@ -58,9 +31,9 @@ def test_a_borrower_leaves_with_the_members() -> None:
     """Both are victims of one placement, so that the gang does not wait for a grace."""
     world = RepairWorld()
     world.nodes(3)
-    key = runs(world, "a", 2, keeps=("node-2",), on_node_fault="restart")
+    key = placed(world, "a", 2, keeps=("node-2",), on_node_fault="restart")
     loan = Loan(world.state.groups[key].metadata.uid, "worker", "node-2", 1)
-    other = runs(world, "b", 1, 2, loans=(loan,))
+    other = placed(world, "b", 1, 2, loans=(loan,))
     world.node("node-1", conditions=XID)
     world.look()
     [place] = of(world.look(SETTLE_S), decisions.Place)
@@ -75,7 +48,7 @@ def test_nobody_else_takes_the_spare_meanwhile() -> None:
     """It is charged until the placement is written."""
     world = RepairWorld()
     world.nodes(3)
-    runs(world, "a", 2, keeps=("node-2",))
+    placed(world, "a", 2, keeps=("node-2",))
     world.gang("late", {"worker": (1, GPU8)})
     assert of(world.session(Allocate()), decisions.Place) == []
 
@@ -84,7 +57,7 @@ def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
     """Its placement waits for the gang's own members, whom nobody else has asked to move."""
     world = RepairWorld()
     world.nodes(4)
-    key = runs(world, "a", 2)
+    key = placed(world, "a", 2)
     world.node("node-1", conditions=XID)
     world.look()
     [place] = of(world.look(SETTLE_S), decisions.Place)

@@ -1,0 +1,83 @@
+"""Sees a repair through that an earlier cycle has written: its members are told, or evicted.
+
+The members of a gang that restarts while all of them still run, as their nodes are only suspect, may have a notice
+(`planner.victims.notices`). They are told once the placement stands, and go once they have saved what they have, when
+their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that, they stay.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from extender.planner import reasons
+from extender.planner.actions.makeroom import is_repair, still_saves
+from extender.planner.actions.progress import give_up
+from extender.planner.framework import decisions
+from extender.planner.framework.decisions import RepairKind
+from extender.planner.framework.session import Session
+from extender.planner.state.faults import Fault
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from extender.planner.victims.notices import answered
+from muster.api.muster.placement import Placement, Victim
+
+Faults = Mapping[str, Fault | None]
+"""Faulty nodes of a gang; None for one that is gone."""
+
+
+def go_on(session: Session, gang: GangView) -> None:
+    """Tell or evict the members that a repair of an earlier cycle, or of another planner, has left."""
+    placement = gang.placement
+    if placement is None or not is_repair(placement):
+        return
+    uids = {victim.uid for victim in placement.spec.victims}
+    pods = tuple(pod for pod in gang.pods if pod.uid in uids and pod.alive)
+    if not pods:
+        return
+    faults, reason, epoch = faulty_nodes(session, gang), placement.spec.victims_reason, placement.spec.epoch
+    if not placement.spec.notices:
+        session.decide(decisions.Repair(gang, "replace", pods, worst(faults), reason, epoch, again=True))
+        return
+    if any(close.gang is gang for close in session.decided(decisions.ClosePlacement)):
+        return
+    gone = {victim.uid for victim in placement.spec.victims if _is_of(victim, gang)} - {pod.uid for pod in gang.pods}
+    begun = bool(gone) or any(pod.terminating for pod in pods)
+    known = all(pod.node in session.snapshot.index for pod in pods)  # one that is not may be gone: that takes a moment
+    if not begun and not faults and known:
+        give_up(session, gang, placement, reasons.repairs.HEALTHY)
+    elif not begun and still_saves(session, gang, placement, pods):
+        _tell(session, gang, placement, pods)
+    else:
+        outcome = "answered" if answered(gang, placement.spec.notices[0], session.now) else "silent"
+        session.decide(
+            decisions.Repair(gang, "restart", pods, worst(faults), reason, epoch, again=begun, outcome=outcome)
+        )
+
+
+def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
+    """Tell the members until when they have time, as far as they do not know yet."""
+    until, reason = placement.spec.notices[0].evict_at, placement.spec.victims_reason
+    for pod in pods:
+        if (pod.answer.evict_at if pod.answer else "") != until:
+            session.decide(decisions.TellNotice(gang, pod, until, gang.queue, reason, len(pods)))
+
+
+def _is_of(victim: Victim, gang: GangView) -> bool:
+    """Return True for a victim of the gang whose placement names it."""
+    return victim.gang == gang.group.metadata.name and not victim.namespace
+
+
+def faulty_nodes(session: Session, gang: GangView) -> Faults:
+    """Return the faulty nodes on which members of a gang are alive.
+
+    One that the planner does not know may have left its pool: it is asked for, and gone once that is certain.
+    """
+    faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
+    nodes = {pod.node for pod in gang.pods if pod.alive}
+    session.unsure_nodes |= {node for node in nodes if node not in index}
+    return {node: faults.get(node) for node in sorted(nodes) if node in faults or (node in gone and node not in index)}
+
+
+def worst(faults: Faults) -> RepairKind:
+    """Return the worst of some faults."""
+    if None in faults.values():
+        return "gone"
+    return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"
