@@ -1,13 +1,16 @@
 """The last step of every cycle: the first gang of each queue that lacks nodes asks an autoscaler for them.
 
 Gangs that wait for anything else (their queue, their pods, gates of others) are passed over, as nodes would not help.
-So is a gang that an autoscaler cannot help, and for a while one whose last request failed.
+So is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang for which victims are
+to go asks for no nodes either, as both would be one room too many: its pods end to ask, and its request is withdrawn
+unless it has nodes already. While the victims have a notice, such nodes are used before anybody goes (`elsewhere`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from extender.planner import reasons
+from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.demand import nodes_wanted
 from extender.planner.framework.session import Session
@@ -63,9 +66,9 @@ class AskForNodes:
 
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
-        waits = _waiting(session)
+        waits, given = _waiting(session), [gang for gang in session.snapshot.gangs if awaits_room(gang)]
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
-        self._tries.forget_all_but(waits)
+        self._tries.forget_all_but({*waits, *(gang.uid for gang in given)})
         asks = {uid: each for uid, each in waits.items() if not self._rests(session, each[0], turn)}
         for kinds in _candidates(asks, turn.wishes).values():
             self._go_through(session, kinds, turn)
@@ -76,7 +79,8 @@ class AskForNodes:
             Speech(gang, _with(decision, turn.notes.get(uid)).message, turn.asks.get(uid))
             for uid, (gang, decision) in waits.items()
         ]
-        for say in self._voices.speak(session.now, speeches):
+        told = [Speech(gang, gang.placement.status.message) for gang in given if gang.placement is not None]
+        for say in self._voices.speak(session.now, [*speeches, *told]):
             session.decide(say)
         self._evictions.decide(session)
 
@@ -221,14 +225,17 @@ def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> None:
-    """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay."""
+    """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay.
+
+    So do those of gangs that are about to start, but for gangs that wait for victims.
+    """
     if not session.inputs.provisioning:
         return
     for gang in session.snapshot.gangs:
         request = session.inputs.provisioning.get(gang.uid)
         if request is None or gang.uid in turn.needed:
             continue
-        if gang.uid in waits:
+        if gang.uid in waits or awaits_room(gang):
             stays = provisioned(request) and turn.wishes.of(gang).mode == "provisioning-request"
         else:
             stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start

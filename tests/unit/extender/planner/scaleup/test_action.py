@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from extender_world import World, of
+from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -19,8 +20,17 @@ from extender.planner.scaleup.action import MAX_LOOKED_AT, AskForNodes
 from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
-from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.core import Node, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
+from muster.api.muster.placement import (
+    NodeRun,
+    Notice,
+    Placement,
+    PlacementSpec,
+    PlacementStatus,
+    PodSetPlacement,
+    Victim,
+)
 from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT, SCALE_UP_TIMEOUT
 from muster.api.volcano.scheduling import Queue, QueueSpec
 
@@ -354,3 +364,56 @@ def test_a_request_is_withdrawn_when_its_gang_has_started_or_may_not_ask() -> No
     for rank in range(2):
         cluster.world.pod(key, "w", rank, GPU, node=f"node-{rank}", phase="Running")
     assert [each.request for each in of(cluster.cycle(), WithdrawRequest)] == [request]
+
+
+def waits_for_victims(cluster: Cluster, name: str) -> None:
+    """Another gang is to go for this one, which has a placement until then."""
+    world = cluster.world
+    victim = world.gang("victim", {"w": (1, GPU)}, queue="auto", phase="Running")
+    world.pod(victim, "w", 0, GPU, node="node-0", phase="Running")
+    until = format_time(world.now + 600)
+    spec = PlacementSpec(
+        pod_group_uid=world.state.groups[f"ns/{name}"].metadata.uid,
+        epoch=1,
+        deadline=until,
+        pod_sets=[PodSetPlacement("w", [NodeRun("node-0", 1)], held=True)],
+        victims=[Victim("victim-w-0", uid="uid-victim-w-0", gang="victim")],
+        notices=[Notice(gang="victim", told_at=format_time(world.now), evict_at=until)],
+    )
+    status = PlacementStatus(phase="Planned", message="waits for 1 pods to go")
+    world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))
+
+
+def asks_already(cluster: Cluster, name: str) -> None:
+    """The pod of a gang says that it asks, as was decided."""
+    state = cluster.world.state
+    pod = state.pod_objects[f"uid-{name}-w-0"]
+    says = ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable", message="Muster: no room")
+    meta = structs.replace(pod.metadata, resource_version=cluster.world.meta("x").resource_version)
+    state.on_pod(pod, structs.replace(pod, metadata=meta, status=PodStatus(phase="Pending", conditions=[says])))
+
+
+def test_a_gang_for_which_victims_are_to_go_ends_to_ask() -> None:
+    """An autoscaler would add nodes for it for as long as the notice lasts; the next gang of the queue asks."""
+    cluster = Cluster(CONDITION)
+    cluster.gang("first", 1)
+    waits_for_victims(cluster, "first")
+    asks_already(cluster, "first")
+    cluster.gang("second", 1)
+    session = cluster.cycle()
+    said = {say.pod.name: (say.asks, say.message) for say in of(session, Say)}
+    assert said["first-w-0"] == (False, "waits for 1 pods to go")
+    assert asking(session) == ["second-w-0"]
+
+
+@pytest.mark.parametrize(("answer", "withdrawn"), [({}, True), ({"Provisioned": "True"}, False)])
+def test_the_request_of_such_a_gang_stays_only_if_it_has_nodes(*, answer: dict[str, str], withdrawn: bool) -> None:
+    """They are used before anybody is evicted."""
+    cluster = Cluster(REQUEST)
+    cluster.gang("in-the-way", 1)
+    cluster.gang("first", 2)
+    [wanted] = of(cluster.cycle(), RequestNodes)
+    assert wanted.gang.key == "ns/first"
+    cluster.answered(wanted, **answer)
+    waits_for_victims(cluster, "first")
+    assert [each.gang.key for each in of(cluster.cycle(), WithdrawRequest)] == (["ns/first"] if withdrawn else [])
