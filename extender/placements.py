@@ -195,11 +195,11 @@ class PlacementWriter:
         placement = there.gang.placement
         if placement is None:
             return
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
+        deadline = self._wall_s() + there.remade_s + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
         pod_sets = msgspec.to_builtins(there.pod_sets)
         over = dict.fromkeys(("victims", "victimsReason", "notices"))
         spec = {"deadline": format_time(deadline), "podSets": pod_sets, **over}
-        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there(placement)})
+        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there(placement, there)})
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from extender.planner import reasons
 from extender.planner.actions.avoidance import is_remembered
 from extender.planner.actions.progress import AVOID_S
-from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
+from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, RoomIsThere, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
@@ -73,11 +73,12 @@ def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[
     return [to_builtins(kept[node]) for node in sorted(kept)]
 
 
-def room_is_there(placement: Placement) -> dict[str, Any]:
+def room_is_there(placement: Placement, there: RoomIsThere) -> dict[str, Any]:
     """Return the status of a placement whose victims are gone; it stays known whose they were."""
     home = placement.metadata.namespace
     gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
-    return {"message": "", "madeRoom": list(gangs)[:MADE_ROOM]}
+    words = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else ""
+    return {"message": words, "madeRoom": list(gangs)[:MADE_ROOM]}
 
 
 def binding(bound: int) -> dict[str, Any]:

@@ -284,6 +284,7 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
         return _Verdict("placement-failed", words, "", None, steps)
     epoch = gang.placement.spec.epoch if gang.placement else 0
     text = reasons.gangs.starts(epoch=epoch, members=reasons.gangs.members(gang.taken))
+    text = also(text, gang.placement.status.message if gang.placement else "")
     if awaits_room(gang) and gang.placement is not None:
         there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
         until = latest_end(gang.placement.spec.notices)

@@ -28,9 +28,12 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import Budgets
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Notice, Placement, Victim
+from muster.resources.delays import JOB_BACK_OFF_MOST_S
 
 LATE_S = 60.0
 """Time after its grace period during which a pod that is being deleted is still expected to go."""
@@ -46,7 +49,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
-        session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing)))
+        session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing), remade_s(gang, placement)))
         return ""
     staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
     last = (parse_time(placement.spec.deadline) or session.now) + (PATIENCE_S if placement.spec.notices else 0.0)
@@ -66,6 +69,20 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     if any(expected_to_go(pod.gone_by, session.now) for pod in leaving):
         return ""
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
+
+
+def remade_s(gang: GangView, placement: Placement) -> float:
+    """Return for how long the owner of a gang may wait before it makes members again that were evicted, in seconds.
+
+    The Job controller does, longer with each pod. Other owners make them at once: 0, as for gangs without such members.
+    """
+    owner, name = gang.group.metadata.controller, gang.group.metadata.name
+    own = any(victim.gang == name and not victim.namespace for victim in placement.spec.victims)
+    if owner is None or not own:
+        return 0.0
+    group = owner.api_version.partition("/")[0]
+    by_jobs = (group, owner.kind) in {(INDEXED_JOBS.group, INDEXED_JOBS.kind), (JOB_SETS.group, JOB_SETS.kind)}
+    return JOB_BACK_OFF_MOST_S if by_jobs else 0.0
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> str:

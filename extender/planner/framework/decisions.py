@@ -204,6 +204,8 @@ class RoomIsThere:
     pod_sets: list[PodSetPlacement]
     """The gang's slots; pod sets that follow others are held."""
     new_slots: int
+    remade_s: float = 0.0
+    """Time in seconds for which the gang's owner may wait before it makes members again that had to go."""
 
 
 @dataclass(frozen=True, slots=True)

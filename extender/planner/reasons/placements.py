@@ -63,6 +63,12 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
 
 
+remade = (
+    "its nodes are kept for members that were evicted, as the Job controller may wait for {seconds:.0f} s before it"
+    " makes them again"
+).format
+
+
 def waits_for_victims(victims: int, until: str) -> str:
     """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
     words = f"waits for {victims} pods to go"

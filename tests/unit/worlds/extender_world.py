@@ -385,14 +385,14 @@ class World:
             known = self.state.placements[there.gang.key]
             spec = msgspec.structs.replace(
                 known.spec,
-                deadline=format_time(self.now + 60),
+                deadline=format_time(self.now + there.remade_s + 60),
                 pod_sets=there.pod_sets,
                 victims=[],
                 victims_reason="",
                 notices=[],
             )
             meta = self.meta(known.metadata.name, uid=known.metadata.uid)
-            changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known)
+            changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known, there)
             status = msgspec.convert(changed, PlacementStatus)
             self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=status))
 

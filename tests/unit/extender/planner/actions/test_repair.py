@@ -10,6 +10,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair, chosen_policy
 from extender.planner.framework import decisions
 from muster.api import names
+from muster.api.kubernetes.meta import OwnerReference
 
 
 @pytest.fixture
@@ -53,6 +54,36 @@ def test_the_new_node_is_not_given_to_others_meanwhile(world: RepairWorld) -> No
     world.pod(key, "worker", 1, GPU8, gated=True, uid="uid-a-worker-1-again")
     [release] = of(world.session(world.progress), decisions.Release)
     assert (release.node, release.epoch) == ("node-5", place.epoch)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "longest_s"),
+    [("batch/v1", "Job", 600), ("jobset.x-k8s.io/v1alpha2", "JobSet", 600), ("batch.volcano.sh/v1alpha1", "Job", 0)],
+)
+def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
+    world: RepairWorld, api_version: str, kind: str, longest_s: float
+) -> None:
+    """It makes evicted pods again after up to ten minutes, and the owner reads why nothing happens until then."""
+    key = world.runs("a", 2)
+    group = world.state.groups[key]
+    owner = OwnerReference(api_version=api_version, kind=kind, name="a", uid="owner", controller=True)
+    version = world.meta("any").resource_version
+    meta = structs.replace(group.metadata, owner_references=[owner], resource_version=version)
+    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.node("node-1", conditions=XID)
+    world.look()
+    [place] = of(world.look(SETTLE_S), decisions.Place)
+    world.place(place)
+    world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
+    session = world.session(world.progress)
+    [there] = of(session, decisions.RoomIsThere)
+    assert there.remade_s == longest_s
+    world.room_is_there(session)
+    placement = world.state.placements[key]
+    assert ("may wait for 600 s before it makes them again" in placement.status.message) is bool(longest_s)
+    world.now += 600
+    gone = [close.gang.key for close in of(world.session(world.progress), decisions.ClosePlacement)]
+    assert gone == ([] if longest_s else [key])
 
 
 def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld) -> None:
