@@ -29,6 +29,7 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import Budgets
 from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
@@ -75,13 +76,14 @@ def remade_s(gang: GangView, placement: Placement) -> float:
     """Return for how long the owner of a gang may wait before it makes members again that were evicted, in seconds.
 
     The Job controller does, longer with each pod. Other owners make them at once: 0, as for gangs without such members.
+    A TrainJob has a gang itself where it became a JobSet, whose pods are those of Jobs.
     """
     owner, name = gang.group.metadata.controller, gang.group.metadata.name
     own = any(victim.gang == name and not victim.namespace for victim in placement.spec.victims)
     if owner is None or not own:
         return 0.0
     group = owner.api_version.partition("/")[0]
-    by_jobs = (group, owner.kind) in {(INDEXED_JOBS.group, INDEXED_JOBS.kind), (JOB_SETS.group, JOB_SETS.kind)}
+    by_jobs = (group, owner.kind) in {(kind.group, kind.kind) for kind in (INDEXED_JOBS, JOB_SETS, TRAIN_JOBS)}
     return JOB_BACK_OFF_MOST_S if by_jobs else 0.0
 
 

@@ -205,7 +205,10 @@ class JobSet:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses another number of nodes while it runs, and what has the pods of a gang made in turn."""
+        """Refuses another number of nodes while it runs, and what has the pods of a gang made in turn.
+
+        A restart budget is warned of: JobSet restarts by itself.
+        """
         findings = Findings()
         if info.target != self.name:
             return findings
@@ -213,6 +216,11 @@ class JobSet:
         if text is not None:
             message = "must be left out: TrainJobs become JobSets here, whose sizes are fixed"
             findings.errors.append(FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text))
+        if names.RESTART_BUDGET in info.annotations:
+            findings.warnings.append(
+                f"metadata.annotations[{names.RESTART_BUDGET}]: it does nothing here, as TrainJobs become JobSets; the "
+                "runtime's failurePolicy.maxRestarts limits their restarts"
+            )
         several = {pod_set.name for pod_set in info.pod_sets if pod_set.count > pod_set.jobs}
         for job in info.base.get("replicatedJobs") or []:
             own = mapping(mapping(job["template"].get("metadata")).get("annotations"))

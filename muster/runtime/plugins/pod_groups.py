@@ -60,7 +60,10 @@ class Volcano:
             "minResources": _quantities(plan),
             **{key: value for key, value in plan.gang.details.items() if value},
         }
-        yield Component(_pod_group(plan, POD_GROUPS.api_version, spec), self.name)
+        manifest = _pod_group(plan, POD_GROUPS.api_version, spec)
+        if about := {key: plan.annotations[key] for key in names.GANG_KEYS if key in plan.annotations}:
+            manifest["metadata"]["annotations"] = about
+        yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
         """PodGroups."""

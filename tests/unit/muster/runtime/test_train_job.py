@@ -370,3 +370,17 @@ def test_watched_kinds() -> None:
         "podgroups.scheduling.x-k8s.io",
         "secrets",
     ]
+
+
+def test_what_a_train_job_says_of_its_gang_is_on_the_pod_group_of_a_job_set() -> None:
+    """The planner reads it there; of restarts a JobSet knows nothing but its own policy, which is told."""
+    job = train_job()
+    said = {"muster.dev/evict-notice": "300s", "muster.dev/on-node-fault": "restart", "muster.dev/spares": "1"}
+    job.metadata.annotations = {**said, "muster.dev/restart-budget": "5 in 1h", "example.com/own": "x"}
+    result = compiled(job, runtime({"torch": {}}), "JobSet")
+    assert component(result, "PodGroup")["metadata"]["annotations"] == said
+    [warning] = result.findings.warnings
+    assert "failurePolicy.maxRestarts" in warning
+    assert not compiled(job, runtime({"torch": {}}), "Job").findings.warnings
+    silent = compiled(train_job(), runtime({"torch": {}}), "JobSet")
+    assert "annotations" not in component(silent, "PodGroup")["metadata"]

@@ -58,7 +58,12 @@ def test_the_new_node_is_not_given_to_others_meanwhile(world: RepairWorld) -> No
 
 @pytest.mark.parametrize(
     ("api_version", "kind", "longest_s"),
-    [("batch/v1", "Job", 600), ("jobset.x-k8s.io/v1alpha2", "JobSet", 600), ("batch.volcano.sh/v1alpha1", "Job", 0)],
+    [
+        ("batch/v1", "Job", 600),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", 600),
+        ("trainer.kubeflow.org/v1alpha1", "TrainJob", 600),
+        ("batch.volcano.sh/v1alpha1", "Job", 0),
+    ],
 )
 def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     world: RepairWorld, api_version: str, kind: str, longest_s: float
