@@ -12,7 +12,6 @@ from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE, Asker, Evictin
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import seats_of
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.room import helpful
 from extender.planner.victims.seats import seat_pieces
@@ -23,14 +22,15 @@ class SparesAlone(Evicting):
 
     def execute(self, session: Session) -> None:
         """Decide Place and KeepSpares for gangs that get room by it; nothing where nobody keeps spares."""
-        if any(seats_of(gang) for gang in session.snapshot.gangs):
+        if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
         """Return the spares of all allowed gangs that would help the asker."""
         found: list[Piece] = []
-        for gang in self.running:
-            if gang is not asker.gang and (pieces := seat_pieces(session, gang)) and allowed(gang):
+        for gang in session.keepers:
+            if gang is not asker.gang and allowed(gang):
+                pieces = seat_pieces(session, gang)
                 found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 

@@ -22,7 +22,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.state.reserved import ReservedRoom
-from extender.planner.state.spareseats import Seats, lent, loans_of
+from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.units import united, units_of
 from muster.api.names import VOLCANO_GPU_NUMBER
@@ -87,6 +87,11 @@ class Session:
     def away(self) -> Counter[Seats]:
         """Spares that others run on, and those that this cycle has given to others or to members of their gang."""
         return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
+
+    @cached_property
+    def keepers(self) -> list[GangView]:
+        """Gangs that keep spares; mostly there are none."""
+        return [gang for gang in self.snapshot.gangs if gang.placement is not None and seats_of(gang)]
 
     @property
     def hyper_nodes(self) -> HyperNodes:

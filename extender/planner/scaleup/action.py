@@ -66,7 +66,8 @@ class AskForNodes:
 
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
-        waits, given = _waiting(session), [gang for gang in session.snapshot.gangs if awaits_room(gang)]
+        waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
+        given = [gang for gang in placed if gang is not None and awaits_room(gang)]
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
         self._tries.forget_all_but({*waits, *(gang.uid for gang in given)})
         asks = {uid: each for uid, each in waits.items() if not self._rests(session, each[0], turn)}
