@@ -70,12 +70,13 @@ class Committer:
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         writes.all("placement", placements.avoid, decided(decisions.Avoid))
+        # before the placements of those that get these seats, whose queue may have no other room
+        writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         places = decided(decisions.Place)
         for moved in (True, False):  # placements of moved gangs are written before any pod is evicted
             due = [place for place in places if moves(place) is moved]
             writes.all("placement", partial(placements.place, session), due)
         writes.all("placement", placements.room_is_there, decided(decisions.RoomIsThere))
-        writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         writes.all("placement", placements.unreserve, decided(decisions.Unreserve))
         writes.all("placement", placements.reserve, decided(decisions.Reserve))
         self._statuses.write(session)
