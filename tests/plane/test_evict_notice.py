@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, job, runs
+from gangs import RECOVERY_S, runs
+from priorities import client_of, gang, placement_of
 from test_trainjob_reports import PATH, report, token
 from train_jobs import TrainStory, train_job
 
 from muster.api import names
-from muster.api.kubernetes.core import EVENTS, PODS, PRIORITY_CLASSES, Pod
+from muster.api.kubernetes.core import EVENTS, PODS, Pod
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
@@ -40,26 +40,13 @@ def plane(module_plane: Callable[..., Plane]) -> Plane:
 
 @pytest.fixture
 def client(plane: Plane, namespace: str) -> Iterator[Client]:
-    """A client, with two priority classes; afterwards the namespace's Jobs are gone and everything runs."""
-    client = plane.client()
-    for name, value in (("low", 1), ("high", 1000)):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
-    yield client
-    plane.start()
-    for one in client.list(JOBS, namespace):
-        client.delete(JOBS, one.metadata.name, namespace)
+    """A client, with two priority classes."""
+    yield from client_of(plane, namespace)
 
 
 def submit(client: Client, namespace: str, name: str, priority: str, notice: str = "", replicas: int = 8) -> None:
     """A gang of one pod per node that starts again as a whole."""
-    manifest = job(name, namespace, replicas=replicas)
-    manifest["spec"] |= {
-        "priorityClassName": priority,
-        "queue": "default",
-        "maxRetry": 100,
-        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
-    }
+    manifest = gang(name, namespace, priority, replicas=replicas)
     if notice:
         manifest["metadata"]["annotations"] = {names.EVICT_NOTICE: notice}
     client.create(JOBS, manifest, namespace)
@@ -81,11 +68,6 @@ def condition(pod: Pod) -> tuple[str, str]:
     """Status and message of a pod's condition about its eviction."""
     found = pod.status.condition(names.EVICTION_NOTICE)
     return (found.status, found.message) if found else ("", "")
-
-
-def placement(client: Client, namespace: str, gang: str) -> Placement:
-    """The placement of a Job's gang."""
-    return next(each for each in client.list(PLACEMENTS, namespace) if each.metadata.name.startswith(f"{gang}-"))
 
 
 def annotate(client: Client, pod: Pod, **annotations: str) -> None:
@@ -183,7 +165,8 @@ def test_a_planner_that_is_killed_keeps_the_time(
 ) -> None:
     """Its successor neither prolongs the notice nor tells anybody anew, and evicts the same pods."""
     until = asked(client, namespace, wait_for)
-    before = placement(client, namespace, "high")
+    before = placement_of(client, namespace, "high")
+    assert before is not None
     for _ in range(2):
         plane.part("extender").kill()
         plane.part("extender").start()
@@ -191,7 +174,9 @@ def test_a_planner_that_is_killed_keeps_the_time(
     victims = {victim.uid for victim in before.spec.victims}
     assert [notice.evict_at for notice in before.spec.notices] == [until]
     wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
-    assert placement(client, namespace, "high").spec.epoch == before.spec.epoch
+    after = placement_of(client, namespace, "high")
+    assert after is not None
+    assert after.spec.epoch == before.spec.epoch
     left = {pod.metadata.uid for pod in pods_of(client, namespace, "low")}
     assert victims.isdisjoint(left)
 

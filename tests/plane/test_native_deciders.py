@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from gangs import job, lone_pod, metric
+from priorities import make_classes
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, PRIORITY_CLASSES, Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
@@ -221,9 +222,7 @@ def test_preemption_by_the_clusters_scheduler_ends_a_gang_whole(
 ) -> None:
     """A pod that needs one node takes one member where gangs are not published or not looked at, and else all eight."""
     client = world.client
-    for name, value in (("low", 1), ("high", 1000)):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
+    make_classes(client)
     gang = job("low", namespace, replicas=8, gpus=8)
     gang["spec"]["priorityClassName"] = "low"
     client.create(JOBS, gang, namespace)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from priorities import make_classes
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import EVENTS, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import EVENTS, PODS
 from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
@@ -30,9 +31,7 @@ STARTS_S = 60.0
 def client(plane: Plane, namespace: str, kubectl: Callable[..., str], wait_for: WaitFor) -> Iterator[Client]:
     """A client, with two priority classes; afterwards the namespace's Jobs are gone."""
     client = plane.client()
-    for name, value in (("low", 1), ("high", 1000)):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
+    make_classes(client)
     yield client
     kubectl("delete", "jobs,deployments,statefulsets", "--all", "-n", namespace)
     wait_for(lambda: not client.list(PODS, namespace), STARTS_S, "the pods to be gone")

@@ -9,15 +9,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, History, job, runs
+from gangs import RECOVERY_S, History, runs
 from lives import Recorder
+from priorities import client_of, gang, placement_of
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.quota import BUDGETS
-from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
@@ -50,15 +50,8 @@ def plane(module_plane: Callable[..., Plane]) -> Plane:
 
 @pytest.fixture
 def client(plane: Plane, namespace: str) -> Iterator[Client]:
-    """A client, with two priority classes; afterwards the namespace's Jobs are gone and everything runs."""
-    client = plane.client()
-    for name, value in (("low", 1), ("high", 1000)):
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
-    yield client
-    plane.start()
-    for one in client.list(JOBS, namespace):
-        client.delete(JOBS, one.metadata.name, namespace)
+    """A client, with two priority classes."""
+    yield from client_of(plane, namespace)
 
 
 def submit(
@@ -73,21 +66,9 @@ def submit(
     restarts: bool = True,
 ) -> None:
     """A gang of one pod per node (of 8 GPUs), which starts again when it loses pods, or has only these made anew."""
-    manifest = job(name, namespace, replicas=replicas, gpus=gpus)
-    manifest["spec"] |= {
-        "priorityClassName": priority,
-        "queue": queue,
-        "maxRetry": 100,
-        "policies": [{"event": "PodEvicted", "action": "RestartJob"}] if restarts else [],
-    }
+    manifest = gang(name, namespace, priority, replicas=replicas, gpus=gpus, queue=queue, restarts=restarts)
     manifest["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {"gang": name}
     client.create(JOBS, manifest, namespace)
-
-
-def placement(client: Client, namespace: str, gang: str) -> Placement | None:
-    """The placement of a Job's gang."""
-    found = client.list(PLACEMENTS, namespace)
-    return next((each for each in found if each.metadata.name.startswith(gang)), None)
 
 
 def make_queues(client: Client) -> None:
@@ -307,8 +288,8 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
     """The placement stands and keeps its room; after the restart the same victims go, and nobody else."""
     with History(client, namespace) as history:
         others, pods = ask(client, namespace, wait_for)
-        wait_for(lambda: (seen := placement(client, namespace, "asker")) and seen.spec.victims, 30, "a placement")
-        before = placement(client, namespace, "asker")
+        wait_for(lambda: (seen := placement_of(client, namespace, "asker")) and seen.spec.victims, 30, "a placement")
+        before = placement_of(client, namespace, "asker")
         assert before is not None
         plane.part("extender").kill()
         assert not any(lost(history, name) for name in others)
@@ -316,7 +297,7 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
         plane.part("extender").start()
         size = sum(run.count for pod_set in before.spec.pod_sets for run in pod_set.runs)
         wait_for(lambda: runs(client, namespace, "asker", size), RECOVERY_S, "asker")
-        after = placement(client, namespace, "asker")
+        after = placement_of(client, namespace, "asker")
         assert after is not None
         assert after.spec.epoch == before.spec.epoch
         assert sum(lost(history, name) for name in others) == pods
@@ -341,14 +322,14 @@ def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
         submit(client, namespace, "asker", 2, "high")
         wait_for(lambda: sum(lost(history, name) for name in names), 30, "the first eviction")
         plane.part("extender").kill()
-        before = placement(client, namespace, "asker")
+        before = placement_of(client, namespace, "asker")
         assert before is not None
         assert len(before.spec.victims) == 2
         assert len(recorder.story().evicted) == 1
         allow()
         plane.part("extender").start()
         wait_for(lambda: runs(client, namespace, "asker", 2), RECOVERY_S, "asker")
-        after = placement(client, namespace, "asker")
+        after = placement_of(client, namespace, "asker")
         assert after is not None
         assert after.spec.epoch == before.spec.epoch
         assert sorted(lost(history, name) for name in names) == [0, 0, 0, 2]
