@@ -1,26 +1,30 @@
 """Nodes that fail under running gangs: who is replaced, who restarts in place, and where nothing new goes."""
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from gangs import job, lone_pod
+from node_faults import RAW_NODES, REPAIR_S, XID, says
+from test_trainjob_reports import PATH, report, token
+from train_jobs import TrainStory, train_job
 
 from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NODES, PODS
+from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.names import COMPLETION_INDEX
+from muster.api.names import CHECKPOINT, COMPLETION_INDEX, EVICT_AT
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
+from musterctl.app import main
 from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 JSON = dict[str, Any]
-RAW_NODES = replace(NODES, type=JSON)
-XID = "SysLogsXIDError"
-REPAIR_S = 30.0
-"""A gang is repaired within this time, far below the five minutes after which Kubernetes evicts from dead nodes."""
 NOT_READY = "kwok.muster.dev/not-ready"
 
 
@@ -66,15 +70,6 @@ def of_a_node(name: str, namespace: str) -> JSON:
     return pod
 
 
-def says(client: Client, node: str, condition: str, status: str) -> None:
-    """Has a node say this of itself, as node-problem-detector would."""
-    known = client.get(RAW_NODES, node)["status"].get("conditions", [])
-    moment = next((each["lastTransitionTime"] for each in known), "2026-01-01T00:00:00Z")
-    mine = {"type": condition, "status": status, "reason": "Test", "lastTransitionTime": moment}
-    conditions = [each for each in known if each["type"] != condition]
-    client.merge_patch(NODES, node, {"status": {"conditions": [*conditions, mine]}}, subresource="status")
-
-
 def nodes(client: Client, namespace: str) -> dict[str, str]:
     """Pod → node of the pods of the gang that run and stay, by name."""
     pods = sorted(client.list(PODS, namespace), key=lambda pod: pod.metadata.name)
@@ -115,12 +110,15 @@ def runs_without(client: Client, namespace: str, *left: str) -> bool:
 
 
 def test_a_member_on_a_suspect_node_is_replaced_and_the_others_run_on(
-    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+    plane: Plane, client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
 ) -> None:
     """Its owner is told why; nothing new goes to the node, and once it is healthy something does."""
     before = gang()
     kept = uids(client, namespace)
     says(client, before[1], XID, "True")
+    shown = CliRunner().invoke(main, ["nodes", "-N", "--kubeconfig", str(plane.kubeconfig)])
+    assert next(line for line in shown.stdout.splitlines() if before[1] in line).split().count("Suspect") == 1
+    assert "Note" not in shown.stderr, "the extender has published what it suspects"
     wait_for(lambda: moved(client, namespace, before, 1), REPAIR_S, "member 1 to run elsewhere")
     assert [uid for rank, uid in enumerate(uids(client, namespace)) if rank != 1] == [kept[0], kept[2], kept[3]]
     [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
@@ -255,3 +253,80 @@ def test_a_member_of_an_indexed_job_is_replaced_and_does_not_count_as_a_failure(
     }
     job_now = client.get(replace(INDEXED_JOBS, type=JSON), "gang", namespace)
     assert job_now["status"].get("failed", 0) == 0
+
+
+WHOLE = {"resourcesPerNode": {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": 8}}}
+
+
+@pytest.fixture
+def train(client: Client, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Callable[..., list[str]]]:
+    """Submits a TrainJob of four nodes with these annotations; returns those by rank. None has failed in the end."""
+    with TrainStory(client, namespace) as story:
+
+        def submit(**said: str) -> list[str]:
+            manifest = train_job("gang", nodes=4, trainer=WHOLE)
+            manifest["metadata"]["annotations"] = {f"muster.dev/{key.replace('_', '-')}": said[key] for key in said}
+            story.create(manifest)
+            wait_for(lambda: len(nodes(client, namespace)) == 4, 60, "the TrainJob to run")
+            return list(nodes(client, namespace).values())
+
+        yield submit
+        assert all(kind != "Failed" for kind, _, _ in story.held("gang"))
+
+
+@pytest.mark.parametrize("policy", ["", "replace", "restart"])
+def test_a_train_job_restarts_in_place(
+    client: Client, namespace: str, train: Callable[..., list[str]], wait_for: Callable[..., Any], policy: str
+) -> None:
+    """By each policy, as its Job restarts whole: all pods are new, and on the same nodes but one."""
+    before = train(**({"on_node_fault": policy} if policy else {}))
+    old = uids(client, namespace)
+    says(client, before[1], XID, "True")
+    wait_for(
+        lambda: moved(client, namespace, before, 1) and not set(old) & set(uids(client, namespace)), 90, "the restart"
+    )
+    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    why = {"": "the ranks of torch start together or not at all"}
+    assert why.get(policy, "its annotation muster.dev/on-node-fault says") in event
+
+
+def test_a_train_job_is_asked_for_a_checkpoint_before_it_restarts(
+    plane: Plane, client: Client, namespace: str, train: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """Its node is suspect and still runs; its report is the answer, long before its time is over."""
+    before = train(on_node_fault="restart", evict_notice="10m")
+    old = uids(client, namespace)
+
+    def pods() -> list[Any]:
+        return [pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith("gang-")]
+
+    says(client, before[1], XID, "True")
+    wait_for(lambda: all(EVICT_AT in pod.metadata.annotations for pod in pods()), REPAIR_S, "all members to be told")
+    assert uids(client, namespace) == old
+    assert not any(pod.metadata.deletion_timestamp for pod in pods())
+    url = next(each.value for each in pods()[0].spec.containers[0].env if each.name == "KUBEFLOW_TRAINER_SERVER_URL")
+    bearer = token(client, namespace, PATH.format(namespace, "gang"))
+    metric = {"name": CHECKPOINT, "value": f"step=7,at={format_time(time.time())}"}
+    said = {"trainerStatus": {"metrics": [metric], "lastUpdatedTime": format_time(time.time())}}
+    assert report(plane, url, bearer, json.dumps(said).encode())[0] == 200
+    wait_for(
+        lambda: moved(client, namespace, before, 1) and not set(old) & set(uids(client, namespace)), 90, "the restart"
+    )
+
+
+def test_a_gang_that_was_told_stays_if_its_node_is_healthy_again(
+    client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
+) -> None:
+    """The same pods run on, and are told so."""
+    before = gang(on_node_fault="restart", evict_notice="10m")
+    old = uids(client, namespace)
+
+    def is_told() -> list[bool]:
+        return [EVICT_AT in pod.metadata.annotations for pod in client.list(PODS, namespace)]
+
+    says(client, before[1], XID, "True")
+    wait_for(lambda: all(is_told()), REPAIR_S, "all members to be told")
+    says(client, before[1], XID, "False")
+    wait_for(lambda: not any(is_told()), REPAIR_S, "the notice to be withdrawn")
+    assert uids(client, namespace) == old
+    assert list(nodes(client, namespace).values()) == before

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from gangs import job, metric, runs
+from priorities import make_classes
 
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, NODES, PODS, Pod
@@ -55,9 +56,12 @@ def muster(plane: Plane) -> Callable[..., str]:
     return run
 
 
-def submit(client: Client, namespace: str, name: str, replicas: int, annotations: dict[str, str]) -> None:
+def submit(
+    client: Client, namespace: str, name: str, replicas: int, annotations: dict[str, str], priority: str = ""
+) -> None:
     """A gang of one pod per node, which gets lost pods back one by one."""
     manifest = job(name, namespace, replicas=replicas)
+    manifest["spec"] |= {"priorityClassName": priority} if priority else {}
     manifest["metadata"]["annotations"] = annotations
     client.create(JOBS, manifest, namespace)
 
@@ -142,6 +146,21 @@ def test_borrowers_leave_first(plane: Plane, client: Client, namespace: str, wai
 
     assert len(still()) == 1
     assert metric(plane, "extender", 'muster_queue_spare_seats{queue="default",what="lent"}') >= 1
+
+
+def test_spares_give_way_before_anybody_is_evicted(client: Client, namespace: str, wait_for: WaitFor) -> None:
+    """A gang of a higher priority starts on one of two; the members run on, and the other one stays kept."""
+    make_classes(client)
+    submit(client, namespace, "train", 3, {names.SPARES: "2"}, "low")
+    wait_for(lambda: runs(client, namespace, "train", 3), BACK_S, "the gang to run")
+    wait_for(lambda: len(spares(client, namespace, "train")) == 2, BACK_S, "its spares")
+    before = [pod_of(client, namespace, "train", rank).metadata.uid for rank in range(3)]
+    submit(client, namespace, "urgent", 1, {}, "high")
+    wait_for(lambda: runs(client, namespace, "urgent", 1), BACK_S, "the other one to run")
+    assert len(spares(client, namespace, "train")) == 1
+    assert pod_of(client, namespace, "urgent", 0).spec.node_name not in spares(client, namespace, "train")
+    assert [pod_of(client, namespace, "train", rank).metadata.uid for rank in range(3)] == before
+    assert not [each for each in client.list(EVENTS, namespace) if each.reason in {"Evict", "Evicted"}]
 
 
 def test_a_mistake_is_refused(client: Client, namespace: str) -> None:
