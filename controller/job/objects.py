@@ -26,7 +26,7 @@ from muster.process.tracing import SPANS
 from muster.volcano.manifests import claims
 from muster.volcano.plugins.base import Owned, Plugin
 from muster.volcano.podgroup import group_key, pod_group, update
-from muster.volcano.pods import usable
+from muster.volcano.pods import keeps_nodes, usable
 from muster.volcano.tasks import job_of, owner_of, reference
 
 
@@ -146,6 +146,11 @@ class Groups:
             return
         delete(self._client, POD_GROUPS, found.metadata)
         self._expectations.deleted(found.metadata.uid)
+
+    def keeps_nodes(self, job: Job) -> bool:
+        """True if the planner keeps nodes for members that it has evicted: the pods that come are the same gang."""
+        group = self.find(job)
+        return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def placement(self, group: PodGroup) -> Placement | None:
         """The gang's placement, noted in its PodGroup or read live, if pods can be born pinned by it."""

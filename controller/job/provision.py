@@ -97,6 +97,13 @@ class Provisioner:
             return [self._failed(job, Failure("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
         return []
 
+    def restart_group(self, job: Job) -> list[Failure]:
+        """Deletes the PodGroup of a Job that restarts, as another gang follows; not where nodes are kept for it."""
+        try:
+            return [] if self._context.groups.keeps_nodes(job) else self.delete_group(job)
+        except APIError as error:
+            return [self._failed(job, Failure("PodGroupError", f"its placement cannot be read: {error}"))]
+
     def delete_objects(self, job: Job) -> list[Failure]:
         """Deletes the objects of plugins, which only running pods need."""
         try:

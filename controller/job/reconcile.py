@@ -156,13 +156,15 @@ class Reconciler:
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Deletes the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
 
+        It stays where the planner has evicted members to have them come again on nodes that it keeps: a repair, a move.
+
         The objects of plugins stay, so that pods find the same names and keys; they are checked once more.
         """
         whole = is_whole(restart_targets(job.status))
         to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, "Restart", mark=not whole)
         if whole and not failures:
-            failures += self._provisioner.delete_group(job)
+            failures += self._provisioner.restart_group(job)
             self._context.objects.forget(job)
         return Work(job.status, self._context.pods(job) if to_delete else pods, failures)
 

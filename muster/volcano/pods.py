@@ -10,6 +10,7 @@ from copy import deepcopy
 from msgspec import to_builtins
 
 from muster.api import names
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import pinned_affinity
 from muster.api.muster.placement import Placement, pin_of
 from muster.api.muster.pools import in_pool, pool_of_scheduler
@@ -123,6 +124,17 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
         and placement.spec.pod_group_uid == pod_group_uid
         and placement.status.phase in {"Planned", "Binding"}
     )
+
+
+def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
+    """True if nodes are kept for members of this gang that were evicted, for a repair or a move: they come again there.
+
+    Its placement names its own members as victims until they have gone, and its own gang as one that made room then.
+    """
+    if placement is None or not usable(placement, group.uid):
+        return False
+    own = any(victim.gang == group.name and not victim.namespace for victim in placement.spec.victims)
+    return own or group.key in placement.status.made_room
 
 
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
