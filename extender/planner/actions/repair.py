@@ -150,6 +150,8 @@ def too_many(session: Session) -> str:
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
     """Return the policy for a gang that loses these members, and why it is that one, in words."""
     named = policy_of(gang.said)
+    if gang.restarts_whole and named != "wait":
+        return "restart", reasons.repairs.JOB_RESTARTS
     if named is not None:
         return named, reasons.repairs.BY_ANNOTATION
     owner = gang.group.metadata.controller

@@ -73,6 +73,8 @@ class GangView:
     """The reason why it cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
     preempts: bool = True
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
+    restarts_whole: bool = False
+    """True if its Volcano Job restarts as a whole when one of its pods is evicted."""
     compared: bool = field(default=True, init=False)
     """False while its demands on other pods are still compared with them (`state.comparisons`): it is not placed."""
     phase: GangPhase = field(init=False)

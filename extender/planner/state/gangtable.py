@@ -13,7 +13,7 @@ from typing import TypeVar
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.state.lives import named_for_one_life, of_owner
-from extender.planner.state.plannedjob import planned_job
+from extender.planner.state.plannedjob import planned_job, restarts_whole
 from extender.planner.state.pods import PodRecord, PodTable
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.priority import Priorities
@@ -264,7 +264,8 @@ class GangTable:
         sets = _pod_sets(group, pods, job, self._templates)
         templates = self._templates.of(job) if job else ()
         priority, preempts = self.priorities.of_gang(group.spec.priority_class_name, pods, templates)
-        return GangView(key, group, priority, sets, pods, placement, arrival, preempts=preempts)
+        whole = job is not None and restarts_whole(job)
+        return GangView(key, group, priority, sets, pods, placement, arrival, preempts=preempts, restarts_whole=whole)
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:

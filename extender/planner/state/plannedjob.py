@@ -21,6 +21,12 @@ def planned_job(job: Job) -> Job:
     return replace(job, spec=replace(job.spec, tasks=tasks, volumes=volumes))
 
 
+def restarts_whole(job: Job) -> bool:
+    """Return True if a policy of the Job restarts all of it when a pod is evicted, as that of a TrainJob's Job does."""
+    policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
+    return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
+
+
 def _planned_or_reason(template: dict[str, Any]) -> dict[str, Any]:
     if UNREADABLE in template:
         return {UNREADABLE: str(template[UNREADABLE])[: reasons.aside.SHOWN_CHARS]}

@@ -11,6 +11,7 @@ from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S,
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
+from muster.api.volcano.batch import LifecyclePolicy
 
 
 @pytest.fixture
@@ -89,6 +90,25 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     world.now += 600
     gone = [close.gang.key for close in of(world.session(world.progress), decisions.ClosePlacement)]
     assert gone == ([] if longest_s else [key])
+
+
+@pytest.mark.parametrize(("said", "policy"), [({}, "restart"), ({"on_node_fault": "replace"}, "restart")])
+def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
+    world: RepairWorld, said: dict[str, str], policy: str
+) -> None:
+    """It would do so in any case: so all its members are told, and come again where they were."""
+    key = world.runs("a", 3, **said)
+    [job] = [each for each in world.state.jobs.values() if each.metadata.name == "a"]
+    policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
+    meta = structs.replace(job.metadata, resource_version=world.meta("any").resource_version)
+    world.state.on_job(job, structs.replace(job, metadata=meta, spec=structs.replace(job.spec, policies=policies)))
+    assert world.view(key).restarts_whole
+    world.node("node-1", conditions=XID)
+    world.look()
+    session = world.look(SETTLE_S)
+    assert [repair.policy for repair in of(session, decisions.Repair)] == [policy]
+    assert len(evicted(session)) == 3
+    assert "as its Job restarts as a whole when a pod is evicted" in of(session, decisions.Repair)[0].reason
 
 
 def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld) -> None:
