@@ -103,6 +103,7 @@ def test_a_jobset_restarts_in_place(scene: Scene) -> None:
 @pytest.mark.parametrize("policy", ["replace", "restart"])
 def test_a_train_job_that_became_a_jobset_is_asked_and_repaired(scene: Scene, plane: Plane, policy: str) -> None:
     """Its annotations are those of its gang; where it restarts, its report answers the notice."""
+    scene.repairs = 1
     with contextlib.closing(plane.client()) as client, TrainStory(client, scene.namespace) as train:
         manifest = train_job("t", nodes=3, trainer=WHOLE)
         said = {names.ON_NODE_FAULT: policy, names.EVICT_NOTICE: "10m"}

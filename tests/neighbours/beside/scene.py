@@ -50,6 +50,8 @@ class Scene(Watching):
         self.wait_for = wait_for
         self.expected_refusals = 0
         """Refusals of Muster that belong to the test."""
+        self.repairs = 0
+        """Repairs of each gang that belong to the test; what is said of one may be as much as of a start."""
         self.seen: dict[str, Pod] = {}
         """Every pod that ever was, by UID, as it was last."""
         self._refused = writes.refused(plane)
@@ -193,7 +195,8 @@ class Scene(Watching):
             f"first node to its minimum; {most} writes to one object in a minute at most\n"
         )
         assert not late, f"gangs that were half placed, and for how many seconds: {late}"
-        assert not (found := writes.loops(self.plane, self.namespace, self.starts())), found
+        starts = {gang: count + self.repairs for gang, count in self.starts().items()}
+        assert not (found := writes.loops(self.plane, self.namespace, starts)), found
         now = writes.refused(self.plane)
         refused = {route: count - self._refused.get(route, 0) for route, count in now.items()}
         unwanted = sum(refused.values()) - self.expected_refusals
