@@ -1,0 +1,224 @@
+"""The API server as a value: a request makes a new one, with an answer and the events that watches get.
+
+It keeps what the real one promises to those that write: preconditions on UID and resource version, conflicts, graceful
+deletion of pods that have a node, subresources, and bindings that a second one does not change. A resource version
+counts the changes of one object, not of the cluster, so that two orders of changes of different objects lead to one
+state; nothing compares the versions of two objects.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from muster.api.base import Resource
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import format_time
+from muster.api.merge_diff import applied
+from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
+
+WITH_STATUS = {"pods", "nodes", "queues", "jobs"}
+"""Kinds whose status is a subresource (tests/plane reads the same from the CRDs)."""
+Key = tuple[str, str, str]
+"""Plural with its group, namespace, name."""
+
+
+class Stored:
+    """One version of one object: plain content, and a digest that stands for it."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.content = content
+        self.text = msgspec.json.encode(content, order="deterministic")
+        self.digest = hashlib.blake2b(self.text, digest_size=12).digest()
+        self._read: dict[type, Any] = {}
+
+    def as_(self, kind: type) -> Any:
+        """The object as a client of this type reads it; wire types are not changed by those who read them."""
+        if kind not in self._read:
+            self._read[kind] = msgspec.convert(self.content, kind)
+        return self._read[kind]
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """Its metadata."""
+        return self.content["metadata"]  # type: ignore[no-any-return]
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """Its spec."""
+        return self.content.get("spec") or {}
+
+    @cached_property
+    def status(self) -> dict[str, Any]:
+        """Its status."""
+        return self.content.get("status") or {}
+
+
+class Request(NamedTuple):
+    """A call of a client. `body` is JSON of the content, so that equal requests are equal."""
+
+    verb: str
+    resource: Resource[Any]
+    namespace: str
+    name: str
+    body: bytes = b""
+    subresource: str = ""
+    uid: str = ""
+    version: str = ""
+
+    def __str__(self) -> str:
+        """As a story tells it."""
+        what = f"{self.resource.kind} {self.name}" + (f"/{self.subresource}" if self.subresource else "")
+        return f"{self.verb} {what}" + (f" {self.body.decode()}" if self.body else "")
+
+
+class Event(NamedTuple):
+    """A change as a watch tells it: the object after it, and if it is gone."""
+
+    resource: Resource[Any]
+    stored: Stored
+    gone: bool
+
+
+class Api:
+    """All objects at one moment. Immutable: each change returns another one."""
+
+    __slots__ = ("births", "objects")
+
+    def __init__(self, objects: Mapping[Key, Stored], births: Mapping[Key, int]) -> None:
+        self.objects = objects
+        self.births = births
+        """How many objects have had this name: the next one's UID says it."""
+
+    @property
+    def digest(self) -> tuple[tuple[Key, bytes], ...]:
+        """What tells two of them apart."""
+        return tuple(sorted((key, one.digest) for key, one in self.objects.items()))
+
+    def all(self, resource: Resource[Any]) -> list[Stored]:
+        """The objects of a kind, by name."""
+        kind = kind_of(resource)
+        return [one for key, one in sorted(self.objects.items()) if key[0] == kind]
+
+    def find(self, resource: Resource[Any], namespace: str, name: str) -> Stored | None:
+        """One object, or None."""
+        return self.objects.get((kind_of(resource), namespace if resource.namespaced else "", name))
+
+    def execute(self, request: Request, now_s: float) -> tuple["Api", Stored | APIError, list[Event]]:
+        """Carry out a request: the API server after it, its answer, and the events."""
+        try:
+            return _VERBS[request.verb](self, request, now_s)
+        except APIError as error:
+            return self, error, []
+
+    def put(self, resource: Resource[Any], content: dict[str, Any], *, keep_version: bool = False) -> tuple["Api", Stored, list[Event]]:
+        """Store a version of an object."""
+        meta = content["metadata"]
+        if not keep_version:
+            meta["resourceVersion"] = str(int(meta.get("resourceVersion") or 0) + 1)
+        stored = Stored(content)
+        key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
+        return Api({**self.objects, key: stored}, self.births), stored, [Event(resource, stored, gone=False)]
+
+    def without(self, resource: Resource[Any], stored: Stored) -> tuple["Api", list[Event]]:
+        """Remove an object, and what it owns."""
+        meta = stored.meta
+        key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
+        api = Api({known: one for known, one in self.objects.items() if known != key}, self.births)
+        return api, [Event(resource, stored, gone=True)]
+
+    def create(self, resource: Resource[Any], content: dict[str, Any], now_s: float) -> tuple["Api", Stored, list[Event]]:
+        """Create an object; raises AlreadyExists."""
+        meta = content.setdefault("metadata", {})
+        key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
+        if key in self.objects:
+            raise AlreadyExists(f"{resource.kind} {meta['name']} exists")
+        born = self.births.get(key, 0) + 1
+        meta |= {"uid": f"{meta['name']}#{born}", "creationTimestamp": format_time(now_s)}
+        if resource.plural in WITH_STATUS and resource is PODS:
+            content["status"] = {"phase": "Pending"}
+        return Api(self.objects, {**self.births, key: born}).put(resource, content)
+
+
+def kind_of(resource: Resource[Any]) -> str:
+    """The plural with its group."""
+    return f"{resource.plural}.{resource.group}"
+
+
+def _existing(api: Api, request: Request) -> Stored:
+    found = api.find(request.resource, request.namespace, request.name)
+    if found is None:
+        raise NotFound(f"there is no {request.resource.kind} {request.name}")
+    if request.uid and found.meta["uid"] != request.uid:
+        raise Conflict(f"{request.resource.kind} {request.name} is another one")
+    if request.version and found.meta["resourceVersion"] != request.version:
+        raise Conflict(f"{request.resource.kind} {request.name} has changed")
+    return found
+
+
+def _get(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    del now_s
+    return api, _existing(api, request), []
+
+
+def _create(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    content = msgspec.json.decode(request.body)
+    if request.resource.namespaced:
+        content["metadata"]["namespace"] = request.namespace
+    return api.create(request.resource, content, now_s)
+
+
+def _patch(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    del now_s
+    body = msgspec.json.decode(request.body)
+    meta = body.get("metadata") or {}
+    old = _existing(api, request._replace(uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
+    if request.resource.plural in WITH_STATUS:
+        parts = {"status"} if request.subresource else set(body) - {"status"}
+        body = {part: value for part, value in body.items() if part in parts or part == "metadata"}
+    before = msgspec.json.decode(old.text)
+    content = applied(before, body)
+    content["metadata"]["resourceVersion"] = old.meta["resourceVersion"]
+    if content == old.content:
+        return api, old, []
+    return api.put(request.resource, content)
+
+
+def _delete(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    found = _existing(api, request)
+    running = found.spec.get("nodeName") and found.status.get("phase") not in {"Succeeded", "Failed"}
+    at_once = msgspec.json.decode(request.body or b"{}").get("gracePeriodSeconds") == 0
+    if request.resource is PODS and running and not at_once:
+        if found.meta.get("deletionTimestamp"):
+            return api, found, []
+        content = msgspec.json.decode(found.text)
+        content["metadata"]["deletionTimestamp"] = format_time(now_s)
+        return api.put(PODS, content)
+    api, events = api.without(request.resource, found)
+    return api, found, events
+
+
+def _bind(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    del now_s
+    found = _existing(api, request)
+    if found.meta.get("deletionTimestamp"):
+        raise Conflict(f"pod {request.name} is being deleted")
+    if found.spec.get("nodeName"):
+        raise Conflict(f"pod {request.name} is already assigned to node {found.spec['nodeName']}")
+    if found.spec.get("schedulingGates"):
+        raise Conflict(f"pod {request.name} has scheduling gates")
+    binding = msgspec.json.decode(request.body)
+    content = msgspec.json.decode(found.text)
+    content["spec"]["nodeName"] = binding["node"]
+    content["metadata"].setdefault("annotations", {}).update(binding["annotations"])
+    return api.put(PODS, content)
+
+
+def _list(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    del now_s
+    raise NotFound(f"the server does not know {request.resource.plural}")
+
+
+_VERBS = {"get": _get, "create": _create, "patch": _patch, "delete": _delete, "evict": _delete, "bind": _bind, "list": _list}

@@ -1,0 +1,84 @@
+"""Visits every world that can be reached from a first one, and checks each of them.
+
+Breadth first, so that the story of a failure is a shortest one. A world that was seen before is not gone on from again.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from interleavings.world import Rules, Step, World
+
+Check = Callable[[World, Step, World], str | None]
+
+
+@dataclass
+class Found:
+    """What an exploration has seen."""
+
+    worlds: int = 0
+    edges: int = 0
+    depth: int = 0
+    ends: int = 0
+    """Worlds in which nothing can happen any more."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    failure: str = ""
+    story: list[str] = field(default_factory=list)
+    complete: bool = True
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        whole = "complete" if self.complete else "cut off"
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
+        return f"{self.worlds} worlds, {self.edges} edges ({kinds}), depth {self.depth}, {self.ends} ends, {whole}, {self.seconds:.0f} s"
+
+
+def explore(
+    rules: Rules, first: World, *, check: Check, at_end: Callable[[World], str | None], most: int | None = None
+) -> Found:
+    """Visit all worlds, at most so many; stop at the first failure of `check` (each edge) or `at_end`."""
+    began, found = time.monotonic(), Found(worlds=1)
+    came: dict[Any, tuple[Any, str] | None] = {first.key: None}
+    waiting = deque([(first, 0)])
+    while waiting:
+        world, depth = waiting.popleft()
+        found.depth = max(found.depth, depth)
+        moved = False
+        for step in rules.steps(world):
+            after = step.go()
+            key = after.key
+            if key == world.key:
+                continue
+            moved = moved or step.kind != "fault"
+            found.edges += 1
+            found.kinds[step.kind] += 1
+            why = check(world, step, after)
+            if why:
+                came.setdefault(key, (world.key, step.words))
+                return _failed(found, came, key, why, began)
+            if key not in came:
+                came[key] = (world.key, step.words)
+                found.worlds += 1
+                waiting.append((after, depth + 1))
+        if not moved:
+            found.ends += 1
+            why = at_end(world)
+            if why:
+                return _failed(found, came, world.key, why, began)
+        if most is not None and found.worlds >= most:
+            found.complete = False
+            break
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _failed(found: Found, came: dict[Any, tuple[Any, str] | None], key: Any, why: str, began: float) -> Found:
+    found.failure, found.complete, found.seconds = why, False, time.monotonic() - began
+    step = came[key]
+    while step is not None:
+        found.story.append(step[1])
+        step = came[step[0]]
+    found.story.reverse()
+    return found

@@ -1,0 +1,130 @@
+"""The extender as a process of the model: its real planner, committer, barrier and verbs, wired as `extender.main` does.
+
+The parts without a decision are replaced: reflectors (the world tells of changes), threads (`Pool`), the Recorder of
+Events, and the Lease, which this replica holds.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from extender.barrier import Barrier
+from extender.cluster import Live, name_only
+from extender.commit import Committer
+from extender.configfile import ConfigFile
+from extender.cycles import Planner
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
+from extender.verbs.bind import Bind, Binder
+from extender.verbs.filter import Filter
+from interleavings.api import Event, kind_of
+from interleavings.process import Calls, Pool, Process
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
+
+WITHOUT = {
+    ("Planner", "session"),
+    ("Planner", "_replaced"),
+    ("Planner", "pages"),
+    ("Planner", "_thread"),
+    ("Planner", "_queue_metrics"),
+    ("GangEvents", "_last"),
+    ("GangEvents", "_sent"),
+    ("Parts", "_assembly"),
+    ("ExtenderProcess", "_tell"),
+}
+"""Attributes that decide nothing: what is shown, or said to people."""
+
+
+class Silent:
+    """In place of the Recorder: Events of the API are for people."""
+
+    def event(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+class Binding(NamedTuple):
+    """A call of kube-scheduler's bind verb."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+
+
+class ExtenderProcess(Process):
+    """One life of the extender. It says `("bound", call, error)` for each bind call, in any later step."""
+
+    def __init__(self, now_s: float) -> None:
+        super().__init__()
+        self.at(now_s)
+        client: Any = Calls(self)
+        self._known: dict[tuple[str, str], Any] = {}
+        self.cluster = Live(State(), wake=lambda: self.planner.wake())
+        clock = lambda: self.now_s  # noqa: E731 - the only one
+        self.barrier = Barrier(timeout_s=10.0, monotonic_s=clock)
+        silent: Any = Silent()
+        self.committer = Committer(client, self.cluster, self.barrier, silent, active=lambda: True, wall_s=clock)
+        self.committer.writes._pools = {lane: Pool(self, lane) for lane in self.committer.writes._pools}  # type: ignore[misc]  # noqa: SLF001
+        self.planner = Planner(
+            self.cluster,
+            self.committer,
+            ConfigFile(None).current,
+            active=lambda: True,
+            arrived=self.barrier.arrived,
+            wall_s=clock,
+            monotonic_s=clock,
+        )
+        self.filter_verb = Filter(self.cluster, active=lambda: True, wall_s=clock)
+        self.bind_verb = Bind(
+            self.cluster,
+            self.barrier,
+            Binder(client.on_loop),
+            active=lambda: True,
+            on_release=self.committer.say_binding,
+            session=lambda: self.planner.session,
+            wall_s=clock,
+        )
+        self._tell = {kind_of(fed.resource): fed.tell for fed in FEED}
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """Take in what the watches tell."""
+        for event in events:
+            kind = kind_of(event.resource)
+            if kind not in self._tell:
+                continue
+            meta = event.stored.meta
+            key = (kind, f"{meta.get('namespace', '')}/{meta['name']}")
+            old = self._known.get(key)
+            new = None if event.gone else event.stored.as_(event.resource.type)
+            if new is None:
+                self._known.pop(key, None)
+            else:
+                self._known[key] = name_only(new) if event.resource is PODS else new
+            self.cluster.change(lambda state, kind=kind, old=old, new=new: self._tell[kind](state, old, new))  # type: ignore[misc]
+
+    def rest(self) -> None:
+        """Bring up to date what the state works out when it is asked: one state, whether it was asked or not."""
+        self.cluster.state.refresh()
+
+    @property
+    def woken(self) -> bool:
+        """Whether the planner has something to do."""
+        return self.planner._woken.is_set() and "cycle" not in self.running  # noqa: SLF001
+
+    def cycle(self) -> None:
+        """Begin a planning cycle, as the planner's thread does."""
+        self.planner._woken.clear()  # noqa: SLF001
+        if self.planner._ready():  # noqa: SLF001
+            self.thread("cycle", self.planner.cycle)
+
+    def filter(self, pod: Any, nodes: list[str]) -> list[str] | str:
+        """Answer the filter verb: nodes, or an error."""
+        result = self.filter_verb(ExtenderArgs(pod=pod, node_names=nodes))
+        return result.error or result.node_names or []
+
+    def bind(self, call: tuple[str, int], binding: Binding) -> None:
+        """Take a call of the bind verb."""
+        args = ExtenderBindingArgs(
+            pod_name=binding.pod, pod_namespace=binding.namespace, pod_uid=binding.uid, node=binding.node
+        )
+        self.task(self.bind_verb(args), lambda result: self.said.append(("bound", call, result.error)))

@@ -1,0 +1,365 @@
+"""The world: an API server, the extender, kube-scheduler, kubelets and users, and every step that can happen next.
+
+A world is a value. `Rules.steps` lists what can happen in one; each step leads to another world. Watches tell at once,
+unless the world's fault is a stale one; time passes only when nothing else happens, unless its fault is a slow one.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from interleavings.api import Api, Event, Stored, kind_of
+from interleavings.automaton import At, Automaton
+from interleavings.extender import WITHOUT, Binding, ExtenderProcess
+from interleavings.inputs import Answered, Bound, Cycle, Filtered, Time, Watched
+from interleavings.process import Call
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.errors import APIError, Unreachable
+
+START_S = 1_800_000_000.0
+GPU = "nvidia.com/gpu"
+
+
+class Faults(NamedTuple):
+    """How often each may still happen."""
+
+    crash: int = 0
+    scheduler_crash: int = 0
+    lost: int = 0
+    stale: int = 0
+    node: int = 0
+    slow: int = 0
+
+
+class InFlight(NamedTuple):
+    """A pod for which kube-scheduler has chosen a node; `called`: it has called bind."""
+
+    pod: str
+    uid: str
+    node: str
+    called: bool
+
+
+@dataclass(frozen=True)
+class World:
+    """One moment."""
+
+    api: Api
+    extender: At
+    now_s: float
+    faults: Faults
+    waits: int
+    """How often time may still pass while nothing else happens."""
+    life: int = 0
+    """Lives of kube-scheduler before this one."""
+    scheduling: tuple[InFlight, ...] = ()
+    late: tuple[str, tuple[Event, ...]] | None = None
+    """The kind of the stale watch, and what it has not told."""
+    pending: tuple[str, ...] = ()
+    """Gangs that are still to be submitted."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells two worlds apart."""
+        late = self.late and (self.late[0], tuple((event.stored.digest, event.gone) for event in self.late[1]))
+        return (
+            self.api.digest,
+            self.extender.digest,
+            self.now_s,
+            self.faults,
+            self.waits,
+            self.life,
+            self.scheduling,
+            late,
+            self.pending,
+        )
+
+
+class Step(NamedTuple):
+    """Something that can happen: in words, and the world after it. `kind` groups steps for statistics."""
+
+    kind: str
+    words: str
+    go: Callable[[], World]
+
+
+@dataclass
+class Scene:
+    """What a world is made of: objects at the beginning, and those of each gang by name."""
+
+    nodes: int = 3
+    gangs: dict[str, int] = field(default_factory=lambda: {"a": 2, "b": 2})
+    waits: int = 3
+
+
+class Rules:
+    """What can happen, over one automaton of the extender."""
+
+    def __init__(self, scene: Scene, make: Callable[[float], ExtenderProcess] = ExtenderProcess) -> None:
+        self.scene = scene
+        self.extender = Automaton(make, WITHOUT)
+
+    def first(self, faults: Faults) -> World:
+        """The world before anything has happened."""
+        api, events = Api({}, {}), []
+        for resource, content in first_objects(self.scene):
+            api, _, told = api.create(resource, content, START_S)
+            events += told
+        at, _ = self.extender.step(self.extender.start(START_S), Watched(events))
+        return World(api, at, START_S, faults, self.scene.waits, pending=tuple(self.scene.gangs))
+
+    def steps(self, world: World) -> list[Step]:
+        """Everything that can happen next; a step that everything else can follow alike comes alone."""
+        for call in world.extender.open:
+            if _is_for_itself(call):
+                return [Step("answer", f"the API server answers: {call[0]}", lambda: self._answer(world, call))]
+        steps = [*self._of_users(world), *self._of_extender(world), *self._of_scheduler(world), *_of_kubelets(self, world)]
+        quiet = not any(step.go().key != world.key for step in steps)
+        if quiet and world.waits:
+            steps = [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
+        return [*steps, *self._faults(world)]
+
+    # Users.
+
+    def _of_users(self, world: World) -> Iterator[Step]:
+        if world.pending:
+            name = world.pending[0]
+            yield Step("user", f"a user submits gang {name}", lambda: self._submit(world, name))
+
+    def _submit(self, world: World, name: str) -> World:
+        api, events = world.api, []
+        for resource, content in gang_objects(name, self.scene.gangs[name]):
+            api, _, told = api.create(resource, content, world.now_s)
+            events += told
+        return self.told(_with(world, api=api, pending=world.pending[1:]), events)
+
+    # The extender.
+
+    def _of_extender(self, world: World) -> Iterator[Step]:
+        for call in world.extender.open:
+            yield Step("answer", f"the API server answers: {call[0]}", lambda call=call: self._answer(world, call))
+        if world.extender.woken:
+            yield Step("cycle", "the extender begins a planning cycle", lambda: self._give(world, Cycle()))
+
+    def _answer(self, world: World, call: Call, *, lost: bool = False) -> World:
+        api, answer, events = world.api.execute(call[0], world.now_s)
+        if lost:
+            answer = Unreachable("the connection has ended", reason="Ended", where="model")
+        return self._give(self.told(_with(world, api=api), events), Answered(call, answer))
+
+    def _give(self, world: World, given: Any) -> World:
+        at, said = self.extender.step(world.extender, given)
+        world = _with(world, extender=at)
+        for what, call, _ in (each for each in said if each[0] == "bound"):
+            del what
+            uid, life = call
+            if life == world.life:
+                world = _with(world, scheduling=tuple(one for one in world.scheduling if one.uid != uid))
+        return world
+
+    def told(self, world: World, events: list[Event]) -> World:
+        """The world after the watches have told of changes."""
+        if world.late is not None:
+            kind, waiting = world.late
+            held = [event for event in events if kind_of(event.resource) == kind]
+            events = [event for event in events if kind_of(event.resource) != kind]
+            world = _with(world, late=(kind, (*waiting, *held)))
+        return self._give(world, Watched(events)) if events else world
+
+    # kube-scheduler.
+
+    def _of_scheduler(self, world: World) -> Iterator[Step]:
+        under_way = {one.uid for one in world.scheduling}
+        for pod in world.api.all(PODS):
+            if pod.meta["uid"] not in under_way and _to_schedule(pod):
+                yield Step("filter", f"kube-scheduler looks for a node for {_name(pod)}", lambda pod=pod: self._filter(world, pod))
+        for one in world.scheduling:
+            if not one.called:
+                yield Step("bind", f"kube-scheduler calls bind: {one.pod} on {one.node}", lambda one=one: self._bind(world, one))
+
+    def _filter(self, world: World, pod: Stored) -> World:
+        nodes = [node.meta["name"] for node in world.api.all(NODES) if _fits(world, pod, node)]
+        if not nodes:
+            return world
+        at, said = self.extender.step(world.extender, Filtered(pod, nodes))
+        world = _with(world, extender=at)
+        answer = next(each[1] for each in said if each[0] == "filtered")
+        if isinstance(answer, str) or not answer:
+            return world
+        chosen = InFlight(_name(pod), pod.meta["uid"], answer[0], called=False)
+        return _with(world, scheduling=tuple(sorted((*world.scheduling, chosen))))
+
+    def _bind(self, world: World, one: InFlight) -> World:
+        called = tuple(sorted(each._replace(called=True) if each == one else each for each in world.scheduling))
+        call = Bound((one.uid, world.life), Binding("ns", one.pod, one.uid, one.node))
+        return self._give(_with(world, scheduling=called), call)
+
+    # Time, and what goes wrong.
+
+    def _time(self, world: World, seconds: float) -> World:
+        now_s = world.now_s + seconds
+        return self._give(_with(world, now_s=now_s), Time(now_s))
+
+    def _faults(self, world: World) -> Iterator[Step]:
+        left = world.faults
+        if left.crash:
+            yield Step("fault", "the extender dies, and starts again", lambda: self._crash(world))
+        if left.scheduler_crash:
+            yield Step("fault", "kube-scheduler dies, and starts again", lambda: self._scheduler_crash(world))
+        if left.lost:
+            for call in world.extender.open:
+                yield Step("fault", f"the API server does, but its answer is lost: {call[0]}", lambda call=call: self._answer(_less(world, "lost"), call, lost=True))
+        if left.stale and world.late is None:
+            for resource in (PODS, PLACEMENTS, POD_GROUPS, NODES):
+                yield Step("fault", f"the watch of {resource.plural} falls behind", lambda resource=resource: _with(_less(world, "stale"), late=(kind_of(resource), ())))
+        if world.late is not None:
+            yield Step("catch up", f"the watch of {world.late[0]} catches up", lambda: self._catch_up(world))
+        if left.node:
+            for node in world.api.all(NODES):
+                yield Step("fault", f"node {_name(node)} is lost", lambda node=node: self._lose(world, node))
+        if left.slow:
+            yield Step("fault", "nobody does anything for 31 s", lambda: self._time(_less(world, "slow"), 31.0))
+
+    def _crash(self, world: World) -> World:
+        at = self.extender.start(world.now_s)
+        world = _with(_less(world, "crash"), extender=at, late=None)
+        # kube-scheduler's calls have failed, and it tries their pods again
+        world = _with(world, scheduling=tuple(one for one in world.scheduling if not one.called))
+        return self._give(world, Watched([Event(resource, one, gone=False) for resource in _LISTED for one in world.api.all(resource)]))
+
+    def _scheduler_crash(self, world: World) -> World:
+        return _with(_less(world, "scheduler_crash"), scheduling=(), life=world.life + 1)
+
+    def _catch_up(self, world: World) -> World:
+        assert world.late is not None
+        events = [*world.late[1]]
+        world = _with(world, late=None)
+        return self._give(world, Watched(events)) if events else world
+
+    def _lose(self, world: World, node: Stored) -> World:
+        api, events = world.api.without(NODES, node)
+        return self.told(_with(_less(world, "node"), api=api), events)
+
+
+def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
+    nodes = {node.meta["name"] for node in world.api.all(NODES)}
+    pods = world.api.all(PODS)
+    for pod in pods:
+        node = pod.spec.get("nodeName")
+        if node and node not in nodes:
+            yield Step("gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
+        elif node and pod.meta.get("deletionTimestamp"):
+            yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
+        elif node and pod.status.get("phase") == "Pending":
+            yield Step("kubelet", f"the kubelet starts {_name(pod)}", lambda pod=pod: _phase(rules, world, [pod], "Running"))
+    for name, size in rules.scene.gangs.items():
+        mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+        if len(mine) == size and all(pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine):
+            yield Step("kubelet", f"gang {name} is done", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
+        if name not in world.pending and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
+            for index in range(size):
+                pod_name = f"{name}-{index}"
+                if all(_name(pod) != pod_name for pod in mine) and world.api.births.get((kind_of(PODS), "ns", pod_name), 0) < 3:
+                    yield Step("owner", f"its controller makes {pod_name} anew", lambda name=name, index=index: _make(rules, world, name, index))
+
+
+def _make(rules: Rules, world: World, gang: str, index: int) -> World:
+    api, _, events = world.api.create(PODS, pod_content(gang, index), world.now_s)
+    return rules.told(_with(world, api=api), events)
+
+
+def _remove(rules: Rules, world: World, pod: Stored) -> World:
+    api, events = world.api.without(PODS, pod)
+    return rules.told(_with(world, api=api), events)
+
+
+def _phase(rules: Rules, world: World, pods: list[Stored], phase: str) -> World:
+    api, events = world.api, []
+    for pod in pods:
+        content = msgspec.json.decode(pod.text)
+        content["status"]["phase"] = phase
+        api, _, told = api.put(PODS, content)
+        events += told
+    return rules.told(_with(world, api=api), events)
+
+
+def _with(world: World, **changes: Any) -> World:
+    return World(**{**world.__dict__, **changes})
+
+
+def _less(world: World, fault: str = "") -> World:
+    if not fault:
+        return _with(world, waits=world.waits - 1)
+    return _with(world, faults=world.faults._replace(**{fault: getattr(world.faults, fault) - 1}))
+
+
+def _name(one: Stored) -> str:
+    return str(one.meta["name"])
+
+
+def _is_for_itself(call: Call) -> bool:
+    """Whether a request changes nothing that anybody decides by: it commutes with every other step."""
+    request = call[0]
+    return request.verb == "list" or request.resource.plural in {"queues", "podgroups"}
+
+
+def _to_schedule(pod: Stored) -> bool:
+    """Whether kube-scheduler looks for a node for a pod."""
+    spec = pod.spec
+    return not (spec.get("nodeName") or spec.get("schedulingGates") or pod.meta.get("deletionTimestamp"))
+
+
+def gpus_of(pod: Stored) -> int:
+    """What the pod requests."""
+    return sum(int(each["resources"]["requests"][GPU]) for each in pod.spec["containers"])
+
+
+def used(pods: list[Stored], node: str) -> int:
+    """GPUs of a node that pods hold."""
+    return sum(gpus_of(pod) for pod in pods if pod.spec.get("nodeName") == node and pod.status.get("phase") not in {"Succeeded", "Failed"})
+
+
+def _fits(world: World, pod: Stored, node: Stored) -> bool:
+    """What kube-scheduler's own plugins say."""
+    name = _name(node)
+    pins = pod.meta["annotations"].get(names.NODE)
+    if pins and pins != name:
+        return False
+    pods = world.api.all(PODS)
+    by_uid = {each.meta["uid"]: each for each in pods}
+    assumed = sum(gpus_of(by_uid[one.uid]) for one in world.scheduling if one.node == name and one.uid in by_uid and not by_uid[one.uid].spec.get("nodeName"))
+    return used(pods, name) + assumed + gpus_of(pod) <= int(node.status["allocatable"][GPU])
+
+
+_LISTED = (NODES, QUEUES, POD_GROUPS, PLACEMENTS, PODS)
+"""What a new extender lists, in the order of its feed."""
+
+
+def first_objects(scene: Scene) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
+    """Nodes and the queue."""
+    for index in range(scene.nodes):
+        allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110", GPU: "8"}
+        ready = [{"type": "Ready", "status": "True"}]
+        yield NODES, {"metadata": {"name": f"n{index}"}, "status": {"allocatable": allocatable, "conditions": ready}}
+    yield QUEUES, {"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}
+
+
+def gang_objects(name: str, size: int) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
+    """A PodGroup and its pods."""
+    yield POD_GROUPS, {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": size, "queue": "default"}}
+    for index in range(size):
+        yield PODS, pod_content(name, index)
+
+
+def pod_content(gang: str, index: int) -> dict[str, Any]:
+    """A pod of a gang as it is after admission: behind Muster's gate."""
+    container = {"name": "main", "resources": {"requests": {GPU: "8"}}}
+    spec = {"schedulerName": "muster", "schedulingGates": [{"name": names.GATE}], "containers": [container]}
+    meta = {"name": f"{gang}-{index}", "namespace": "ns", "annotations": {names.GROUP_NAME: gang}}
+    return {"metadata": meta, "spec": spec}
