@@ -28,7 +28,7 @@ class At(NamedTuple):
 
     digest: bytes
     open: tuple[Call, ...]
-    woken: bool
+    may_cycle: bool
     next_s: float | None
 
 
@@ -84,7 +84,7 @@ class Automaton:
 
     def _look(self, process: Any) -> At:
         digest = Walk(self._without).digest(process)
-        return At(digest, tuple(process.open), process.woken, process.loop.next_s())
+        return At(digest, tuple(process.open), process.may_cycle, process.loop.next_s())
 
     def _keep(self, digest: bytes, process: Process) -> None:
         self._living[digest] = process

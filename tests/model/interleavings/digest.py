@@ -46,7 +46,7 @@ _SHARED_TYPES = (
 
 
 class Walk:
-    """One walk; `without` are attributes that are not followed, each as class name and attribute."""
+    """One walk; `without` are attributes that are not followed, each as class name and attribute, or "" for any class."""
 
     def __init__(self, without: AbstractSet[tuple[str, str]]) -> None:
         self._without = without
@@ -145,7 +145,7 @@ class Walk:
             self._frames(one, path)
         else:
             for attribute, value in _attributes(one):
-                if (name, attribute) not in self._without:
+                if (name, attribute) not in self._without and ("", attribute) not in self._without:
                     self._go(value, f"{path}.{attribute}" if self.parts is not None else "")
 
     def _frames(self, frame: types.FrameType | None, path: str) -> None:

@@ -25,11 +25,30 @@ WITHOUT = {
     ("Planner", "session"),
     ("Planner", "_replaced"),
     ("Planner", "pages"),
+    ("Planner", "_plugins"),
+    ("Planner", "_causes"),
+    ("Planner", "_hyper_nodes"),
     ("Planner", "_thread"),
     ("Planner", "_queue_metrics"),
     ("GangEvents", "_last"),
     ("GangEvents", "_sent"),
+    ("", "_shared"),
+    ("", "_next"),
+    ("", "_version"),
+    ("Scaling", "_listed_at"),
+    ("Scaling", "served"),
+    ("NodeTable", "_order"),
+    ("Reserved", "_start_s"),
+    ("ReservedRooms", "_start_s"),
     ("Parts", "_assembly"),
+    ("TrackPlacements", "_looks"),
+    ("StatusWriter", "_said"),
+    ("StatusWriter", "_status_at"),
+    ("StatusWriter", "_words_s"),
+    ("StatusWriter", "_held"),
+    ("StatusWriter", "_evicted"),
+    ("StatusWriter", "_elsewhere"),
+    ("Writes", "_answered"),
     ("ExtenderProcess", "_tell"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
@@ -107,9 +126,9 @@ class ExtenderProcess(Process):
         self.cluster.state.refresh()
 
     @property
-    def woken(self) -> bool:
-        """Whether the planner has something to do."""
-        return self.planner._woken.is_set() and "cycle" not in self.running  # noqa: SLF001
+    def may_cycle(self) -> bool:
+        """Whether the planner rests: it may begin a cycle at any moment, as it does each second."""
+        return "cycle" not in self.running
 
     def cycle(self) -> None:
         """Begin a planning cycle, as the planner's thread does."""

@@ -144,7 +144,7 @@ class Rules:
     def _of_extender(self, world: World) -> Iterator[Step]:
         for call in world.extender.open:
             yield Step("answer", f"the API server answers: {call[0]}", lambda call=call: self._answer(world, call))
-        if world.extender.woken:
+        if world.extender.may_cycle:
             yield Step("cycle", "the extender begins a planning cycle", lambda: self._give(world, Cycle()))
 
     def _answer(self, world: World, call: Call, *, lost: bool = False) -> World:
@@ -256,12 +256,13 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
             yield Step("gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
         elif node and pod.meta.get("deletionTimestamp"):
             yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
-        elif node and pod.status.get("phase") == "Pending":
-            yield Step("kubelet", f"the kubelet starts {_name(pod)}", lambda pod=pod: _phase(rules, world, [pod], "Running"))
     for name, size in rules.scene.gangs.items():
         mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+        bound = [pod for pod in mine if pod.spec.get("nodeName") in nodes and not pod.meta.get("deletionTimestamp")]
+        if len(bound) == size and any(pod.status.get("phase") == "Pending" for pod in bound):
+            yield Step("kubelet", f"gang {name} runs", lambda bound=bound: _phase(rules, world, bound, "Running"))
         if len(mine) == size and all(pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine):
-            yield Step("kubelet", f"gang {name} is done", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
+            yield Step("kubelet", f"gang {name} ends", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
         if name not in world.pending and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
             for index in range(size):
                 pod_name = f"{name}-{index}"
