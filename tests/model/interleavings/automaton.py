@@ -80,6 +80,8 @@ class Automaton:
         for given in reversed(inputs):
             _feed(process, given)
             self.fed += 1
+        if Walk(self._without).digest(process) != digest:
+            raise AssertionError("a process that was fed the same inputs has come to another state")
         return process
 
     def _look(self, process: Any) -> At:

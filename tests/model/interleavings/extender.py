@@ -12,6 +12,7 @@ from extender.cluster import Live, name_only
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
+from extender.planner.actions.progress import TrackPlacements
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from extender.verbs.bind import Bind, Binder
@@ -33,22 +34,11 @@ WITHOUT = {
     ("GangEvents", "_last"),
     ("GangEvents", "_sent"),
     ("", "_shared"),
-    ("", "_next"),
     ("", "_version"),
-    ("Scaling", "_listed_at"),
-    ("Scaling", "served"),
     ("NodeTable", "_order"),
     ("Reserved", "_start_s"),
     ("ReservedRooms", "_start_s"),
     ("Parts", "_assembly"),
-    ("TrackPlacements", "_looks"),
-    ("StatusWriter", "_said"),
-    ("StatusWriter", "_status_at"),
-    ("StatusWriter", "_words_s"),
-    ("StatusWriter", "_held"),
-    ("StatusWriter", "_evicted"),
-    ("StatusWriter", "_elsewhere"),
-    ("Writes", "_answered"),
     ("ExtenderProcess", "_tell"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
@@ -103,6 +93,7 @@ class ExtenderProcess(Process):
             session=lambda: self.planner.session,
             wall_s=clock,
         )
+        self._silence()
         self._tell = {kind_of(fed.resource): fed.tell for fed in FEED}
 
     def watch(self, events: Sequence[Event]) -> None:
@@ -121,9 +112,29 @@ class ExtenderProcess(Process):
                 self._known[key] = name_only(new) if event.resource is PODS else new
             self.cluster.change(lambda state, kind=kind, old=old, new=new: self._tell[kind](state, old, new))  # type: ignore[misc]
 
+    def _silence(self) -> None:
+        """Let it say nothing about queues and autoscalers, which nobody decides by."""
+        committer: Any = self.committer
+        committer.scaling._listed_at = never = float("inf")  # noqa: SLF001
+        committer.scaling.served = False
+        for writer in (committer._queues, committer._standings):  # noqa: SLF001
+            writer._next = never  # noqa: SLF001
+
     def rest(self) -> None:
-        """Bring up to date what the state works out when it is asked: one state, whether it was asked or not."""
+        """Make states equal that only differ in what was asked, or said to people, before.
+
+        Views of gangs are worked out when they are asked for; a status is written late, and not twice.
+        """
         self.cluster.state.refresh()
+        if "cycle" in self.running:
+            return
+        statuses: Any = self.committer._statuses  # noqa: SLF001
+        for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):  # noqa: SLF001
+            memory.clear()
+        statuses._elsewhere.clear()  # noqa: SLF001
+        for action in self.planner._actions:  # noqa: SLF001
+            if isinstance(action, TrackPlacements):
+                action._looks.clear()  # noqa: SLF001
 
     @property
     def may_cycle(self) -> bool:

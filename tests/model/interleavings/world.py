@@ -218,7 +218,7 @@ class Rules:
         if left.stale and world.late is None:
             for resource in (PODS, PLACEMENTS, POD_GROUPS, NODES):
                 yield Step("fault", f"the watch of {resource.plural} falls behind", lambda resource=resource: _with(_less(world, "stale"), late=(kind_of(resource), ())))
-        if world.late is not None:
+        if world.late is not None and world.late[1]:
             yield Step("catch up", f"the watch of {world.late[0]} catches up", lambda: self._catch_up(world))
         if left.node:
             for node in world.api.all(NODES):
