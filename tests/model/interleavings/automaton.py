@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from interleavings.digest import Walk
 from interleavings.process import Call, Process
 
-LIVING = 200
+VERIFIED = 4
+"""Of so many processes that were fed their inputs again, one is checked to have come to the same state."""
+LIVING = 3000
 """Processes that are kept for their next step."""
 
 
@@ -41,7 +43,7 @@ class Automaton:
         self._came: dict[bytes, tuple[bytes, Input] | float] = {}
         self._known: dict[tuple[bytes, Input], tuple[At, tuple[Any, ...]]] = {}
         self._living: OrderedDict[bytes, Process] = OrderedDict()
-        self.made = self.fed = 0
+        self.made = self.fed = self.again = 0
 
     @property
     def states(self) -> int:
@@ -80,7 +82,8 @@ class Automaton:
         for given in reversed(inputs):
             _feed(process, given)
             self.fed += 1
-        if Walk(self._without).digest(process) != digest:
+        self.again += 1
+        if self.again % VERIFIED == 0 and Walk(self._without).digest(process) != digest:
             raise AssertionError("a process that was fed the same inputs has come to another state")
         return process
 

@@ -36,9 +36,18 @@ class Found:
 
 
 def explore(
-    rules: Rules, first: World, *, check: Check, at_end: Callable[[World], str | None], most: int | None = None
+    rules: Rules,
+    first: World,
+    *,
+    check: Check,
+    at_rest: Callable[[World], str | None],
+    at_end: Callable[[World], str | None],
+    most: int | None = None,
 ) -> Found:
-    """Visit all worlds, at most so many; stop at the first failure of `check` (each edge) or `at_end`."""
+    """Visit all worlds, at most so many; stop at the first failure of a check.
+
+    `check` looks at each edge, `at_rest` at worlds that only time can change, `at_end` at those where nothing happens.
+    """
     began, found = time.monotonic(), Found(worlds=1)
     came: dict[Any, tuple[Any, str] | None] = {first.key: None}
     waiting = deque([(first, 0)])
@@ -54,7 +63,7 @@ def explore(
             moved = moved or step.kind != "fault"
             found.edges += 1
             found.kinds[step.kind] += 1
-            why = check(world, step, after)
+            why = check(world, step, after) or (at_rest(world) if step.kind == "time" else None)
             if why:
                 came.setdefault(key, (world.key, step.words))
                 return _failed(found, came, key, why, began)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from interleavings.api import Api, Event, Stored, kind_of
+from interleavings.api import Api, Event, Request, Stored, kind_of
 from interleavings.automaton import At, Automaton
 from interleavings.extender import WITHOUT, Binding, ExtenderProcess
 from interleavings.inputs import Answered, Bound, Cycle, Filtered, Time, Watched
@@ -35,6 +35,10 @@ class Faults(NamedTuple):
     stale: int = 0
     node: int = 0
     slow: int = 0
+    refuse: int = 0
+    """kube-scheduler finds that a pod cannot run where it is planned: it knows more than the planner."""
+    delete: int = 0
+    """A user deletes a gang that has not ended."""
 
 
 class InFlight(NamedTuple):
@@ -63,6 +67,10 @@ class World:
     """The kind of the stale watch, and what it has not told."""
     pending: tuple[str, ...] = ()
     """Gangs that are still to be submitted."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """UID of a pod, and a node that kube-scheduler has refused for it."""
+    deleted: tuple[str, ...] = ()
+    """Gangs that were deleted."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -78,6 +86,8 @@ class World:
             self.scheduling,
             late,
             self.pending,
+            self.refused,
+            self.deleted,
         )
 
 
@@ -96,6 +106,8 @@ class Scene:
     nodes: int = 3
     gangs: dict[str, int] = field(default_factory=lambda: {"a": 2, "b": 2})
     waits: int = 3
+    gated: bool = True
+    """Whether pods are held back by Muster's gate until they are planned."""
 
 
 class Rules:
@@ -119,6 +131,9 @@ class Rules:
         for call in world.extender.open:
             if _is_for_itself(call):
                 return [Step("answer", f"the API server answers: {call[0]}", lambda: self._answer(world, call))]
+        running = next(_of_whole_gangs(self, world), None)
+        if running is not None:
+            return [running]
         steps = [*self._of_users(world), *self._of_extender(world), *self._of_scheduler(world), *_of_kubelets(self, world)]
         quiet = not any(step.go().key != world.key for step in steps)
         if quiet and world.waits:
@@ -134,7 +149,7 @@ class Rules:
 
     def _submit(self, world: World, name: str) -> World:
         api, events = world.api, []
-        for resource, content in gang_objects(name, self.scene.gangs[name]):
+        for resource, content in gang_objects(name, self.scene.gangs[name], gated=self.scene.gated):
             api, _, told = api.create(resource, content, world.now_s)
             events += told
         return self.told(_with(world, api=api, pending=world.pending[1:]), events)
@@ -185,6 +200,7 @@ class Rules:
 
     def _filter(self, world: World, pod: Stored) -> World:
         nodes = [node.meta["name"] for node in world.api.all(NODES) if _fits(world, pod, node)]
+        nodes = [node for node in nodes if (pod.meta["uid"], node) not in world.refused]
         if not nodes:
             return world
         at, said = self.extender.step(world.extender, Filtered(pod, nodes))
@@ -223,6 +239,14 @@ class Rules:
         if left.node:
             for node in world.api.all(NODES):
                 yield Step("fault", f"node {_name(node)} is lost", lambda node=node: self._lose(world, node))
+        if left.refuse:
+            for one in world.scheduling:
+                if not one.called:
+                    yield Step("fault", f"kube-scheduler finds that {one.pod} cannot run on {one.node}", lambda one=one: self._refuse(world, one))
+        if left.delete:
+            for name in self.scene.gangs:
+                if name not in world.pending and name not in world.deleted:
+                    yield Step("fault", f"a user deletes gang {name}", lambda name=name: self._delete(world, name))
         if left.slow:
             yield Step("fault", "nobody does anything for 31 s", lambda: self._time(_less(world, "slow"), 31.0))
 
@@ -242,6 +266,24 @@ class Rules:
         world = _with(world, late=None)
         return self._give(world, Watched(events)) if events else world
 
+    def _refuse(self, world: World, one: InFlight) -> World:
+        refused = tuple(sorted((*world.refused, (one.uid, one.node))))
+        left = tuple(each for each in world.scheduling if each != one)
+        return _with(_less(world, "refuse"), refused=refused, scheduling=left)
+
+    def _delete(self, world: World, name: str) -> World:
+        api, events = world.api, []
+        doomed = [(resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name]
+        for resource, one in doomed:
+            api, told = api.without(resource, one)
+            events += told
+        for pod in api.all(PODS):
+            if pod.meta["annotations"].get(names.GROUP_NAME) == name:
+                api, _, told = api.execute(Request("delete", PODS, "ns", _name(pod)), world.now_s)
+                events += told
+        world = _with(_less(world, "delete"), api=api, deleted=tuple(sorted((*world.deleted, name))))
+        return self.told(world, events)
+
     def _lose(self, world: World, node: Stored) -> World:
         api, events = world.api.without(NODES, node)
         return self.told(_with(_less(world, "node"), api=api), events)
@@ -258,20 +300,28 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
             yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
     for name, size in rules.scene.gangs.items():
         mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
-        bound = [pod for pod in mine if pod.spec.get("nodeName") in nodes and not pod.meta.get("deletionTimestamp")]
-        if len(bound) == size and any(pod.status.get("phase") == "Pending" for pod in bound):
-            yield Step("kubelet", f"gang {name} runs", lambda bound=bound: _phase(rules, world, bound, "Running"))
         if len(mine) == size and all(pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine):
             yield Step("kubelet", f"gang {name} ends", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
-        if name not in world.pending and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
+        if name not in (*world.pending, *world.deleted) and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
             for index in range(size):
                 pod_name = f"{name}-{index}"
                 if all(_name(pod) != pod_name for pod in mine) and world.api.births.get((kind_of(PODS), "ns", pod_name), 0) < 3:
                     yield Step("owner", f"its controller makes {pod_name} anew", lambda name=name, index=index: _make(rules, world, name, index))
 
 
+def _of_whole_gangs(rules: Rules, world: World) -> Iterator[Step]:
+    """Gangs of which all members are bound start at once: only what is said of them depends on when."""
+    nodes = {node.meta["name"] for node in world.api.all(NODES)}
+    pods = world.api.all(PODS)
+    for name, size in rules.scene.gangs.items():
+        mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+        bound = [pod for pod in mine if pod.spec.get("nodeName") in nodes and not pod.meta.get("deletionTimestamp")]
+        if len(bound) == size and any(pod.status.get("phase") == "Pending" for pod in bound):
+            yield Step("kubelet", f"gang {name} runs", lambda bound=bound: _phase(rules, world, bound, "Running"))
+
+
 def _make(rules: Rules, world: World, gang: str, index: int) -> World:
-    api, _, events = world.api.create(PODS, pod_content(gang, index), world.now_s)
+    api, _, events = world.api.create(PODS, pod_content(gang, index, gated=rules.scene.gated), world.now_s)
     return rules.told(_with(world, api=api), events)
 
 
@@ -351,16 +401,18 @@ def first_objects(scene: Scene) -> Iterator[tuple[Resource[Any], dict[str, Any]]
     yield QUEUES, {"metadata": {"name": "default"}, "spec": {}, "status": {"state": "Open"}}
 
 
-def gang_objects(name: str, size: int) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
+def gang_objects(name: str, size: int, *, gated: bool) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
     """A PodGroup and its pods."""
     yield POD_GROUPS, {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": size, "queue": "default"}}
     for index in range(size):
-        yield PODS, pod_content(name, index)
+        yield PODS, pod_content(name, index, gated=gated)
 
 
-def pod_content(gang: str, index: int) -> dict[str, Any]:
+def pod_content(gang: str, index: int, *, gated: bool) -> dict[str, Any]:
     """A pod of a gang as it is after admission: behind Muster's gate."""
     container = {"name": "main", "resources": {"requests": {GPU: "8"}}}
-    spec = {"schedulerName": "muster", "schedulingGates": [{"name": names.GATE}], "containers": [container]}
+    spec: dict[str, Any] = {"schedulerName": "muster", "containers": [container]}
+    if gated:
+        spec["schedulingGates"] = [{"name": names.GATE}]
     meta = {"name": f"{gang}-{index}", "namespace": "ns", "annotations": {names.GROUP_NAME: gang}}
     return {"metadata": meta, "spec": spec}
