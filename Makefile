@@ -11,7 +11,7 @@ OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterc
 VERSIONS ?= $(OLDER)
 NEIGHBOURS ?= tests/neighbours
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
 
 setup: $(READY)
 
@@ -34,10 +34,10 @@ binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
 test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
-	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not model and not neighbour" -n 2 --dist loadfile
 
 test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
-	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not install and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not install and not model and not neighbour" -n 2 --dist loadfile
 
 test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
 	set -e; for version in $(VERSIONS); do \
@@ -94,6 +94,9 @@ bench-large: bytecode ## the same on 20,000 nodes with 100,000 running pods: hal
 storm: bytecode ## long randomised runs with new seeds, which are printed; then the tests without a control plane with new seeds
 	$(BIN)/pytest tests -m storm
 	MUSTER_FRESH=1 $(BIN)/pytest tests/unit -m "not storm"
+
+model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
+	$(BIN)/pytest tests/model -m "model and not storm" -n 2 -s
 
 lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)

@@ -113,7 +113,9 @@ class Api:
         except APIError as error:
             return self, error, []
 
-    def put(self, resource: Resource[Any], content: dict[str, Any], *, keep_version: bool = False) -> tuple["Api", Stored, list[Event]]:
+    def put(
+        self, resource: Resource[Any], content: dict[str, Any], *, keep_version: bool = False
+    ) -> tuple["Api", Stored, list[Event]]:
         """Store a version of an object."""
         meta = content["metadata"]
         if not keep_version:
@@ -129,7 +131,9 @@ class Api:
         api = Api({known: one for known, one in self.objects.items() if known != key}, self.births)
         return api, [Event(resource, stored, gone=True)]
 
-    def create(self, resource: Resource[Any], content: dict[str, Any], now_s: float) -> tuple["Api", Stored, list[Event]]:
+    def create(
+        self, resource: Resource[Any], content: dict[str, Any], now_s: float
+    ) -> tuple["Api", Stored, list[Event]]:
         """Create an object; raises AlreadyExists."""
         meta = content.setdefault("metadata", {})
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
@@ -216,9 +220,17 @@ def _bind(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[E
     return api.put(PODS, content)
 
 
-def _list(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+def _list(_: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
     del now_s
     raise NotFound(f"the server does not know {request.resource.plural}")
 
 
-_VERBS = {"get": _get, "create": _create, "patch": _patch, "delete": _delete, "evict": _delete, "bind": _bind, "list": _list}
+_VERBS = {
+    "get": _get,
+    "create": _create,
+    "patch": _patch,
+    "delete": _delete,
+    "evict": _delete,
+    "bind": _bind,
+    "list": _list,
+}

@@ -6,7 +6,8 @@ that led there first.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Set as AbstractSet
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, Protocol
 
 from interleavings.digest import Walk
@@ -44,6 +45,9 @@ class Automaton:
         self._known: dict[tuple[bytes, Input], tuple[At, tuple[Any, ...]]] = {}
         self._living: OrderedDict[bytes, Process] = OrderedDict()
         self.made = self.fed = self.again = 0
+
+    def __str__(self) -> str:
+        return f"{self.states} states of the process, {self.made} steps of it, {self.fed} more to come back to a state"
 
     @property
     def states(self) -> int:

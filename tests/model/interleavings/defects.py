@@ -14,14 +14,20 @@ from extender.commit import Committer
 from extender.placements import PlacementWriter
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.framework import decisions
-from extender.planner.state.pods import PodTable
+from extender.planner.state.gangs import GangView
+from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.state import State
 from extender.verbs import bind
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
+from interleavings.process import Calls
 from interleavings.world import Faults
+from muster.api.muster.placement import ranks_of
 
 Seed = Callable[[pytest.MonkeyPatch], None]
+
+
+NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True)
@@ -30,28 +36,32 @@ class Defect:
 
     name: str
     seed: Seed
-    faults: Faults = Faults()
+    faults: Faults = NO_FAULTS
     gangs: dict[str, int] = field(default_factory=lambda: {"a": 2})
+    gated: bool = True
 
 
 def _barrier_lets_each_pass(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Bind, "_enough", lambda *_: True)
 
 
-def _no_check_of_the_node(patch: pytest.MonkeyPatch) -> None:
+def _barrier_counts_the_dead(patch: pytest.MonkeyPatch) -> None:
+    join = Barrier.join
+
+    async def joined(self: Any, gang: str, epoch: int, slot: Any, enough: Any, **more: Any) -> Any:
+        known = self.__dict__.setdefault("dead", {}).setdefault((gang, epoch), set())
+        known.add(slot)
+        return await join(self, gang, epoch, slot, lambda held: enough({*held, *known}), **more)
+
+    patch.setattr(Barrier, "join", joined)
+
+
+def _bind_compares_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bind, "_refusal", lambda *_: None)
 
 
-def _no_second_look(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Bind, "_still", lambda *_: None)
-
-
-def _no_look_at_the_slot(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PodTable, "slot_taken", lambda *_: False)
-
-
-def _assumed_pods_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "assume", lambda *_: None)
+def _filter_knows_no_placement(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Filter, "_member", lambda _self, _args, _gang, nodes: nodes)
 
 
 def _gates_lifted_before_the_write(patch: pytest.MonkeyPatch) -> None:
@@ -59,10 +69,12 @@ def _gates_lifted_before_the_write(patch: pytest.MonkeyPatch) -> None:
 
     def early(self: Any, session: Any) -> None:
         for place in session.decided(decisions.Place):
-            for pod_set in place.gang.pod_sets:
-                for rank, pod in pod_set.waiting.items():
-                    run = next(each for each in place.pod_sets if each.name == pod_set.name)
-                    node = [one.node for one in run.runs for _ in range(one.count)][rank]
+            nodes = {
+                (one.name, rank): node for one in place.pod_sets for ranks, node in ranks_of(one.runs) for rank in ranks
+            }
+            for pod in place.gang.pods:
+                node = nodes.get((pod.slot.pod_set, pod.slot.rank)) if pod.slot else None
+                if pod.gated and node:
                     self._release(session, decisions.Release(place.gang, pod, node, place.epoch))
         carry_out(self, session)
 
@@ -77,12 +89,13 @@ def _placements_are_never_closed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlacementWriter, "close", lambda *_: None)
 
 
-def _filter_knows_no_epoch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Filter, "_member", lambda _, args, gang, nodes: nodes)
-
-
-def _barrier_never_ends(patch: pytest.MonkeyPatch) -> None:
+def _held_calls_are_never_let_go(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Barrier, "_look_at_the_clock", lambda *_: None)
+    patch.setattr(Barrier, "cancel", lambda *_: None)
+
+
+def _epochs_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GangView, "next_epoch", lambda *_: 1)
 
 
 def _gone_pods_keep_their_room(patch: pytest.MonkeyPatch) -> None:
@@ -90,16 +103,34 @@ def _gone_pods_keep_their_room(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "on_pod", lambda self, old, new: on_pod(self, old, new) if new is not None else True)
 
 
+def _gone_placements_keep_their_room(patch: pytest.MonkeyPatch) -> None:
+    seen = State.on_placement
+    patch.setattr(State, "on_placement", lambda self, old, new: seen(self, old, new) if new is not None else True)
+
+
+def _placements_hold_no_room(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlacedSlots, "_open", lambda *_: None)
+
+
+def _writes_name_no_uid(patch: pytest.MonkeyPatch) -> None:
+    evict = Calls.evict
+    patch.setattr(Calls, "evict", lambda self, namespace, name, _, **more: evict(self, namespace, name, "", **more))
+
+
+ONE = {"a": 2}
+TWO = {"a": 2, "b": 2}
 ALL = (
-    Defect("the barrier lets each member pass", _barrier_lets_each_pass),
-    Defect("bind does not compare the node and epoch", _no_check_of_the_node, Faults(node=1)),
-    Defect("bind does not look again after the wait", _no_second_look, Faults(node=1)),
-    Defect("bind does not ask if the slot is taken", _no_look_at_the_slot, Faults(node=1)),
-    Defect("a bound pod is not assumed", _assumed_pods_are_forgotten, Faults(stale=1)),
-    Defect("gates are lifted before the placement is written", _gates_lifted_before_the_write, Faults(crash=1)),
+    Defect("the barrier lets each member pass", _barrier_lets_each_pass, Faults(refuse=1)),
+    Defect("the barrier counts the dead", _barrier_counts_the_dead, Faults(slow=1)),
+    Defect("bind compares neither node nor epoch", _bind_compares_nothing, Faults(refuse=1)),
+    Defect("filter knows no placement", _filter_knows_no_placement, gated=False),
+    Defect("gates are lifted before the placement is written", _gates_lifted_before_the_write),
     Defect("deadlines do not count", _deadlines_do_not_count, Faults(node=1)),
     Defect("placements are never closed", _placements_are_never_closed, Faults(node=1)),
-    Defect("filter knows no placement", _filter_knows_no_epoch),
-    Defect("the barrier has no end", _barrier_never_ends, Faults(node=1)),
-    Defect("a pod that is gone keeps its room", _gone_pods_keep_their_room, gangs={"a": 2, "b": 2}),
+    Defect("held calls are never let go", _held_calls_are_never_let_go, Faults(refuse=1)),
+    Defect("epochs do not grow", _epochs_stay, Faults(refuse=1)),
+    Defect("a pod that is gone keeps its room", _gone_pods_keep_their_room, Faults(delete=1), TWO),
+    Defect("a placement that is gone keeps its room", _gone_placements_keep_their_room, Faults(delete=1), TWO),
+    Defect("placements hold no room", _placements_hold_no_room, gangs=TWO),
+    Defect("evictions name no UID", _writes_name_no_uid, Faults(refuse=1)),
 )

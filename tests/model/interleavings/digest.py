@@ -46,7 +46,7 @@ _SHARED_TYPES = (
 
 
 class Walk:
-    """One walk; `without` are attributes that are not followed, each as class name and attribute, or "" for any class."""
+    """One walk; `without` are attributes that are not followed: class ("" is any) and name."""
 
     def __init__(self, without: AbstractSet[tuple[str, str]]) -> None:
         self._without = without
@@ -102,7 +102,7 @@ class Walk:
             self._mapping(one, path)
         elif isinstance(one, AbstractSet):
             self._add(f"set {len(one)}", path)
-            for each in sorted(one, key=_order):
+            for each in sorted(one, key=self._place_of):
                 self._go(each, f"{path}{{}}")
         elif isinstance(one, (list, tuple, deque)):
             self._add(f"{type(one).__name__} {len(one)}", path)
@@ -110,9 +110,18 @@ class Walk:
         else:
             self._object(one, path)
 
+    def _place_of(self, each: Any) -> str:
+        """What a set is sorted by: a text that is the same in every process."""
+        text = _order(each)
+        return text if " at 0x" not in text else Walk(self._without).digest(each).hex()
+
     def _mapping(self, one: Mapping[Any, Any], path: str) -> None:
         self._add(f"mapping {len(one)}", path)
-        for name, key in sorted((key if isinstance(key, str) else repr(key), key) for key in one) if len(one) > 1 else [(_order(key), key) for key in one]:
+        for name, key in (
+            sorted((key if isinstance(key, str) else repr(key), key) for key in one)
+            if len(one) > 1
+            else [(_order(key), key) for key in one]
+        ):
             self._add(name, path)
             self._go(one[key], f"{path}[{name}]" if self.parts is not None else "")
 
@@ -120,7 +129,7 @@ class Walk:
         for index, each in enumerate(items):
             self._go(each, f"{path}[{index}]" if self.parts is not None else "")
 
-    def _object(self, one: Any, path: str) -> None:
+    def _object(self, one: Any, path: str) -> None:  # noqa: C901 - one case for each kind of thing that Python has
         name = type(one).__qualname__
         self._add(name, path)
         if isinstance(one, types.FunctionType):
@@ -138,7 +147,7 @@ class Walk:
         elif isinstance(one, asyncio.Task):
             self._go(one.get_coro(), f"{path}.coro")
         elif isinstance(one, asyncio.Future):
-            self._add(f"{one._state}", path)  # noqa: SLF001
+            self._add(f"{one._state}", path)
         elif isinstance(one, asyncio.TimerHandle):
             self._add(f"{one.when()} {one.cancelled()}", path)
         elif isinstance(one, types.FrameType):
@@ -189,10 +198,9 @@ def _order(key: Any) -> str:
 
 def _filled(cell: Any) -> bool:
     try:
-        cell.cell_contents
+        return cell.cell_contents is cell.cell_contents
     except ValueError:
         return False
-    return True
 
 
 def _attributes(one: Any) -> list[tuple[str, Any]]:

@@ -29,10 +29,16 @@ class Found:
     complete: bool = True
     seconds: float = 0.0
 
+    def told(self) -> str:
+        """What has failed, and the steps that lead there."""
+        steps = "".join(f"\n  {number}. {words}" for number, words in enumerate(self.story, 1))
+        return f"{self.failure or 'nothing has failed'}, after {len(self.story)} steps:{steps}"
+
     def __str__(self) -> str:
         whole = "complete" if self.complete else "cut off"
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
-        return f"{self.worlds} worlds, {self.edges} edges ({kinds}), depth {self.depth}, {self.ends} ends, {whole}, {self.seconds:.0f} s"
+        size = f"{self.worlds} worlds, {self.edges} edges ({kinds}), depth {self.depth}, {self.ends} ends"
+        return f"{size}, {whole}, {self.seconds:.0f} s"
 
 
 def explore(

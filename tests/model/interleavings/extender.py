@@ -1,4 +1,4 @@
-"""The extender as a process of the model: its real planner, committer, barrier and verbs, wired as `extender.main` does.
+"""The extender as a process: its real planner, committer, barrier and verbs, wired as `extender.main` does.
 
 The parts without a decision are replaced: reflectors (the world tells of changes), threads (`Pool`), the Recorder of
 Events, and the Lease, which this replica holds.
@@ -68,12 +68,12 @@ class ExtenderProcess(Process):
         self.at(now_s)
         client: Any = Calls(self)
         self._known: dict[tuple[str, str], Any] = {}
-        self.cluster = Live(State(), wake=lambda: self.planner.wake())
+        self.cluster = Live(State(), wake=self._wake)
         clock = lambda: self.now_s  # noqa: E731 - the only one
         self.barrier = Barrier(timeout_s=10.0, monotonic_s=clock)
         silent: Any = Silent()
         self.committer = Committer(client, self.cluster, self.barrier, silent, active=lambda: True, wall_s=clock)
-        self.committer.writes._pools = {lane: Pool(self, lane) for lane in self.committer.writes._pools}  # type: ignore[misc]  # noqa: SLF001
+        self.committer.writes._pools = {lane: Pool(self, lane) for lane in self.committer.writes._pools}  # type: ignore[misc]
         self.planner = Planner(
             self.cluster,
             self.committer,
@@ -96,6 +96,9 @@ class ExtenderProcess(Process):
         self._silence()
         self._tell = {kind_of(fed.resource): fed.tell for fed in FEED}
 
+    def _wake(self) -> None:
+        """Nothing: the planner may look at any moment."""
+
     def watch(self, events: Sequence[Event]) -> None:
         """Take in what the watches tell."""
         for event in events:
@@ -115,10 +118,10 @@ class ExtenderProcess(Process):
     def _silence(self) -> None:
         """Let it say nothing about queues and autoscalers, which nobody decides by."""
         committer: Any = self.committer
-        committer.scaling._listed_at = never = float("inf")  # noqa: SLF001
+        committer.scaling._listed_at = never = float("inf")
         committer.scaling.served = False
-        for writer in (committer._queues, committer._standings):  # noqa: SLF001
-            writer._next = never  # noqa: SLF001
+        for writer in (committer._queues, committer._standings):
+            writer._next = never
 
     def rest(self) -> None:
         """Make states equal that only differ in what was asked, or said to people, before.
@@ -128,13 +131,13 @@ class ExtenderProcess(Process):
         self.cluster.state.refresh()
         if "cycle" in self.running:
             return
-        statuses: Any = self.committer._statuses  # noqa: SLF001
-        for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):  # noqa: SLF001
+        statuses: Any = self.committer._statuses
+        for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):
             memory.clear()
-        statuses._elsewhere.clear()  # noqa: SLF001
-        for action in self.planner._actions:  # noqa: SLF001
+        statuses._elsewhere.clear()
+        for action in self.planner._actions:
             if isinstance(action, TrackPlacements):
-                action._looks.clear()  # noqa: SLF001
+                action._looks.clear()
 
     @property
     def may_cycle(self) -> bool:
@@ -143,8 +146,8 @@ class ExtenderProcess(Process):
 
     def cycle(self) -> None:
         """Begin a planning cycle, as the planner's thread does."""
-        self.planner._woken.clear()  # noqa: SLF001
-        if self.planner._ready():  # noqa: SLF001
+        self.planner._woken.clear()
+        if self.planner._ready():
             self.thread("cycle", self.planner.cycle)
 
     def filter(self, pod: Any, nodes: list[str]) -> list[str] | str:

@@ -65,7 +65,6 @@ class Time(NamedTuple):
     def give(self, process: ExtenderProcess) -> None:
         """Set the clock."""
         process.at(self.now_s)
-        process.planner.wake()
 
 
 class Bound(NamedTuple):

@@ -1,4 +1,4 @@
-"""Runs a process of Muster one input at a time: what it does between two inputs depends on nothing else.
+"""Runs a process of Muster one input at a time: what it does between two depends on nothing else.
 
 Code of threads (a planning cycle, a write, a pass of the controller) runs in a greenlet, which stops at each call of the
 API server; code of the event loop runs on a loop whose clock is the world's. So each call and each `await` ends a step,
@@ -46,12 +46,12 @@ class Loop(asyncio.BaseEventLoop):
 
     def settle(self) -> None:
         """Run everything that can run now."""
-        asyncio._set_running_loop(self)  # noqa: SLF001 - as BaseEventLoop.run_forever does
+        asyncio._set_running_loop(self)
         try:
             while self._ready or (self._scheduled and self._due()):
                 self._run_once()  # type: ignore[attr-defined]
         finally:
-            asyncio._set_running_loop(None)  # noqa: SLF001
+            asyncio._set_running_loop(None)
 
     def next_s(self) -> float | None:
         """Return the time of the next timer; None without any."""
@@ -61,7 +61,7 @@ class Loop(asyncio.BaseEventLoop):
     def _due(self) -> bool:
         while self._scheduled and self._scheduled[0].cancelled():
             timer = heapq.heappop(self._scheduled)
-            timer._scheduled = False  # noqa: SLF001
+            timer._scheduled = False
         return bool(self._scheduled) and self._scheduled[0].when() <= self.now_s
 
 
@@ -192,7 +192,7 @@ class Process:
     def task(self, coroutine: Coroutine[Any, Any, Any], done: Callable[[Any], None]) -> None:
         """Run a coroutine on the loop; `done` gets its result."""
         task = self.loop.create_task(coroutine)
-        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - a process may die with it
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
         task.add_done_callback(lambda ended: done(ended.result()))
 
     # What comes from outside.

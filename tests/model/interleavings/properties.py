@@ -1,7 +1,7 @@
 """What must hold in every world, after every step, and where nothing happens any more."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -20,16 +20,14 @@ _OVER = {"Succeeded", "Failed"}
 def safe(before: World, step: Step, after: World) -> str | None:
     """A sentence if this step has broken something that must always hold."""
     del step
-    new = [request for request, _ in after.extender.open if all(request != known for known, _ in before.extender.open)]
-    for told in (
-        *(why for request in new for why in (_unconditional(request), _stale(after, request), _early(after, request))),
-        _overcommitted(after),
-        _planned_twice(after),
-        _seats(after),
-        _replanned(before, after),
-    ):
-        if told:
-            return told
+    for check in ALWAYS:
+        if why := check(before, after):
+            return why
+    for request, _ in after.extender.open:
+        if all(request != known for known, _ in before.extender.open):
+            for of_request in OF_REQUESTS:
+                if why := of_request(after, request):
+                    return why
     return None
 
 
@@ -66,7 +64,7 @@ def _of_gang(world: World, name: str) -> list[Stored]:
     return [pod for pod in world.api.all(PODS) if pod.meta["annotations"].get(names.GROUP_NAME) == name]
 
 
-def _overcommitted(world: World) -> str | None:
+def _overcommitted(_: World, world: World) -> str | None:
     pods = world.api.all(PODS)
     for node in world.api.all(NODES):
         if used(pods, node.meta["name"]) > int(node.status["allocatable"][GPU]):
@@ -74,7 +72,7 @@ def _overcommitted(world: World) -> str | None:
     return None
 
 
-def _planned_twice(world: World) -> str | None:
+def _planned_twice(_: World, world: World) -> str | None:
     """Each node takes one member; two active placements that name it promise it twice."""
     planned: Counter[str] = Counter()
     for placement in world.api.all(PLACEMENTS):
@@ -85,7 +83,7 @@ def _planned_twice(world: World) -> str | None:
     return f"node {twice[0]} is planned for two members" if twice else None
 
 
-def _seats(world: World) -> str | None:
+def _seats(_: World, world: World) -> str | None:
     seats = Counter(
         (pod.meta["annotations"][names.GROUP_NAME], pod.meta["annotations"].get(names.MEMBER_INDEX))
         for pod in world.api.all(PODS)
@@ -98,7 +96,7 @@ def _seats(world: World) -> str | None:
     return f"seat {twice[0]} has two owners" if twice else None
 
 
-def _unconditional(request: Request) -> str | None:
+def _unconditional(_: World, request: Request) -> str | None:
     if request.verb in {"delete", "evict", "bind"} and not request.uid:
         return f"a {request.verb} of {request.name} names no UID"
     return None
@@ -123,6 +121,21 @@ def _stale(world: World, request: Request) -> str | None:
     slot = next((slot for slot, _ in slots_of(placement) if str(slot.rank) == rank), None)
     nodes = {node for _, node in slots_of(placement)} if slot is None else {node_of(placement, slot.pod_set, slot.rank)}
     return None if body["node"] in nodes else f"{request.name} is bound to {body['node']}, which is not its node"
+
+
+def _alone(world: World, request: Request) -> str | None:
+    """The first members of a gang are bound together, as many as it needs to start."""
+    found = world.api.find(PODS, request.namespace, request.name)
+    if request.verb != "bind" or found is None:
+        return None
+    name = found.meta["annotations"][names.GROUP_NAME]
+    group = world.api.find(POD_GROUPS, "ns", name)
+    mine = {pod.meta["name"]: pod for pod in _of_gang(world, name)}
+    if group is None or any(pod.spec.get("nodeName") for pod in mine.values()):
+        return None
+    asked = {other.name for other, _ in world.extender.open if other.verb == "bind"} & mine.keys()
+    least = group.spec["minMember"]
+    return f"{request.name} is bound, and {len(asked)} of the {least} members are there" if len(asked) < least else None
 
 
 def _early(world: World, request: Request) -> str | None:
@@ -157,3 +170,9 @@ def _replanned(before: World, after: World) -> str | None:
 
 def _nodes(placement: Placement) -> dict[Slot, str]:
     return {slot: node for slot, node in slots_of(placement) if node}
+
+
+ALWAYS: tuple[Callable[[World, World], str | None], ...] = (_overcommitted, _planned_twice, _seats, _replanned)
+"""What holds after each step."""
+OF_REQUESTS: tuple[Callable[[World, Request], str | None], ...] = (_unconditional, _stale, _early, _alone)
+"""What holds of each new request of the extender, at the moment when it is made."""

@@ -20,7 +20,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.kube.errors import APIError, Unreachable
+from muster.kube.errors import Unreachable
 
 START_S = 1_800_000_000.0
 GPU = "nvidia.com/gpu"
@@ -134,7 +134,12 @@ class Rules:
         running = next(_of_whole_gangs(self, world), None)
         if running is not None:
             return [running]
-        steps = [*self._of_users(world), *self._of_extender(world), *self._of_scheduler(world), *_of_kubelets(self, world)]
+        steps = [
+            *self._of_users(world),
+            *self._of_extender(world),
+            *self._of_scheduler(world),
+            *_of_kubelets(self, world),
+        ]
         quiet = not any(step.go().key != world.key for step in steps)
         if quiet and world.waits:
             steps = [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
@@ -193,10 +198,18 @@ class Rules:
         under_way = {one.uid for one in world.scheduling}
         for pod in world.api.all(PODS):
             if pod.meta["uid"] not in under_way and _to_schedule(pod):
-                yield Step("filter", f"kube-scheduler looks for a node for {_name(pod)}", lambda pod=pod: self._filter(world, pod))
+                yield Step(
+                    "filter",
+                    f"kube-scheduler looks for a node for {_name(pod)}",
+                    lambda pod=pod: self._filter(world, pod),
+                )
         for one in world.scheduling:
             if not one.called:
-                yield Step("bind", f"kube-scheduler calls bind: {one.pod} on {one.node}", lambda one=one: self._bind(world, one))
+                yield Step(
+                    "bind",
+                    f"kube-scheduler calls bind: {one.pod} on {one.node}",
+                    lambda one=one: self._bind(world, one),
+                )
 
     def _filter(self, world: World, pod: Stored) -> World:
         nodes = [node.meta["name"] for node in world.api.all(NODES) if _fits(world, pod, node)]
@@ -230,10 +243,18 @@ class Rules:
             yield Step("fault", "kube-scheduler dies, and starts again", lambda: self._scheduler_crash(world))
         if left.lost:
             for call in world.extender.open:
-                yield Step("fault", f"the API server does, but its answer is lost: {call[0]}", lambda call=call: self._answer(_less(world, "lost"), call, lost=True))
+                yield Step(
+                    "fault",
+                    f"the API server does, but its answer is lost: {call[0]}",
+                    lambda call=call: self._answer(_less(world, "lost"), call, lost=True),
+                )
         if left.stale and world.late is None:
             for resource in (PODS, PLACEMENTS, POD_GROUPS, NODES):
-                yield Step("fault", f"the watch of {resource.plural} falls behind", lambda resource=resource: _with(_less(world, "stale"), late=(kind_of(resource), ())))
+                yield Step(
+                    "fault",
+                    f"the watch of {resource.plural} falls behind",
+                    lambda resource=resource: _with(_less(world, "stale"), late=(kind_of(resource), ())),
+                )
         if world.late is not None and world.late[1]:
             yield Step("catch up", f"the watch of {world.late[0]} catches up", lambda: self._catch_up(world))
         if left.node:
@@ -242,7 +263,11 @@ class Rules:
         if left.refuse:
             for one in world.scheduling:
                 if not one.called:
-                    yield Step("fault", f"kube-scheduler finds that {one.pod} cannot run on {one.node}", lambda one=one: self._refuse(world, one))
+                    yield Step(
+                        "fault",
+                        f"kube-scheduler finds that {one.pod} cannot run on {one.node}",
+                        lambda one=one: self._refuse(world, one),
+                    )
         if left.delete:
             for name in self.scene.gangs:
                 if name not in world.pending and name not in world.deleted:
@@ -255,7 +280,10 @@ class Rules:
         world = _with(_less(world, "crash"), extender=at, late=None)
         # kube-scheduler's calls have failed, and it tries their pods again
         world = _with(world, scheduling=tuple(one for one in world.scheduling if not one.called))
-        return self._give(world, Watched([Event(resource, one, gone=False) for resource in _LISTED for one in world.api.all(resource)]))
+        return self._give(
+            world,
+            Watched([Event(resource, one, gone=False) for resource in _LISTED for one in world.api.all(resource)]),
+        )
 
     def _scheduler_crash(self, world: World) -> World:
         return _with(_less(world, "scheduler_crash"), scheduling=(), life=world.life + 1)
@@ -273,7 +301,9 @@ class Rules:
 
     def _delete(self, world: World, name: str) -> World:
         api, events = world.api, []
-        doomed = [(resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name]
+        doomed = [
+            (resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name
+        ]
         for resource, one in doomed:
             api, told = api.without(resource, one)
             events += told
@@ -295,18 +325,31 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
     for pod in pods:
         node = pod.spec.get("nodeName")
         if node and node not in nodes:
-            yield Step("gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
+            yield Step(
+                "gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod)
+            )
         elif node and pod.meta.get("deletionTimestamp"):
             yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
     for name, size in rules.scene.gangs.items():
         mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
-        if len(mine) == size and all(pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine):
+        if len(mine) == size and all(
+            pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine
+        ):
             yield Step("kubelet", f"gang {name} ends", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
-        if name not in (*world.pending, *world.deleted) and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
+        if name not in (*world.pending, *world.deleted) and not any(
+            pod.status.get("phase") == "Succeeded" for pod in mine
+        ):
             for index in range(size):
                 pod_name = f"{name}-{index}"
-                if all(_name(pod) != pod_name for pod in mine) and world.api.births.get((kind_of(PODS), "ns", pod_name), 0) < 3:
-                    yield Step("owner", f"its controller makes {pod_name} anew", lambda name=name, index=index: _make(rules, world, name, index))
+                if (
+                    all(_name(pod) != pod_name for pod in mine)
+                    and world.api.births.get((kind_of(PODS), "ns", pod_name), 0) < 3
+                ):
+                    yield Step(
+                        "owner",
+                        f"its controller makes {pod_name} anew",
+                        lambda name=name, index=index: _make(rules, world, name, index),
+                    )
 
 
 def _of_whole_gangs(rules: Rules, world: World) -> Iterator[Step]:
@@ -373,7 +416,11 @@ def gpus_of(pod: Stored) -> int:
 
 def used(pods: list[Stored], node: str) -> int:
     """GPUs of a node that pods hold."""
-    return sum(gpus_of(pod) for pod in pods if pod.spec.get("nodeName") == node and pod.status.get("phase") not in {"Succeeded", "Failed"})
+    return sum(
+        gpus_of(pod)
+        for pod in pods
+        if pod.spec.get("nodeName") == node and pod.status.get("phase") not in {"Succeeded", "Failed"}
+    )
 
 
 def _fits(world: World, pod: Stored, node: Stored) -> bool:
@@ -384,7 +431,11 @@ def _fits(world: World, pod: Stored, node: Stored) -> bool:
         return False
     pods = world.api.all(PODS)
     by_uid = {each.meta["uid"]: each for each in pods}
-    assumed = sum(gpus_of(by_uid[one.uid]) for one in world.scheduling if one.node == name and one.uid in by_uid and not by_uid[one.uid].spec.get("nodeName"))
+    assumed = sum(
+        gpus_of(by_uid[one.uid])
+        for one in world.scheduling
+        if one.node == name and one.uid in by_uid and not by_uid[one.uid].spec.get("nodeName")
+    )
     return used(pods, name) + assumed + gpus_of(pod) <= int(node.status["allocatable"][GPU])
 
 

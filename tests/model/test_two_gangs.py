@@ -1,0 +1,58 @@
+"""All interleavings of two gangs of two pods on three nodes, of which each node takes one pod, with one fault each."""
+
+import sys
+
+import pytest
+from interleavings import properties
+from interleavings.explorer import Found, explore
+from interleavings.world import Faults, Rules, Scene
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(3600), pytest.mark.usefixtures("no_logs")]
+ONE, TWO = {"a": 2}, {"a": 2, "b": 2}
+
+
+def explored(scene: Scene, faults: Faults) -> Found:
+    """Explore a world in full, and print what was visited."""
+    rules = Rules(scene)
+    found = explore(
+        rules,
+        rules.first(faults),
+        check=properties.safe,
+        at_rest=properties.at_rest,
+        at_end=lambda world: properties.done(world, scene.gangs),
+    )
+    sys.stderr.write(f"\n{scene.gangs} {faults}: {found}; {rules.extender}\n")
+    assert not found.failure, found.told()
+    assert found.complete
+    assert found.ends, "no world came to an end"
+    return found
+
+
+@pytest.mark.parametrize("faults", [Faults(), Faults(crash=1), Faults(scheduler_crash=1), Faults(lost=1)], ids=str)
+def test_two_gangs(faults: Faults) -> None:
+    """Both end, one after the other, whatever the order of all steps and wherever the fault falls."""
+    explored(Scene(gangs=TWO), faults)
+
+
+@pytest.mark.parametrize("faults", [Faults(stale=1), Faults(refuse=1), Faults(delete=1), Faults(slow=1)], ids=str)
+def test_one_gang(faults: Faults) -> None:
+    """A gang ends, or is gone where its user has deleted it."""
+    explored(Scene(gangs=ONE), faults)
+
+
+def test_a_gang_without_gates() -> None:
+    """kube-scheduler asks about pods that are not planned yet: the filter verb holds them back."""
+    explored(Scene(gangs=ONE, gated=False), Faults(crash=1))
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("faults", [Faults(node=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)], ids=str)
+def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
+    """The same with faults after which there are many more worlds."""
+    explored(Scene(gangs=TWO), faults)
+
+
+@pytest.mark.storm
+def test_one_gang_and_four_faults() -> None:
+    """A crash, a lost answer, a stale watch and a lost node in one run, at any moments."""
+    explored(Scene(gangs=ONE), Faults(crash=1, lost=1, stale=1, node=1))
