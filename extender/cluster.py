@@ -61,7 +61,8 @@ class Live:
         self.state = state
         """For callbacks of the loop; other threads `ask`."""
         self._wake = wake
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[asyncio.Event, None] = {}
+        """In the order in which they came, and are woken."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -104,9 +105,9 @@ class Live:
             async with asyncio.timeout(timeout_s):
                 while not condition():
                     changed.clear()
-                    self._waiting.add(changed)
+                    self._waiting[changed] = None
                     await changed.wait()
-        self._waiting.discard(changed)
+        self._waiting.pop(changed, None)
         return condition()
 
     def _answer(self, question: Callable[[State], T], answer: "Future[T]") -> None:

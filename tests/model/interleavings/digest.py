@@ -11,7 +11,7 @@ import hashlib
 import operator
 import types
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from threading import Event, Lock, Thread
@@ -42,6 +42,7 @@ _SHARED_TYPES = (
     Event,
     msgspec.json.Decoder,
     np.dtype,
+    asyncio.BaseEventLoop,  # its timers and tasks are known by those who made them
 )
 
 
@@ -117,11 +118,7 @@ class Walk:
 
     def _mapping(self, one: Mapping[Any, Any], path: str) -> None:
         self._add(f"mapping {len(one)}", path)
-        for name, key in (
-            sorted((key if isinstance(key, str) else repr(key), key) for key in one)
-            if len(one) > 1
-            else [(_order(key), key) for key in one]
-        ):
+        for name, key in _sorted(one):
             self._add(name, path)
             self._go(one[key], f"{path}[{name}]" if self.parts is not None else "")
 
@@ -190,6 +187,14 @@ def _group_of(one: Any) -> int:
         return _SHARED
     # whether two names have one of these or two equal ones makes no difference
     return _VALUE if isinstance(one, (tuple, frozenset, msgspec.Struct, np.ndarray)) else _OBJECT
+
+
+def _sorted(keys: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Keys by what they are called; those without a name of their own stay in the order in which they came."""
+    named = [(_order(key), key) for key in keys]
+    if any(" at 0x" in name for name, _ in named):
+        return [("", key) for _, key in named]
+    return sorted(named, key=_first)
 
 
 def _order(key: Any) -> str:

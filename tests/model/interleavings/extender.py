@@ -39,6 +39,7 @@ WITHOUT = {
     ("Reserved", "_start_s"),
     ("ReservedRooms", "_start_s"),
     ("Parts", "_assembly"),
+    ("Bind._bind_member", "session"),
     ("ExtenderProcess", "_tell"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
@@ -160,4 +161,4 @@ class ExtenderProcess(Process):
         args = ExtenderBindingArgs(
             pod_name=binding.pod, pod_namespace=binding.namespace, pod_uid=binding.uid, node=binding.node
         )
-        self.task(self.bind_verb(args), lambda result: self.said.append(("bound", call, result.error)))
+        self.task(call, self.bind_verb(args), lambda result: self.said.append(("bound", call, result.error)))

@@ -160,6 +160,8 @@ class Process:
         self._runnable: list[greenlet.greenlet] = []
         self.running: dict[str, greenlet.greenlet] = {}
         """What runs in a thread, by a name."""
+        self.tasks: dict[object, asyncio.Task[Any]] = {}
+        """What runs on the loop, by a name."""
 
     # What runs inside it.
 
@@ -189,11 +191,17 @@ class Process:
         self.running[name] = greenlet.greenlet(body, parent=self._hub)
         self._runnable.append(self.running[name])
 
-    def task(self, coroutine: Coroutine[Any, Any, Any], done: Callable[[Any], None]) -> None:
-        """Run a coroutine on the loop; `done` gets its result."""
+    def task(self, name: object, coroutine: Coroutine[Any, Any, Any], done: Callable[[Any], None]) -> None:
+        """Run a coroutine on the loop, by a name; `done` gets its result."""
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            self.tasks.pop(name, None)
+            done(task.result())
+
         task = self.loop.create_task(coroutine)
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-        task.add_done_callback(lambda ended: done(ended.result()))
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # a process may die with it
+        task.add_done_callback(ended)
+        self.tasks[name] = task
 
     # What comes from outside.
 
