@@ -1,8 +1,8 @@
 """Runs a process of Muster one input at a time: what it does between two depends on nothing else.
 
-Code of threads (a planning cycle, a write, a pass of the controller) runs in a greenlet, which stops at each call of the
-API server; code of the event loop runs on a loop whose clock is the world's. So each call and each `await` ends a step,
-and between two steps anything may happen to the world, or the process may die.
+Code of threads (a planning cycle, a write, a pass of the controller) runs in a greenlet, which stops at each call of
+the API server; code of the event loop runs on a loop whose clock is the world's. So each call and each `await` ends a
+step, and between two steps anything may happen to the world, or the process may die.
 """
 
 import asyncio

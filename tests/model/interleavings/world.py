@@ -128,9 +128,9 @@ class Rules:
 
     def steps(self, world: World) -> list[Step]:
         """Everything that can happen next; a step that everything else can follow alike comes alone."""
-        for call in world.extender.open:
-            if _is_for_itself(call):
-                return [Step("answer", f"the API server answers: {call[0]}", lambda: self._answer(world, call))]
+        alone = next((call for call in world.extender.open if _is_for_itself(call)), None)
+        if alone is not None:
+            return [Step("answer", f"the API server answers: {alone[0]}", lambda: self._answer(world, alone))]
         running = next(_of_whole_gangs(self, world), None)
         if running is not None:
             return [running]
@@ -235,7 +235,7 @@ class Rules:
         now_s = world.now_s + seconds
         return self._give(_with(world, now_s=now_s), Time(now_s))
 
-    def _faults(self, world: World) -> Iterator[Step]:
+    def _faults(self, world: World) -> Iterator[Step]:  # noqa: C901, PLR0912 - one case for each fault
         left = world.faults
         if left.crash:
             yield Step("fault", "the extender dies, and starts again", lambda: self._crash(world))
