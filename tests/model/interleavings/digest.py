@@ -80,12 +80,12 @@ class Walk:
             self._add(getattr(one, "__qualname__", kind.__name__), path)
         else:
             known = self._seen.get(id(one))
-            if known is None:
-                self._seen[id(one)] = len(self._seen)
-                self._kept.append(one)
-            elif group != _VALUE:
+            if known is not None:
                 self._add(f"again {known}", path)
                 return
+            self._kept.append(one)  # so that no other object gets its id
+            if group != _VALUE:
+                self._seen[id(one)] = len(self._seen)
             self._inside(one, path)
 
     def _inside(self, one: Any, path: str) -> None:
