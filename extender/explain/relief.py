@@ -25,6 +25,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.pools import pool_of
 
 
 @dataclass(slots=True)
@@ -255,7 +256,10 @@ class Reliever:
             return
         like = snapshot.nodes[int(snapshot.order[int(fit.argmax())])]
         number = ceil(missing / int(fit.max()))
-        if like is not None and self._fits(lambda: self._what_if.tried_nodes(copies(like, number, self._what_if.dump))):
+        if like is None:
+            return
+        rules = self._what_if.dump.rules_in(pool_of(like.metadata))
+        if self._fits(lambda: self._what_if.tried_nodes(copies(like, number, rules))):
             name = like.metadata.name
             yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
 

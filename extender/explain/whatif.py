@@ -68,7 +68,8 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     for name in change.cordoned:
         nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
     for name, number in change.added.items():
-        nodes |= {node.metadata.name: node for node in copies(nodes[name], number, result)}
+        rules = result.rules_in(pool_of(nodes[name].metadata))
+        nodes |= {node.metadata.name: node for node in copies(nodes[name], number, rules)}
     result.of(NODES)[:] = nodes.values()
     for resource, item in change.new:
         result.put(resource, [item])
@@ -114,9 +115,9 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
     raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
 
 
-def copies(node: Node, number: int, dump: ClusterDump) -> list[Node]:
-    """Return new empty nodes of the same kind, not cordoned, and without the faults of the one in the dump."""
-    made, rules = [], dump.rules_in(pool_of(node.metadata))
+def copies(node: Node, number: int, rules: Rules) -> list[Node]:
+    """Return new empty nodes of the same kind, not cordoned, and without the faults that `rules` find in this one."""
+    made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
         labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}

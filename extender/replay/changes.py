@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import kind_name
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import changed_queue, copies, queue_of_change
+from extender.replay.told import rules_from
 from extender.replay.workloads import Change, History
 from muster.api import names
 from muster.api.kubernetes.core import NODES
@@ -80,7 +81,7 @@ class Changes:
         for name, number in self._nodes.items():
             if name not in known:
                 raise _unknown("node", name, known)
-            made += copies(known[name], number)
+            made += copies(known[name], number, rules_from(history.head.settings))
         return [Change(history.since_s, _NODES, node.metadata.name, node) for node in made]
 
     _names: frozenset[str] = frozenset()

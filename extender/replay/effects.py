@@ -89,7 +89,7 @@ class Effects:
                     "deadline": format_time(self._cluster.now + _ARRIVE_S),
                 }
                 spec = {"podSets": msgspec.to_builtins(there.pod_sets), **over}
-                self._write(there.gang.key, spec, placementstatus.room_is_there(known))
+                self._write(there.gang.key, spec, placementstatus.room_is_there(known, there))
                 self._cluster.touched = True
 
     def _keep(self, session: Session) -> None:

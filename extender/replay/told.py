@@ -1,6 +1,6 @@
 """The planner's state as a recording tells it, and the planner that decides on it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from extender.explain.clusterdump import kind_name
@@ -19,6 +19,7 @@ from extender.record import lines
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.configuration import Suspects
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import POD_GROUPS
 
@@ -46,6 +47,19 @@ def rules_from(settings: Mapping[str, Any]) -> Rules:
         changed(CONDITIONS, tuple(settings.get("suspectConditions", ()))),
         changed(TAINTS, tuple(settings.get("suspectTaints", ()))),
     )
+
+
+def settings_of(suspects: Suspects) -> dict[str, list[str]]:
+    """Return the settings that say what an extender has published: what is added, and with a minus what is not."""
+    return {
+        "suspectConditions": _changes(suspects.conditions, CONDITIONS),
+        "suspectTaints": _changes(suspects.taints, TAINTS),
+    }
+
+
+def _changes(published: Iterable[str], known: Iterable[str]) -> list[str]:
+    listed = set(published)
+    return [*sorted(listed - {*known}), *(f"-{each}" for each in known if each not in listed)]
 
 
 class Told:

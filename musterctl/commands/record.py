@@ -15,6 +15,7 @@ from extender.record.recorder import Recorder
 from extender.record.ring import Ring, RingError
 from extender.record.status import status_of
 from extender.record.tap import Tap
+from extender.replay.told import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
@@ -23,7 +24,7 @@ from musterctl.cluster import Where
 from musterctl.options import where_options
 from musterctl.output.replayed import status_lines
 from musterctl.output.report import print_data, print_lines
-from musterctl.running import running_config
+from musterctl.running import config_of, published_by, suspects_of
 
 MIB = 1024 * 1024
 _LOOK_S = 0.2
@@ -82,7 +83,11 @@ def record(
 
 def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     """Record until the time is over, or the user interrupts."""
-    head = Head(format=FORMAT, version=version("muster"), pool=pool, config=running_config(client, pool), planner=False)
+    told = published_by(client, [pool])
+    suspects = suspects_of(told, [pool])
+    settings = settings_of(suspects[pool]) if pool in suspects else {}
+    config = config_of(told.get(pool), pool)
+    head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
     recorder = Recorder(ring, head, wall_s=time.time)
     tap = Tap(recorder)
     cluster = Cluster(client, wake=lambda: None, pool=pool, tap=tap)

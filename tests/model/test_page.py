@@ -25,13 +25,13 @@ def test_the_steps_are_those_of_the_model() -> None:
 
 def test_the_faults_are_those_of_the_model() -> None:
     """In their order."""
-    assert rows("faults") == [*Faults._fields]
+    assert rows("faults") == [field.replace("_", " ") for field in Faults._fields]
 
 
 def test_the_invariants_are_those_of_the_model() -> None:
     """Each is a check that is called."""
     checks = [each.__name__.removeprefix("_") for each in (*properties.ALWAYS, *properties.OF_REQUESTS)]
-    assert sorted(rows("invariants")) == sorted([*checks, "at_rest", "done"])
+    assert sorted(rows("invariants")) == sorted([*(check.replace("_", " ") for check in checks), "at rest", "done"])
 
 
 def test_the_number_of_defects_is_right() -> None:
