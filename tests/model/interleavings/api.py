@@ -7,7 +7,7 @@ state; nothing compares the versions of two objects.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,8 +21,14 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 WITH_STATUS = {"pods", "nodes", "queues", "jobs"}
 """Kinds whose status is a subresource (tests/plane reads the same from the CRDs)."""
+FOREGROUND = "foregroundDeletion"
+"""The finalizer of an object that waits until what it owns is gone."""
+RESOURCES: dict[str, Resource[Any]] = {}
+"""The kinds that were ever stored, by plural with group: what the garbage collector deletes by."""
 Key = tuple[str, str, str]
 """Plural with its group, namespace, name."""
+Admit = Callable[["Api", Resource[Any], dict[str, Any]], dict[str, Any]]
+"""What the webhook makes of a new object; it raises APIError if it refuses."""
 
 
 class Stored:
@@ -85,10 +91,12 @@ class Event(NamedTuple):
 class Api:
     """All objects at one moment. Immutable: each change returns another one."""
 
-    __slots__ = ("births", "objects")
+    __slots__ = ("admit", "births", "objects")
 
-    def __init__(self, objects: Mapping[Key, Stored], births: Mapping[Key, int]) -> None:
+    def __init__(self, objects: Mapping[Key, Stored], births: Mapping[Key, int], admit: Admit | None = None) -> None:
         self.objects = objects
+        self.admit = admit
+        """Reviews what is created; None where objects come as they are after admission."""
         self.births = births
         """How many objects have had this name: the next one's UID says it."""
 
@@ -122,28 +130,70 @@ class Api:
             meta["resourceVersion"] = str(int(meta.get("resourceVersion") or 0) + 1)
         stored = Stored(content)
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
-        return Api({**self.objects, key: stored}, self.births), stored, [Event(resource, stored, gone=False)]
+        RESOURCES[key[0]] = resource
+        return (
+            Api({**self.objects, key: stored}, self.births, self.admit),
+            stored,
+            [Event(resource, stored, gone=False)],
+        )
 
     def without(self, resource: Resource[Any], stored: Stored) -> tuple["Api", list[Event]]:
         """Remove an object, and what it owns."""
         meta = stored.meta
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
-        api = Api({known: one for known, one in self.objects.items() if known != key}, self.births)
+        api = Api({known: one for known, one in self.objects.items() if known != key}, self.births, self.admit)
         return api, [Event(resource, stored, gone=True)]
 
     def create(
         self, resource: Resource[Any], content: dict[str, Any], now_s: float
     ) -> tuple["Api", Stored, list[Event]]:
-        """Create an object; raises AlreadyExists."""
+        """Create an object; raises AlreadyExists, or what the webhook refuses it with."""
         meta = content.setdefault("metadata", {})
+        if not meta.get("name"):
+            born = self.births.get((kind_of(resource), meta.get("namespace", ""), meta["generateName"]), 0) + 1
+            births = {**self.births, (kind_of(resource), meta.get("namespace", ""), meta["generateName"]): born}
+            return Api(self.objects, births, self.admit).create(
+                resource, {**content, "metadata": {**meta, "name": f"{meta['generateName']}{born}"}}, now_s
+            )
+        if self.admit is not None:
+            content = self.admit(self, resource, content)
+            meta = content["metadata"]
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
         if key in self.objects:
             raise AlreadyExists(f"{resource.kind} {meta['name']} exists")
         born = self.births.get(key, 0) + 1
-        meta |= {"uid": f"{meta['name']}#{born}", "creationTimestamp": format_time(now_s)}
+        meta |= {
+            "uid": f"{meta['name']}.{resource.kind.lower()}.{born}",
+            "generation": 1,
+            "creationTimestamp": format_time(now_s),
+        }
         if resource.plural in WITH_STATUS and resource is PODS:
             content["status"] = {"phase": "Pending"}
-        return Api(self.objects, {**self.births, key: born}).put(resource, content)
+        return Api(self.objects, {**self.births, key: born}, self.admit).put(resource, content)
+
+    def garbage(self) -> Iterator[tuple[Resource[Any], Stored]]:
+        """What the garbage collector deletes now: what has lost its owners, or has one that waits for its end."""
+        there = {one.meta["uid"]: one for one in self.objects.values()}
+        waiting = {uid for uid, one in there.items() if FOREGROUND in one.meta.get("finalizers", ())}
+        held = set()
+        for key, one in sorted(self.objects.items()):
+            owners = [owner["uid"] for owner in one.meta.get("ownerReferences", ())]
+            held |= waiting & {*owners}
+            lost = owners and not any(uid in there for uid in owners)
+            if (lost or waiting & {*owners}) and not one.meta.get("deletionTimestamp"):
+                yield RESOURCES[key[0]], one
+        for key, one in sorted(self.objects.items()):
+            if one.meta["uid"] in waiting - held:
+                yield RESOURCES[key[0]], one
+
+    def collect(self, resource: Resource[Any], one: Stored, now_s: float) -> tuple["Api", list[Event]]:
+        """Delete one of `garbage`."""
+        meta = one.meta
+        if FOREGROUND in meta.get("finalizers", ()):
+            return self.without(resource, one)
+        request = Request("delete", resource, meta.get("namespace", ""), meta["name"], uid=meta["uid"])
+        api, _, events = self.execute(request, now_s)
+        return api, events
 
 
 def kind_of(resource: Resource[Any]) -> str:
@@ -171,6 +221,8 @@ def _create(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list
     content = msgspec.json.decode(request.body)
     if request.resource.namespaced:
         content["metadata"]["namespace"] = request.namespace
+    if request.resource.plural in WITH_STATUS:
+        content.pop("status", None)
     return api.create(request.resource, content, now_s)
 
 
@@ -187,21 +239,35 @@ def _patch(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[
     content["metadata"]["resourceVersion"] = old.meta["resourceVersion"]
     if content == old.content:
         return api, old, []
+    if content.get("spec") != old.content.get("spec"):
+        content["metadata"]["generation"] = old.meta.get("generation", 0) + 1
     return api.put(request.resource, content)
 
 
 def _delete(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
     found = _existing(api, request)
     running = found.spec.get("nodeName") and found.status.get("phase") not in {"Succeeded", "Failed"}
-    at_once = msgspec.json.decode(request.body or b"{}").get("gracePeriodSeconds") == 0
+    options = msgspec.json.decode(request.body or b"{}")
+    at_once = options.get("gracePeriodSeconds") == 0
+    if options.get("propagationPolicy") == "Foreground":
+        return _mark(api, request.resource, found, now_s, [FOREGROUND])
     if request.resource is PODS and running and not at_once:
-        if found.meta.get("deletionTimestamp"):
-            return api, found, []
-        content = msgspec.json.decode(found.text)
-        content["metadata"]["deletionTimestamp"] = format_time(now_s)
-        return api.put(PODS, content)
+        return _mark(api, PODS, found, now_s)
     api, events = api.without(request.resource, found)
     return api, found, events
+
+
+def _mark(
+    api: Api, resource: Resource[Any], found: Stored, now_s: float, finalizers: list[str] | None = None
+) -> tuple[Api, Stored, list[Event]]:
+    """Begin a deletion that takes its time."""
+    if found.meta.get("deletionTimestamp"):
+        return api, found, []
+    content = msgspec.json.decode(found.text)
+    content["metadata"] |= {"deletionTimestamp": format_time(now_s)}
+    if finalizers:
+        content["metadata"]["finalizers"] = finalizers
+    return api.put(resource, content)
 
 
 def _bind(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
@@ -225,7 +291,14 @@ def _list(_: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Eve
     raise NotFound(f"the server does not know {request.resource.plural}")
 
 
+def _apply(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
+    if api.find(request.resource, request.namespace, request.name) is None:
+        return _create(api, request, now_s)
+    return _patch(api, request, now_s)
+
+
 _VERBS = {
+    "apply": _apply,
     "get": _get,
     "create": _create,
     "patch": _patch,

@@ -15,7 +15,7 @@ from interleavings.process import Call, Process
 
 VERIFIED = 4
 """Of so many processes that were fed their inputs again, one is checked to have come to the same state."""
-LIVING = 3000
+LIVING = 1000
 """Processes that are kept for their next step."""
 
 
@@ -33,6 +33,8 @@ class At(NamedTuple):
     open: tuple[Call, ...]
     may_cycle: bool
     next_s: float | None
+    keys: tuple[tuple[str, str], ...] = ()
+    """Worker and key of each pass that may begin."""
 
 
 class Automaton:
@@ -93,7 +95,7 @@ class Automaton:
 
     def _look(self, process: Any) -> At:
         digest = Walk(self._without).digest(process)
-        return At(digest, tuple(process.open), process.may_cycle, process.loop.next_s())
+        return At(digest, tuple(process.open), process.may_cycle, process.next_s(), process.keys)
 
     def _keep(self, digest: bytes, process: Process) -> None:
         self._living[digest] = process

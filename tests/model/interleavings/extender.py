@@ -41,6 +41,8 @@ WITHOUT = {
     ("Parts", "_assembly"),
     ("Bind._bind_member", "session"),
     ("ExtenderProcess", "_tell"),
+    ("Session", "hooks"),
+    ("Planner.cycle", "started"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
 

@@ -84,7 +84,14 @@ class Calls:
         """See Client."""
         content = content_of(res, obj)
         where = namespace or content["metadata"].get("namespace") or ""
-        return self._call(Request("create", res, where, content["metadata"]["name"], encoded(content)))
+        name = content["metadata"].get("name") or content["metadata"]["generateName"]
+        return self._call(Request("create", res, where, name, encoded(content)))
+
+    def apply(self, res: Resource[Any], obj: Any, **_: Any) -> Any:
+        """See Client; the whole of what is applied is the caller's own."""
+        content = content_of(res, obj)
+        meta = content["metadata"]
+        return self._call(Request("apply", res, meta.get("namespace") or "", meta["name"], encoded(content)))
 
     def merge_patch(
         self, res: Resource[Any], name: str, patch: Mapping[str, Any], namespace: str | None = None, **more: Any
@@ -104,8 +111,10 @@ class Calls:
         self._remove("evict", PODS, name, namespace, {**more, "uid": uid})
 
     def _remove(self, verb: str, res: Resource[Any], name: str, namespace: str, more: Mapping[str, Any]) -> None:
-        grace = more.get("grace_period_s")
-        body = b"" if grace is None else encoded({"gracePeriodSeconds": grace})
+        grace, propagation = more.get("grace_period_s"), more.get("propagation")
+        options = {"gracePeriodSeconds": grace, "propagationPolicy": propagation}
+        given = {name: value for name, value in options.items() if value is not None}
+        body = encoded(given) if given else b""
         version = more.get("resource_version") or ""
         self._call(Request(verb, res, namespace, name, body, "", more.get("uid") or "", version))
 
@@ -229,6 +238,13 @@ class Process:
     def rest(self) -> None:
         """Bring up to date what is worked out lazily; see the kinds of processes."""
 
+    keys: tuple[tuple[str, str], ...] = ()
+    """Worker and key of each pass that may begin."""
+
+    def next_s(self) -> float | None:
+        """Return when it does something next by itself; None if never."""
+        return self.loop.next_s()
+
     def at(self, now_s: float) -> None:
         """Set its clocks."""
         self.now_s = self.loop.now_s = now_s
@@ -257,7 +273,10 @@ class Pool:
 
     def map(self, fn: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         """See Executor; one after the other is one of the orders in which threads may do it."""
-        return [fn(item) for item in items]
+        results, left = [], [*items]  # not an iterator: what is left tells states apart
+        while left:
+            results.append(fn(left.pop(0)))
+        return results
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
         """See Executor."""

@@ -85,7 +85,7 @@ def _planned_twice(_: World, world: World) -> str | None:
 
 def _seats(_: World, world: World) -> str | None:
     seats = Counter(
-        (pod.meta["annotations"][names.GROUP_NAME], pod.meta["annotations"].get(names.MEMBER_INDEX))
+        (pod.meta["annotations"][names.GROUP_NAME], pod.meta["annotations"].get(names.MEMBER_INDEX) or pod.meta["name"])
         for pod in world.api.all(PODS)
         if pod.spec.get("nodeName")
         and pod.status.get("phase") not in _OVER

@@ -19,6 +19,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import Unreachable
 
@@ -39,6 +40,9 @@ class Faults(NamedTuple):
     """kube-scheduler finds that a pod cannot run where it is planned: it knows more than the planner."""
     delete: int = 0
     """A user deletes a gang that has not ended."""
+    controller_crash: int = 0
+    controller_lost: int = 0
+    pod: int = 0
 
 
 class InFlight(NamedTuple):
@@ -384,7 +388,7 @@ def _phase(rules: Rules, world: World, pods: list[Stored], phase: str) -> World:
 
 
 def _with(world: World, **changes: Any) -> World:
-    return World(**{**world.__dict__, **changes})
+    return type(world)(**{**world.__dict__, **changes})
 
 
 def _less(world: World, fault: str = "") -> World:
@@ -439,7 +443,7 @@ def _fits(world: World, pod: Stored, node: Stored) -> bool:
     return used(pods, name) + assumed + gpus_of(pod) <= int(node.status["allocatable"][GPU])
 
 
-_LISTED = (NODES, QUEUES, POD_GROUPS, PLACEMENTS, PODS)
+_LISTED = (NODES, QUEUES, JOBS, POD_GROUPS, PLACEMENTS, PODS)
 """What a new extender lists, in the order of its feed."""
 
 
