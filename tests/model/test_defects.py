@@ -9,7 +9,7 @@ from interleavings.world import Rules, Scene
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1800), pytest.mark.usefixtures("no_logs")]
 MOST_WORLDS = 20_000
-LONGEST_STORY = 40
+LONGEST_STORY = 60
 
 
 @pytest.mark.parametrize("defect", defects.ALL, ids=lambda each: each.name)

@@ -225,7 +225,7 @@ class Rules:
         answer = next(each[1] for each in said if each[0] == "filtered")
         if isinstance(answer, str) or not answer:
             return world
-        chosen = InFlight(_name(pod), pod.meta["uid"], answer[0], called=False)
+        chosen = InFlight(_name(pod), pod.meta["uid"], answer[-1], called=False)
         return _with(world, scheduling=tuple(sorted((*world.scheduling, chosen))))
 
     def _bind(self, world: World, one: InFlight) -> World:
