@@ -23,6 +23,23 @@ _AGENTS = {
     "kube-scheduler": roles.SCHEDULER,
 }
 _PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.SCHEDULER)
+_TRACED = (
+    {
+        "level": "RequestResponse",
+        "omitManagedFields": True,
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+        "resources": [
+            {
+                "group": "",
+                "resources": ["pods", "pods/binding", "pods/eviction", "pods/status", "nodes", "nodes/status"],
+            },
+            {"group": "scheduling.volcano.sh", "resources": ["podgroups"]},
+            {"group": "muster.dev", "resources": ["placements"]},
+        ],
+    },
+)
+"""What a trace is made of: writes of what the protocol of gangs is about."""
 _ACCOUNTS = (*roles.ACCOUNTS.values(), roles.OWN_EXTENDER)
 
 
@@ -48,14 +65,17 @@ class Asked(NamedTuple):
     """When it came, in seconds since the epoch."""
 
 
-def arguments(folder: Path) -> dict[str, list[str]]:
-    """More arguments for the parts of a plane in that folder: its API server writes down what our accounts ask for."""
+def arguments(folder: Path, *, traced: bool = False) -> dict[str, list[str]]:
+    """More arguments for the parts of a plane in that folder: its API server writes down what our accounts ask for.
+
+    `traced`: and whoever writes about gangs, with what they write (tests/plane/recordings.py).
+    """
     users = [f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account.name}" for account in _ACCOUNTS]
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": users}, {"level": "None"}],
+        "rules": [*(_TRACED if traced else ()), {"level": "Metadata", "users": users}, {"level": "None"}],
     }
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "audit-policy.yaml"
@@ -75,6 +95,24 @@ def asked(plane: Plane) -> Iterator[Asked]:
             event = json.loads(line)
             if event["stage"] == "ResponseComplete" or event["verb"] == "watch":
                 yield _asked(event)
+
+
+def writes(plane: Plane) -> Iterator[dict[str, Any]]:
+    """The audit events of a traced plane that carry what was written, and those by which the pair's processes begin."""
+    with (plane.root / _LOG).open(encoding="utf-8") as lines:
+        for line in lines:
+            event = json.loads(line)
+            if event["level"] == "RequestResponse" or _begins(event):
+                yield event
+
+
+def _begins(event: dict[str, Any]) -> bool:
+    """Whether a process has read its objects for the first time: the extender lists, kube-scheduler has them sent."""
+    agent, resource = event["userAgent"].partition("/")[0], (event.get("objectRef") or {}).get("resource")
+    if agent == "muster-extender":
+        return (event["verb"], resource) == ("list", "placements")
+    own = agent == "kube-scheduler" and event["user"]["username"].startswith("system:serviceaccount:")
+    return own and resource == "pods" and "sendInitial" in event["requestURI"] and event["stage"] == "ResponseStarted"
 
 
 def forbidden(plane: Plane) -> list[str]:

@@ -41,7 +41,7 @@ def module_plane(
 
 @contextlib.contextmanager
 def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]]:
-    """`make(parts, start=True, arguments=None, settings=None, **options)`; each plane is stopped in the end.
+    """`make(parts, start=True, traced=False, arguments=None, settings=None, **options)`; each is stopped in the end.
 
     Its processes must not have asked for anything that the chart's roles do not grant.
     """
@@ -51,12 +51,13 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         wanted: Collection[str] = COMPONENTS,
         *,
         start: bool = True,
+        traced: bool = False,
         arguments: Mapping[str, Sequence[str]] | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
         **options: Any,
     ) -> Plane:
         root = folder / f"plane-{len(made)}"
-        more = audits.arguments(root)
+        more = audits.arguments(root, traced=traced)
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
         asked = Options(**{"kubernetes": KUBERNETES, **options})

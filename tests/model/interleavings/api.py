@@ -38,7 +38,13 @@ class Stored:
         self.content = content
         self.text = msgspec.json.encode(content, order="deterministic")
         self.digest = hashlib.blake2b(self.text, digest_size=12).digest()
-        self._read: dict[type, Any] = {}
+        self._read: dict[Any, Any] = {}
+
+    def once(self, worked_out: Callable[["Stored"], Any]) -> Any:
+        """What a function makes of this version, which is worked out once."""
+        if worked_out not in self._read:
+            self._read[worked_out] = worked_out(self)
+        return self._read[worked_out]
 
     def as_(self, kind: type) -> Any:
         """The object as a client of this type reads it; wire types are not changed by those who read them."""
