@@ -122,6 +122,8 @@ class _Requests:
         self._bound: dict[str, list[int]] = {}
         self._ended: dict[str, list[int]] = {}
         """UID → deletions and evictions of it."""
+        self._marked: set[int] = set()
+        """Deletions and evictions that have begun an end."""
         for event in sorted(log, key=lambda event: str(event["stageTimestamp"])):
             if event["level"] != "RequestResponse":
                 self._unused[len(self._unused)] = (_STARTS[event["userAgent"].partition("/")[0]], _asked(event))
@@ -156,18 +158,25 @@ class _Requests:
         elif not numbers and (change.what == "DELETED" or meta.get("deletionTimestamp")):
             numbers = self._ended.get(uid, [])
             numbers = [*reversed(numbers)] if change.what == "DELETED" else numbers
+        elif not numbers:  # an eviction first writes the condition DisruptionTarget
+            ended = self._ended.get(uid, [])
+            numbers = [each for each in ended if each in self._unused and self._unused[each][1].verb == "evict"]
         number = next((number for number in numbers if number in self._unused), None)
         if number is None:
             return None
         _, asked = self._unused[number]
-        if asked.verb != "deletecollection":
+        # A deletion without grace marks the object, and removes it: many changes by one request.
+        ends = asked.verb in {"delete", "evict"} and change.what != "DELETED"
+        if ends:
+            self._marked.add(number)
+        if asked.verb != "deletecollection" and not ends:
             del self._unused[number]
             self._unused[-1 - number] = ("", asked)  # the numbers go on
         return asked
 
     def left(self) -> Iterator[tuple[str, Asked]]:
         """Requests that changed nothing, with their kinds."""
-        return (each for each in self._unused.values() if each[0])
+        return (each for number, each in self._unused.items() if each[0] and number not in self._marked)
 
 
 def _asked(event: dict[str, Any]) -> Asked:
