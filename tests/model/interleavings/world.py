@@ -44,6 +44,10 @@ class Faults(NamedTuple):
     controller_lost: int = 0
     pod: int = 0
 
+    def __str__(self) -> str:
+        """Those that may happen."""
+        return ", ".join(f"{name} {left}" for name, left in self._asdict().items() if left) or "no fault"
+
 
 class InFlight(NamedTuple):
     """A pod for which kube-scheduler has chosen a node; `called`: it has called bind."""
