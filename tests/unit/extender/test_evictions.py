@@ -104,9 +104,8 @@ def test_all_go_and_their_owners_can_read_why() -> None:
 def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
     """They read its queue and its priority."""
     theirs = SimpleNamespace(metadata=SimpleNamespace(namespace="other", name="g", controller=None))
-    room = MakeRoom(
-        cast("Any", SimpleNamespace(group=theirs)), 1, (), reasons.placements.preempted(priority=10, queue="q")
-    )
+    asker: Any = SimpleNamespace(group=theirs, uid="theirs")
+    room = MakeRoom(asker, 1, (), reasons.placements.preempted(priority=10, queue="q"))
     world = VictimsWorld(1)
     assert room.reason_for(world.view(world.runs("low", 1))) == "preempted by a gang of priority 10 in queue q"
 
