@@ -10,12 +10,12 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, Protocol
 
-from interleavings.digest import Walk
+from interleavings.digest import Walk, forget
 from interleavings.process import Call, Process
 
 VERIFIED = 4
 """Of so many processes that were fed their inputs again, one is checked to have come to the same state."""
-LIVING = 1000
+LIVING = 200
 """Processes that are kept for their next step."""
 
 
@@ -42,6 +42,7 @@ class Automaton:
 
     def __init__(self, make: Callable[[float], Process], without: AbstractSet[tuple[str, str]]) -> None:
         self._make = make
+        forget()
         self._without = without
         self._came: dict[bytes, tuple[bytes, Input] | float] = {}
         self._known: dict[tuple[bytes, Input], tuple[At, tuple[Any, ...]]] = {}

@@ -166,6 +166,11 @@ class Walk:
 _TEXTS: dict[int, tuple[Wire, str]] = {}
 
 
+def forget() -> None:
+    """Drop what was written down of objects of an exploration before this one."""
+    _TEXTS.clear()
+
+
 def _text_of(one: Wire) -> str:
     """What stands for an object of the API; they are not changed, and many states share them."""
     known = _TEXTS.get(id(one))
