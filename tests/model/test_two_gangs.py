@@ -28,13 +28,17 @@ def explored(scene: Scene, faults: Faults) -> Found:
     return found
 
 
-@pytest.mark.parametrize("faults", [Faults(), Faults(crash=1), Faults(scheduler_crash=1), Faults(lost=1)], ids=str)
+@pytest.mark.parametrize("faults", [Faults(), Faults(scheduler_crash=1)], ids=str)
 def test_two_gangs(faults: Faults) -> None:
     """Both end, one after the other, whatever the order of all steps and wherever the fault falls."""
     explored(Scene(gangs=TWO), faults)
 
 
-@pytest.mark.parametrize("faults", [Faults(stale=1), Faults(refuse=1), Faults(delete=1), Faults(slow=1)], ids=str)
+@pytest.mark.parametrize(
+    "faults",
+    [Faults(crash=1), Faults(lost=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1), Faults(slow=1)],
+    ids=str,
+)
 def test_one_gang(faults: Faults) -> None:
     """A gang ends, or is gone where its user has deleted it."""
     explored(Scene(gangs=ONE), faults)
@@ -46,7 +50,11 @@ def test_a_gang_without_gates() -> None:
 
 
 @pytest.mark.storm
-@pytest.mark.parametrize("faults", [Faults(node=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)], ids=str)
+@pytest.mark.parametrize(
+    "faults",
+    [Faults(crash=1), Faults(lost=1), Faults(node=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)],
+    ids=str,
+)
 def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
     """The same with faults after which there are many more worlds."""
     explored(Scene(gangs=TWO), faults)

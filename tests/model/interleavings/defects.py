@@ -16,7 +16,6 @@ from extender.planner.actions.progress import TrackPlacements
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
 from extender.planner.state.placedslots import PlacedSlots
-from extender.planner.state.state import State
 from extender.verbs import bind
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
@@ -98,16 +97,6 @@ def _epochs_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GangView, "next_epoch", lambda *_: 1)
 
 
-def _gone_pods_keep_their_room(patch: pytest.MonkeyPatch) -> None:
-    on_pod = State.on_pod
-    patch.setattr(State, "on_pod", lambda self, old, new: on_pod(self, old, new) if new is not None else True)
-
-
-def _gone_placements_keep_their_room(patch: pytest.MonkeyPatch) -> None:
-    seen = State.on_placement
-    patch.setattr(State, "on_placement", lambda self, old, new: seen(self, old, new) if new is not None else True)
-
-
 def _placements_hold_no_room(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlacedSlots, "_open", lambda *_: None)
 
@@ -129,8 +118,6 @@ ALL = (
     Defect("placements are never closed", _placements_are_never_closed, Faults(node=1)),
     Defect("held calls are never let go", _held_calls_are_never_let_go, Faults(refuse=1), gated=False),
     Defect("epochs do not grow", _epochs_stay, Faults(refuse=1)),
-    Defect("a pod that is gone keeps its room", _gone_pods_keep_their_room, Faults(delete=1), TWO),
-    Defect("a placement that is gone keeps its room", _gone_placements_keep_their_room, Faults(delete=1), TWO),
     Defect("placements hold no room", _placements_hold_no_room, gangs=TWO),
     Defect("evictions name no UID", _writes_name_no_uid, Faults(refuse=1)),
 )
