@@ -35,7 +35,7 @@ def test_two_gangs() -> None:
 
 @pytest.mark.parametrize(
     "faults",
-    [Faults(crash=1), Faults(lost=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1), Faults(slow=1)],
+    [Faults(crash=1), Faults(lost=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)],
     ids=str,
 )
 def test_one_gang(faults: Faults) -> None:
@@ -65,6 +65,12 @@ def test_a_gang_without_gates() -> None:
 def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
     """The same with faults after which there are many more worlds."""
     explored(Scene(gangs=TWO), faults)
+
+
+@pytest.mark.storm
+def test_one_gang_and_a_pause() -> None:
+    """Everybody stands still for 31 s at any moment."""
+    explored(Scene(gangs=ONE), Faults(slow=1))
 
 
 @pytest.mark.storm

@@ -217,6 +217,8 @@ def _stale(world: Moment, request: Request) -> str | None:
     gang = body["annotations"].get(names.GROUP_NAME)
     if gang is None or pod is None or pod.meta["uid"] != request.uid or (world.late and "placements" in world.late[0]):
         return None
+    if pod.spec.get("nodeName") == body["node"]:
+        return None  # kube-scheduler has died meanwhile, and asks again: the pod is there already
     placement = placement_of(world.api, request.namespace, gang)
     if placement is None:
         return f"{request.name} is bound without a placement"
