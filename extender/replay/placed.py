@@ -21,12 +21,21 @@ def placed(
     meta = place.gang.group.metadata
     same = known if known is not None and known.spec.pod_group_uid == place.gang.uid else None
     before = msgspec.to_builtins(same.status) if same else {}
-    kept, lent = (same.spec.spares, same.spec.borrows) if same and place.gang.started else ([], [])
     deadline = max(now, place.waits_until) + DEADLINE_S + DEADLINE_PER_SLOT_S * place.new_slots
-    spec = PlacementSpec(
+    named = ObjectMeta(
+        name=meta.name, namespace=meta.namespace, uid=f"placement-{place.gang.uid}", resource_version=version
+    )
+    status = msgspec.convert(applied(before, placementstatus.opened(place, remembered)), PlacementStatus)
+    return Placement(metadata=named, spec=spec_of(place, same, deadline), status=status)
+
+
+def spec_of(place: Place, known: Placement | None, deadline_s: float) -> PlacementSpec:
+    """Return the spec of a decision, with a deadline in seconds since the epoch; `known` is the gang's placement."""
+    kept, lent = (known.spec.spares, known.spec.borrows) if known and place.gang.started else ([], [])
+    return PlacementSpec(
         pod_group_uid=place.gang.uid,
         epoch=place.epoch,
-        deadline=format_time(deadline),
+        deadline=format_time(deadline_s),
         pod_sets=place.pod_sets,
         spares=kept if place.spares is None else place.spares,
         borrows=lent if place.borrows is None else place.borrows,
@@ -34,11 +43,6 @@ def placed(
         victims_reason=place.victims_reason,
         notices=list(place.notices),
     )
-    named = ObjectMeta(
-        name=meta.name, namespace=meta.namespace, uid=f"placement-{place.gang.uid}", resource_version=version
-    )
-    status = msgspec.convert(applied(before, placementstatus.opened(place, remembered)), PlacementStatus)
-    return Placement(metadata=named, spec=spec, status=status)
 
 
 def changed_by(known: Placement, spec: dict[str, Any], status: dict[str, Any], version: str) -> Placement:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from beside import jobset
@@ -21,7 +20,6 @@ from muster.api.kubernetes.meta import format_time
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.neighbour, pytest.mark.long]
-RIGHTS = Path(__file__).resolve().parents[2] / "examples" / "trainjobs-as-jobsets.yaml"
 WHOLE = {"resourcesPerNode": {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": 8}}}
 BACK_S = 150.0
 """The Job controller waits 40 s after three evictions before it makes the pods again."""
@@ -30,15 +28,7 @@ BACK_S = 150.0
 @pytest.fixture(scope="module")
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """Six nodes of eight GPUs, JobSet, and TrainJobs that become JobSets."""
-    settings = dict[str, dict[str, str]]()
-    one = module_plane(nodes=6, settings=settings)
-    assert one.kubectl("apply", f"--filename={RIGHTS}").returncode == 0
-    jobset.start(neighbours, one)
-    for part in ("webhook", "controller"):
-        settings[part] = {"trainJobsAs": "JobSet"}
-        one.part(part).kill()
-    one.start()
-    return one
+    return jobset.for_train_jobs(module_plane, neighbours)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from http.client import BAD_REQUEST
-from pathlib import Path
 from typing import Any
 
 import audits
@@ -25,22 +24,13 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.neighbour
 JSON = dict[str, Any]
-RIGHTS = Path(__file__).resolve().parents[2] / "examples" / "trainjobs-as-jobsets.yaml"
 WHOLE = {"resourcesPerNode": {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": 8}}}
 
 
 @pytest.fixture(scope="module")
 def plane(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
     """Six nodes of eight GPUs, JobSet, and TrainJobs that become JobSets."""
-    settings = dict[str, dict[str, str]]()
-    one = module_plane(nodes=6, settings=settings)
-    assert one.kubectl("apply", f"--filename={RIGHTS}").returncode == 0
-    jobset.start(neighbours, one)
-    for part in ("webhook", "controller"):
-        settings[part] = {"trainJobsAs": "JobSet"}
-        one.part(part).kill()
-    one.start()
-    return one
+    return jobset.for_train_jobs(module_plane, neighbours)
 
 
 @pytest.fixture

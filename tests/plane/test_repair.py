@@ -135,17 +135,30 @@ def test_a_member_on_a_suspect_node_is_replaced_and_the_others_run_on(
     wait_for(lambda: before[1] in alone(), 30, "the healthy node to be used")
 
 
+def restarted(
+    client: Client, namespace: str, before: list[str], lost: int, wait_for: Callable[..., Any], timeout_s: float = 90
+) -> str:
+    """Makes the node of this rank suspect, and waits until all pods are new, and on the same nodes but one.
+
+    Returns the one Event at the Job.
+    """
+    old = uids(client, namespace)
+    says(client, before[lost], XID, "True")
+    wait_for(
+        lambda: moved(client, namespace, before, lost) and not set(old) & set(uids(client, namespace)),
+        timeout_s,
+        "the restart",
+    )
+    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    return str(event)
+
+
 def test_a_gang_restarts_in_place_with_one_new_node(
     client: Client, namespace: str, gang: Callable[..., list[str]], wait_for: Callable[..., Any]
 ) -> None:
     """Its other pods come again where they were."""
     before = gang(on_node_fault="restart")
-    old = uids(client, namespace)
-    says(client, before[2], XID, "True")
-    wait_for(
-        lambda: moved(client, namespace, before, 2) and not set(old) & set(uids(client, namespace)), 60, "the restart"
-    )
-    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    event = restarted(client, namespace, before, 2, wait_for, timeout_s=60)
     assert "the gang restarts in place, 1 of its 4 members on other nodes" in event
 
 
@@ -280,12 +293,7 @@ def test_a_train_job_restarts_in_place(
 ) -> None:
     """By each policy, as its Job restarts whole: all pods are new, and on the same nodes but one."""
     before = train(**({"on_node_fault": policy} if policy else {}))
-    old = uids(client, namespace)
-    says(client, before[1], XID, "True")
-    wait_for(
-        lambda: moved(client, namespace, before, 1) and not set(old) & set(uids(client, namespace)), 90, "the restart"
-    )
-    [event] = wait_for(lambda: told(client, namespace), 10, "the Event at the Job")
+    event = restarted(client, namespace, before, 1, wait_for)
     assert "the gang restarts in place, 1 of its 4 members on other nodes, as its Job restarts as a whole" in event
 
 

@@ -35,7 +35,6 @@ _SHARED_TYPES = (
     types.WrapperDescriptorType,
     types.MethodWrapperType,
     prometheus_client.metrics.MetricWrapperBase,
-    structlog.BoundLoggerBase if hasattr(structlog, "BoundLoggerBase") else type(structlog.get_logger()),
     type(structlog.get_logger()),
     type(Lock()),
     Thread,

@@ -9,25 +9,31 @@ from muster.api.kubernetes.core import PODS
 from muster.kube.errors import APIError
 
 
-class Watched:
+class Keyed:
+    """An input that is known by a key, as it has parts that cannot be compared."""
+
+    _key: tuple[Any, ...]
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key == other._key
+
+
+class Watched(Keyed):
     """Events of the watches, in this order."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
         self._key = tuple((kind_of(event.resource), event.stored.digest, event.gone) for event in events)
 
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Watched) and self._key == other._key
-
     def give(self, process: ExtenderProcess) -> None:
         """Tell of them."""
         process.watch(self.events)
 
 
-class Answered:
+class Answered(Keyed):
     """The answer to a request."""
 
     def __init__(self, call: Call, answer: Stored | APIError) -> None:
@@ -35,12 +41,6 @@ class Answered:
         self.answer = answer
         told = answer.digest if isinstance(answer, Stored) else f"{type(answer).__name__} {answer}"
         self._key = (call, told)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Answered) and self._key == other._key
 
     def give(self, process: ExtenderProcess) -> None:
         """Answer it."""
@@ -78,19 +78,13 @@ class Bound(NamedTuple):
         process.bind(self.call, self.binding)
 
 
-class Filtered:
+class Filtered(Keyed):
     """A call of the filter verb; its answer is said at once."""
 
     def __init__(self, pod: Stored, nodes: list[str]) -> None:
         self.pod = pod
         self.nodes = nodes
         self._key = (pod.digest, tuple(nodes))
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filtered) and self._key == other._key
 
     def give(self, process: ExtenderProcess) -> None:
         """Call it."""

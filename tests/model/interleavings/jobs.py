@@ -26,7 +26,6 @@ from interleavings.world import (
     _name,
     _remove,
     _with,
-    first_objects,
 )
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.volcano.batch import JOBS
@@ -68,11 +67,7 @@ class JobRules(Rules):
 
     def first(self, faults: Faults) -> JobWorld:
         """The world before anything has happened."""
-        api, events = Api({}, {}, Admission()), []
-        for resource, content in first_objects(self.scene):
-            api, _, told = api.create(resource, content, START_S)
-            events += told
-        extender, _ = self.extender.step(self.extender.start(START_S), Watched(events))
+        api, extender = self._begin(Api({}, {}, Admission()))
         controller = self._new_controller(api, START_S)
         return JobWorld(
             api, extender, START_S, faults, self.scene.waits, pending=tuple(self.scene.jobs), controller=controller
@@ -92,10 +87,7 @@ class JobRules(Rules):
             *self._of_pods(world),
             *self._of_garbage(world),
         ]
-        quiet = not any(step.go().key != world.key for step in steps)
-        if quiet and world.waits:
-            steps = [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
-        return [*steps, *self._faults(world)]
+        return [*self._or_time(world, steps), *self._faults(world)]
 
     def _alone(self, world: JobWorld) -> Iterator[Step]:
         """Steps that all others can follow alike, so that no other order leads anywhere else; faults still can come.

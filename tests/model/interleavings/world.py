@@ -127,12 +127,17 @@ class Rules:
 
     def first(self, faults: Faults) -> World:
         """The world before anything has happened."""
-        api, events = Api({}, {}), []
+        api, at = self._begin(Api({}, {}))
+        return World(api, at, START_S, faults, self.scene.waits, pending=tuple(self.scene.gangs))
+
+    def _begin(self, api: Api) -> tuple[Api, At]:
+        """Nodes and the queue, and an extender that has seen them."""
+        events: list[Event] = []
         for resource, content in first_objects(self.scene):
             api, _, told = api.create(resource, content, START_S)
             events += told
         at, _ = self.extender.step(self.extender.start(START_S), Watched(events))
-        return World(api, at, START_S, faults, self.scene.waits, pending=tuple(self.scene.gangs))
+        return api, at
 
     def steps(self, world: World) -> list[Step]:
         """Everything that can happen next; a step that everything else can follow alike comes alone."""
@@ -148,10 +153,14 @@ class Rules:
             *self._of_scheduler(world),
             *_of_kubelets(self, world),
         ]
+        return [*self._or_time(world, steps), *self._faults(world)]
+
+    def _or_time(self, world: World, steps: list[Step]) -> list[Step]:
+        """These steps; where none of them changes anything, that time passes."""
         quiet = not any(step.go().key != world.key for step in steps)
         if quiet and world.waits:
-            steps = [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
-        return [*steps, *self._faults(world)]
+            return [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
+        return steps
 
     # Users.
 

@@ -1,5 +1,7 @@
 """JobSet's own controller and webhooks, and JobSets for it."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from beside import kubebuilder
@@ -15,12 +17,26 @@ NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ATTEMPT_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 TORCH = {names.FRAMEWORK: "torch", names.QUEUE: "default"}
+RIGHTS = Path(__file__).resolve().parents[3] / "examples" / "trainjobs-as-jobsets.yaml"
 _PROJECT = kubebuilder.Project("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", "config.jobset.x-k8s.io/v1alpha1")
 
 
 def start(neighbours: Neighbours, plane: Plane, **configuration: Any) -> Part:
     """Installs JobSet and runs its controller, with further fields of its Configuration."""
     return kubebuilder.start(neighbours, plane, _PROJECT, **configuration)
+
+
+def for_train_jobs(make_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
+    """A plane of six nodes of eight GPUs with JobSet, on which TrainJobs become JobSets."""
+    settings = dict[str, dict[str, str]]()
+    one = make_plane(nodes=6, settings=settings)
+    assert one.kubectl("apply", f"--filename={RIGHTS}").returncode == 0
+    start(neighbours, one)
+    for part in ("webhook", "controller"):
+        settings[part] = {"trainJobsAs": "JobSet"}
+        one.part(part).kill()
+    one.start()
+    return one
 
 
 def replicated(

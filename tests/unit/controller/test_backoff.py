@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from simulated_cluster import Cluster
-from simulated_jobs import add, fail, job, pods, task, turn
+from simulated_jobs import add, fail, job, pods, settle, task, turn
 
 from controller.job.rules import notes, timers
 from controller.job.rules.events import Request
@@ -20,17 +20,6 @@ def refuse(cluster: Cluster, *names: str) -> None:
     for name in names:
         status = {"phase": "Failed", **SYSCTL}
         cluster.api.change(PODS, name, {"status": status}, "n", subresource="status")
-
-
-def settle(cluster: Cluster) -> None:
-    """Everything happens that needs no time, but for kubelet."""
-    for _ in range(8):
-        turn(cluster)
-        cluster.plan(everything=True)
-        for pod in pods(cluster):
-            if pod.metadata.deletion_timestamp:
-                cluster.api.remove(PODS, pod, at_once=True)
-    turn(cluster)
 
 
 def refused_again(cluster: Cluster, *names: str) -> float:

@@ -4,22 +4,11 @@ from typing import Any
 
 import pytest
 from simulated_cluster import Cluster
-from simulated_jobs import add, pods, task, turn
+from simulated_jobs import add, pods, settle, task
 
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
-
-
-def settle(cluster: Cluster) -> None:
-    """Everything happens that needs no time, but for kubelet."""
-    for _ in range(8):
-        turn(cluster)
-        cluster.plan(everything=True)
-        for pod in pods(cluster):
-            if pod.metadata.deletion_timestamp:
-                cluster.api.remove(PODS, pod, at_once=True)
-    turn(cluster)
 
 
 @pytest.mark.parametrize(

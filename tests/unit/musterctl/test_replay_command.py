@@ -20,13 +20,7 @@ def muster(*arguments: str) -> Result:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """Two nodes; three gangs of a queue that may use one of them."""
-    world = RecordedWorld()
-    world.world.nodes(2)
-    world.world.queue("team", capability={GPU: 8})
-    for name in ("a", "b", "c"):
-        world.gang(name, 0, 100, queue="team")
-    world.record(tmp_path / "recording")
-    return tmp_path / "recording"
+    return RecordedWorld.capped(tmp_path / "recording")
 
 
 def test_a_check_without_differences_ends_with_0(recording: Path) -> None:

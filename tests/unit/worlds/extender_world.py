@@ -10,7 +10,6 @@ from state_oracle import differences, digest, objects_of, rebuilt
 
 from extender import placementstatus
 from extender.cluster import Live
-from extender.placements import victims_of
 from extender.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -26,6 +25,7 @@ from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
+from extender.replay.placed import spec_of
 from muster.api import names
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
@@ -359,21 +359,10 @@ class World:
         meta = place.gang.group.metadata
         known = self.state.placement_of(place.gang.key)
         before = msgspec.to_builtins(known.status) if known else {}
-        kept, lent = (known.spec.spares, known.spec.borrows) if known and place.gang.started else ([], [])
         remembered = self.state.failures.remembered.get(place.gang.key, ())
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
-            spec=PlacementSpec(
-                pod_group_uid=place.gang.uid,
-                epoch=place.epoch,
-                deadline=format_time(max(self.now, place.waits_until) + 60),
-                pod_sets=place.pod_sets,
-                spares=kept if place.spares is None else place.spares,
-                borrows=lent if place.borrows is None else place.borrows,
-                victims=victims_of(place),
-                victims_reason=place.victims_reason,
-                notices=list(place.notices),
-            ),
+            spec=spec_of(place, known, max(self.now, place.waits_until) + 60),
             status=msgspec.convert(before | opened(place, remembered), PlacementStatus),
         )
         self.state.on_placement(None, placement)

@@ -106,6 +106,17 @@ class RecordedWorld:
         self.history.before = self.changes()
         return Loop(self.history, None, lambda _, item: item).run()
 
+    @classmethod
+    def capped(cls, folder: Path) -> Path:
+        """Record two nodes, and a queue that may use one of them: its three gangs of 100 seconds run one by one."""
+        world = cls()
+        world.world.nodes(2)
+        world.world.queue("team", capability={GPU: 8})
+        for name in ("a", "b", "c"):
+            world.gang(name, 0, 100, queue="team")
+        world.record(folder)
+        return folder
+
     def record(self, folder: Path, *, most_bytes: int = MIB, flush_each: bool = False) -> Loop:
         """Play it into a recording, as the extender writes one; `flush_each` begins a file with every cycle."""
         self.history.before = self.changes()

@@ -71,3 +71,14 @@ def trickle(cluster: Cluster, turns: int = 30) -> None:
     for _ in range(turns):
         cluster.deliver()
         cluster.work(1)
+
+
+def settle(cluster: Cluster) -> None:
+    """Everything happens that needs no time, but for kubelet."""
+    for _ in range(8):
+        turn(cluster)
+        cluster.plan(everything=True)
+        for pod in pods(cluster):
+            if pod.metadata.deletion_timestamp:
+                cluster.api.remove(PODS, pod, at_once=True)
+    turn(cluster)

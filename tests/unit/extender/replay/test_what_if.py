@@ -32,13 +32,7 @@ def played(folder: Path, change: Changes) -> tuple[Loop, History]:
 @pytest.fixture
 def capped(tmp_path: Path) -> Path:
     """Two nodes, and a queue that may use one of them: its three gangs of 100 seconds run one after the other."""
-    world = RecordedWorld()
-    world.world.nodes(2)
-    world.world.queue("team", capability={GPU: 8})
-    for name in ("a", "b", "c"):
-        world.gang(name, 0, 100, queue="team")
-    world.record(tmp_path)
-    return tmp_path
+    return RecordedWorld.capped(tmp_path)
 
 
 def test_a_larger_quota_lets_gangs_start_earlier(capped: Path) -> None:
