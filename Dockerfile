@@ -22,6 +22,7 @@ COPY charts charts
 COPY controller controller
 COPY examples examples
 COPY extender extender
+COPY history history
 COPY muster muster
 COPY musterctl musterctl
 COPY webhook webhook

@@ -24,7 +24,7 @@ $(READY): requirements-dev.lock pyproject.toml
 # The processes that tests and measurements start read it, as they do in the image; where a machine forbids Python to write
 # it, each of them would compile all that it imports: 0.3 s of its second.
 bytecode: setup
-	$(BIN)/python -m compileall -q certs controller extender muster musterctl webhook
+	$(BIN)/python -m compileall -q certs controller extender history muster musterctl webhook
 
 demo: ## sets everything up and shows a gang from submission to completion
 	$(MAKE) --no-print-directory -j2 setup binaries

@@ -55,6 +55,9 @@ EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
 CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
 EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 
+# Who created a workload, as the API server knew the user: written by admission, never taken from the user.
+CREATED_BY = f"{DOMAIN}/created-by"
+
 # Annotations of users on a Volcano Job or a TrainJob: how often it is restarted for faults of its own, and exit codes
 # that are none of those (docs/preemption.md).
 RESTART_BUDGET = f"{DOMAIN}/restart-budget"  # "5 in 1h"

@@ -14,7 +14,7 @@ from musterctl.chart.generated import leaves, schema
 
 ROOT = Path(__file__).parents[3]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-PACKAGES = ("certs", "controller", "extender", "muster", "musterctl", "webhook")
+PACKAGES = ("certs", "controller", "extender", "history", "muster", "musterctl", "webhook")
 FOLDERS = (*PACKAGES, "charts", "docs", "examples", "tests")
 METRIC = re.compile(r"\b(?P<name>muster_[a-z_]+)(?:\{(?P<labels>[^}]*)\})?")
 NO_PROSE = re.compile(r"```.*?```|<!--fact.*?/fact-->", re.DOTALL)
