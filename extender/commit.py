@@ -82,7 +82,7 @@ class Committer:
         self._statuses.write(session)
         for release in decided(decisions.Release):
             writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
-        writes.all("eviction", self._evictions.delete, decided(decisions.Evict))
+        self._evictions.delete_all(session, writes)
         self.repairs.carry_out(session, writes)
         self._evictions.make_room(session, writes)
         self._notices.write(session, writes)

@@ -144,23 +144,41 @@ class Evictions:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
-    def delete(self, evict: decisions.Evict) -> None:
-        """Delete the pod, unless it has changed since it was seen: the next cycle decides again."""
+    def delete_all(self, session: Session, writes: Writes) -> None:
+        """Delete pods that must be made anew, those without a node first.
+
+        Where one of them has got a node meanwhile, the others of its gang stay: it may be whole now, and a member less
+        would leave it bound in part. The next cycle decides again.
+        """
+        evicts = session.decided(decisions.Evict)
+        grew: set[str] = set()
+
+        def unbound(evict: decisions.Evict) -> None:
+            if not self._delete(evict):
+                grew.add(evict.gang.key)
+
+        writes.all("eviction", unbound, [evict for evict in evicts if not evict.started])
+        started = [evict for evict in evicts if evict.started and evict.gang.key not in grew]
+        writes.all("eviction", self._delete, started)
+
+    def _delete(self, evict: decisions.Evict) -> bool:
+        """Delete the pod; False if it has changed since it was seen, so that the next cycle decides again."""
         pod = evict.pod
         if self._asked.get(pod.uid, 0.0) > self._wall_s():
-            return
+            return True
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         try:
             deleted = self._delete_started(pod) if evict.started else self._delete_unbound(pod)
         except NotFound:
-            return
+            return True
         if not deleted:
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
-            return
+            return False
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
         if evict.started:
             EVICTED.labels(BELOW_MINIMUM).inc()
             self._events.evicts_own(evict.gang, pod, evict.reason)
+        return True
 
     def _delete_started(self, pod: PodRecord) -> bool:
         """Evict a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner.

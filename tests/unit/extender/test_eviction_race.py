@@ -13,6 +13,7 @@ from extender.evictions import Evictions
 from extender.gangevents import GangEvents
 from extender.notices import NoticeWriter
 from extender.planner.framework import decisions
+from extender.writes import Writes
 from muster.api.kubernetes.core import Pod
 from muster.kube.errors import Conflict, NotFound
 
@@ -22,6 +23,7 @@ class Api:
 
     def __init__(self, pod: Pod, before: Callable[["Api", str], None]) -> None:
         self.pod: Pod | None = pod
+        self.running_evicted: list[str] = []
         self._before = before
 
     def bind(self) -> None:
@@ -37,11 +39,13 @@ class Api:
             raise NotFound("there is no such pod")
         return deepcopy(self.pod)
 
-    def evict(self, _namespace: str, _name: str, _uid: str, **options: Any) -> None:
-        """Evicts the pod if it is as it was seen."""
+    def evict(self, _namespace: str, name: str, _uid: str, **options: Any) -> None:
+        """Evicts the pod if it is as it was seen; another member runs."""
         seen = options["resource_version"]
+        if self.pod is None or name != self.pod.metadata.name:
+            self.running_evicted.append(name)
+            return
         self._before(self, "evict")
-        assert self.pod is not None
         if seen != self.pod.metadata.resource_version:
             raise Conflict("the resource version is another one")
         assert options["grace_period_s"] == 0
@@ -65,10 +69,11 @@ def bind_before(call: str) -> Callable[[Api, str], None]:
 
 
 def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
-    """Carries the eviction of a pinned pod out."""
+    """Carries the evictions of a gang out that is bound in part: one member has a node, the other is pinned to one."""
     world = World()
-    world.nodes(1)
-    key = world.gang("a", {"worker": (1, {"cpu": 1})})
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, {"cpu": 1})})
+    running = world.pod(key, "worker", 1, {"cpu": 1}, node="node-1", epoch=1)
     pod = world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=1)
     api = Api(pod, before)
     cluster = Cluster(cast("Any", None), wake=lambda: None)
@@ -76,15 +81,21 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
     events = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
     notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: NOW)
     evictions = Evictions(cast("Any", api), cluster, events, notices, close=lambda *_: None, wall_s=lambda: NOW)
-    record = world.state.pods[pod.metadata.uid]
-    evictions.delete(decisions.Evict(world.view(key), record, "a test", started=False))
+    both = [
+        decisions.Evict(world.view(key), world.state.pods[each.metadata.uid], "a test", started=each is running)
+        for each in (running, pod)
+    ]
+    writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: NOW)
+    evictions.delete_all(cast("Any", SimpleNamespace(decided=lambda _: both)), writes)
+    writes.stop()
     return api, world
 
 
 def test_a_pod_without_a_node_goes_at_once() -> None:
-    """Nothing of it runs."""
+    """Nothing of it runs; the member that does goes after it."""
     api, _ = evict(lambda *_: None)
     assert api.pod is None
+    assert len(api.running_evicted) == 1
 
 
 @pytest.mark.parametrize("call", ["get", "evict"])
@@ -92,7 +103,8 @@ def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) ->
     """Its kubelet may have started it, and a later cycle decides about it anew; nothing was written into it."""
     api, world = evict(bind_before(call))
     assert api.pod is not None
-    assert [record.node for record in world.state.pods.values()] == ["node-0"]
+    assert sorted(record.node for record in world.state.pods.values()) == ["node-0", "node-1"]
+    assert not api.running_evicted, "the gang is whole now"
 
 
 def test_another_pod_of_that_name_stays() -> None:
