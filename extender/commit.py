@@ -5,7 +5,7 @@ placement exists, so that its pods can be born on their nodes. Confirmed writes 
 fails is logged and decided again in a later cycle.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -22,6 +22,7 @@ from extender.placements import PlacementWriter, moves
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
+from extender.planner.state.pods import PodRecord
 from extender.repairs import Repairs
 from extender.scaling import Scaling
 from extender.standings import StandingWriter
@@ -56,6 +57,10 @@ class Committer:
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
         self.publish: Callable[[], None] = lambda: None
         """Called at the end of a cycle to say what it ran with."""
+        self.keep_failures: Callable[[], None] = lambda: None
+        """Called when nodes on which members failed are left out from now on."""
+        self.recall_failures: Callable[[], None] = lambda: None
+        """Called when this process begins to lead."""
         self.scaling = Scaling(client, cluster)
         notes = NoteWriter(client, cluster, self._statuses)
         self._placements = PlacementWriter(client, cluster, barrier, events, self.writes, notes, wall_s=wall_s)
@@ -69,7 +74,10 @@ class Committer:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
-        writes.all("placement", placements.avoid, decided(decisions.Avoid))
+        avoids = decided(decisions.Avoid)
+        writes.all("placement", placements.avoid, avoids)
+        if any(avoid.avoided for avoid in avoids):
+            self.keep_failures()
         # before the placements of those that get these seats, whose queue may have no other room
         writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         places = decided(decisions.Place)
@@ -81,7 +89,9 @@ class Committer:
         writes.all("placement", placements.reserve, decided(decisions.Reserve))
         self._statuses.write(session)
         for release in decided(decisions.Release):
-            writes.start(Lane.PODS, "release", release.pod.uid, partial(self._release, session, release))
+            request = session.inputs.provisioning.get(release.gang.uid)
+            lift = partial(self._release, release.pod, release.node, release.epoch, consumption(request))
+            writes.start(Lane.PODS, "release", release.pod.uid, lift)
         self._evictions.delete_all(session, writes)
         self.repairs.carry_out(session, writes)
         self._evictions.make_room(session, writes)
@@ -102,16 +112,15 @@ class Committer:
         for say in decided(decisions.Say):
             writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.say, say))
 
-    def _release(self, session: Session, release: decisions.Release) -> None:
-        pod = release.pod
-        request = session.inputs.provisioning.get(release.gang.uid)
-        annotations = {names.EPOCH: str(release.epoch), **consumption(request)}
+    def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
+        """Pin a pod to its node and lift its gate; `consumed` names the request for nodes that its gang waited for."""
+        annotations = {names.EPOCH: str(epoch), **consumed}
         if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET:
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
         if pod.gated:
-            annotations[names.NODE] = release.node
-            affinity = pinned_affinity(msgspec.to_builtins(pod.cls.affinity) or None, release.node)
+            annotations[names.NODE] = node
+            affinity = pinned_affinity(msgspec.to_builtins(pod.cls.affinity) or None, node)
             body["spec"] = {
                 "schedulingGates": [{"name": gate} for gate in pod.other_gates],
                 "affinity": {"nodeAffinity": affinity["nodeAffinity"]},

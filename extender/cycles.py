@@ -156,6 +156,7 @@ class Planner:
         active = self._active() and self._cluster.synced
         if active and not self._was_active:
             log.info("planning")
+            self._committer.recall_failures()
             self._cluster.ask(State.touch_all)
         elif self._was_active and not active:
             # another replica reserves room now; this one notes no changes of it any more

@@ -16,6 +16,7 @@ from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
+from extender.failurememory import FailureMemory
 from extender.milestones import Milestones
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
@@ -32,6 +33,7 @@ from extender.verbs.prioritize import Prioritize
 from muster.api.kubernetes.core import LEASES, Lease
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.configuration import name_for
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -76,6 +78,8 @@ class Extender:
             client, namespace, config_file, writes, pool=pool, suspects=suspects, wall_s=time.time
         )
         self._committer.publish = publisher.write
+        memory = FailureMemory(client, self._cluster, namespace, name_for(pool), wall_s=time.time)
+        self._committer.keep_failures, self._committer.recall_failures = memory.keep, memory.recall
         self._planner = Planner(
             self._cluster,
             self._committer,

@@ -76,7 +76,7 @@ class Writes:
             oldest = now - 2 * REFUSED_MOST_S  # nobody has decided on these since
             self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
-    def all(self, what: str, write: Callable[[D], None], items: Iterable[D]) -> None:
+    def all(self, what: str, write: Callable[[D], object], items: Iterable[D]) -> None:
         """Write all in parallel and wait for the answers; one that fails does not keep the others."""
 
         def one(item: D) -> None:
@@ -133,7 +133,7 @@ class Writes:
             if again:
                 self._wake()
 
-    def _try(self, what: str, key: str, write: Callable[[], None]) -> None:
+    def _try(self, what: str, key: str, write: Callable[[], object]) -> None:
         from_zero(WRITES, ("failed",), what)
         try:
             write()

@@ -4,6 +4,7 @@ The short one runs with `make test-long`, that of two hundred gangs with `make s
 """
 
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from watching import Watching
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.gang import epoch_of, gang_of
-from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placement import PLACEMENTS, Placement, slots_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
@@ -30,22 +31,38 @@ JSON = dict[str, Any]
 RAW_NODES: Resource[JSON] = Resource("", "v1", "nodes", "Node", JSON, namespaced=False)
 FAULT = "SysLogsXIDError"
 NOT_READY = "kwok.muster.dev/not-ready"
+AVOIDED_S = 20
+"""For so long a gang leaves a node out on which a member failed, the first time."""
 WaitFor = Callable[..., Any]
 
 
 class FaultStorm(Storm):
-    """Nodes have faults besides; a third of the gangs keeps a spare, and a third runs on those of others."""
+    """Nodes have faults and members fail besides; a third of the gangs keeps spares, a third borrows them."""
+
+    half_placed_limit_s = 15.0  # whatever is killed: a member that is lost is bound again in seconds
 
     def __init__(self, plane: Plane, namespace: str, chance: random.Random) -> None:
         super().__init__(plane, namespace, chance)
         self.lenders = 0
 
     def asking(self, manifest: JSON, size: int) -> JSON:
-        """By lot."""
+        """By lot; each restarts when a member fails, and leaves the node out where that was."""
         said = self.chance.choice([{names.SPARES: "1"}, {names.BORROWS: "true"}, {}])
         self.lenders += names.SPARES in said
         assert size
-        return {**manifest, "metadata": {**manifest["metadata"], "annotations": said}}
+        spec = {**manifest["spec"], "policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 100}
+        said = {**said, names.AVOID_FAILED_NODE: f"{AVOIDED_S}s"}
+        return {**manifest, "spec": spec, "metadata": {**manifest["metadata"], "annotations": said}}
+
+    def submit(self, number: int) -> None:
+        """One more gang; and at times a member of another one fails."""
+        super().submit(number)
+        pods = self.client.list(PODS, self.namespace) if self.chance.random() < 0.4 else []
+        running = sorted(pod.metadata.name for pod in pods if gang_of(pod) and pod.status.phase == "Running")
+        if running:
+            name, failed = self.chance.choice(running), {"status": {"phase": "Failed"}}
+            attempt(lambda: self.client.merge_patch(PODS, name, failed, self.namespace, subresource="status"))
+            self.restarted.add(name.split("-")[0])
 
     def cordon(self, *, on: bool) -> None:
         """A node of the second half is cordoned, suspect, or does not answer; or all are healthy again."""
@@ -77,6 +94,9 @@ class Marks(Watching):
         """Gang, epoch and node, as placements said."""
         self.bound: dict[str, tuple[str, int, str, bool]] = {}
         """UID of a pod → gang, epoch, node, and whether it is marked."""
+        self.avoided: dict[tuple[str, str], float] = {}
+        """Gang and node on which a member of it failed → until when it is left out, in seconds since the epoch."""
+        self.used_again: list[str] = []
         self._lock = threading.Lock()
         pods, placements = (
             Reflector(client, PODS, namespace=namespace),
@@ -95,10 +115,22 @@ class Marks(Watching):
             with self._lock:
                 self.bound[new.metadata.uid] = gang, epoch, new.spec.node_name, marked
 
-    def _placement(self, _old: Placement | None, new: Placement | None) -> None:
-        if new is not None:
-            with self._lock:
-                self.lent |= {(new.metadata.name, new.spec.epoch, loan.node) for loan in new.spec.borrows}
+    def _placement(self, old: Placement | None, new: Placement | None) -> None:
+        if new is None:
+            return
+        gang = new.metadata.name.split("-")[0]  # the PodGroup of a Job that restarts may be another one
+        with self._lock:
+            self.lent |= {(new.metadata.name, new.spec.epoch, loan.node) for loan in new.spec.borrows}
+            known = dict(slots_of(old)) if old is not None else {}
+            for node in {node for slot, node in slots_of(new) if known.get(slot) != node}:
+                left_s = self.avoided.get((gang, node), 0.0) - time.time()
+                if left_s > 0:
+                    self.used_again.append(
+                        f"{new.metadata.name} has {node}, which it leaves out for {left_s:.1f} s more"
+                    )
+            for each in new.status.avoided:
+                if each.failures:
+                    self.avoided[gang, each.node] = readable_time(each.until) or 0.0
 
     def unmarked(self) -> list[tuple[str, int, str]]:
         """Members on spares of others that did not say so."""
@@ -116,6 +148,8 @@ def run_faults(plane: Plane, namespace: str, wait_for: WaitFor, *, gangs: int, k
     with Marks(client, namespace) as marks:
         run_storm(plane, namespace, gangs=gangs, kills=kills, seed=seed, of=FaultStorm)
         assert not marks.unmarked()
+        assert not marks.used_again
+        sys.stderr.write(f"\n{len(marks.avoided)} nodes were left out by gangs of which a member failed there\n")
     for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)
     kept = 'muster_queue_spare_seats{queue="default",what="kept"}'

@@ -18,6 +18,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import CHECKPOINT, COMPLETION_INDEX, EVICT_AT
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.install import node_objects
@@ -238,6 +239,33 @@ def test_a_node_where_a_member_failed_is_left_out_for_its_gang(
     [placement] = client.list(PLACEMENTS, namespace)
     [avoided] = placement.status.avoided
     assert (avoided.node, avoided.failures, avoided.cause) == (before[1], 1, f"{failed.metadata.name} failed there")
+
+
+def test_a_node_is_left_out_also_by_the_next_extender(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """The extender dies after the failure, and before the Job has a PodGroup again that could say it."""
+    manifest = job("gang", namespace, replicas=3)
+    manifest["spec"]["policies"] = [{"event": "PodFailed", "action": "RestartJob"}]
+    client.create(JOBS, manifest, namespace)
+    wait_for(lambda: len(nodes(client, namespace)) == 3, 60, "the gang to run")
+    before = nodes(client, namespace)
+    [group] = client.list(POD_GROUPS, namespace)
+    name, node = next(iter(before.items()))
+    plane.part("controller").kill()
+    client.merge_patch(PODS, name, {"status": {"phase": "Failed"}}, namespace, subresource="status")
+    wait_for(lambda: client.list(PLACEMENTS, namespace)[0].status.avoided, 30, "the failure to be noted")
+    plane.part("extender").kill()
+    plane.part("controller").start()
+
+    def another_group() -> bool:
+        return [each for each in client.list(POD_GROUPS, namespace) if each.metadata.uid != group.metadata.uid] != []
+
+    wait_for(another_group, 60, "the Job to start again")
+    assert not client.list(PLACEMENTS, namespace)
+    plane.part("extender").start()
+    wait_for(lambda: len(nodes(client, namespace)) == 3, 60, "the gang to run again")
+    assert node not in nodes(client, namespace).values()
 
 
 def test_a_member_of_an_indexed_job_is_replaced_and_does_not_count_as_a_failure(

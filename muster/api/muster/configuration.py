@@ -17,6 +17,8 @@ from muster.api.kubernetes.meta import Object
 
 NAME: Final = "muster-planner"
 """Of the default node pool's."""
+AVOIDED: Final = "avoided.json"
+"""Key of the nodes that gangs leave out, which an extender keeps for the next one (extender.failurememory)."""
 _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.json"
 
 
