@@ -164,7 +164,8 @@ class GangTable:
             self._notes[key] = note
         self._choose(key)
         if new is not None:
-            self._arrivals.setdefault(new.metadata.uid, next(self._counter))
+            if new.metadata.uid not in self._arrivals:
+                self._arrivals[new.metadata.uid] = next(self._counter)
             if new.metadata.controller is not None:
                 self._of_job[new.metadata.namespace, new.metadata.controller.uid] = key
         elif old is not None:

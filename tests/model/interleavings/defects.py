@@ -74,7 +74,7 @@ def _gates_lifted_before_the_write(patch: pytest.MonkeyPatch) -> None:
             for pod in place.gang.pods:
                 node = nodes.get((pod.slot.pod_set, pod.slot.rank)) if pod.slot else None
                 if pod.gated and node:
-                    self._release(session, decisions.Release(place.gang, pod, node, place.epoch))
+                    self._release(pod, node, place.epoch, {})
         carry_out(self, session)
 
     patch.setattr(Committer, "carry_out", early)

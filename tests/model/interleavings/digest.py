@@ -8,12 +8,14 @@ dict or set was filled is left out as well.
 
 import asyncio
 import hashlib
+import itertools
 import operator
 import types
 from collections import deque
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from functools import cached_property
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -146,6 +148,8 @@ class Walk:
             self._add(f"{one._state}", path)
         elif isinstance(one, asyncio.TimerHandle):
             self._add(f"{one.when()} {one.cancelled()}", path)
+        elif isinstance(one, itertools.count):
+            self._add(f"{one!r}", path)
         elif isinstance(one, types.FrameType):
             self._frames(one, path)
         else:
@@ -217,12 +221,20 @@ def _attributes(one: Any) -> list[tuple[str, Any]]:
     names = _SLOTS.get(kind)
     if names is None:
         names = _SLOTS[kind] = _slots_of(kind)
+        _WORKED_OUT[kind] = frozenset(
+            name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
+        )
     found = [(name, getattr(one, name)) for name in names if hasattr(one, name)]
     held = getattr(one, "__dict__", None)
-    return sorted([*found, *held.items()], key=_first) if held else found
+    if not held:
+        return found
+    worked_out = _WORKED_OUT[kind]
+    return sorted([*found, *(each for each in held.items() if each[0] not in worked_out)], key=_first)
 
 
 _SLOTS: dict[type, list[str]] = {}
+_WORKED_OUT: dict[type, frozenset[str]] = {}
+"""Cached properties of a class: what they say follows from the rest of the object."""
 _first = operator.itemgetter(0)
 
 

@@ -12,7 +12,13 @@ from extender.cluster import Live, name_only
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.elsewhere import Elsewhere
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.evicting import Evicting
 from extender.planner.actions.progress import TrackPlacements
+from extender.planner.actions.repair import Repair
+from extender.planner.scaleup.action import AskForNodes
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from extender.verbs.bind import Bind, Binder
@@ -41,7 +47,9 @@ WITHOUT = {
     ("Parts", "_assembly"),
     ("Bind._bind_member", "session"),
     ("ExtenderProcess", "_tell"),
+    ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
+    ("GangView", "_open_slots"),
     ("Planner.cycle", "started"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
@@ -63,11 +71,35 @@ class Binding(NamedTuple):
     node: str
 
 
-class ExtenderProcess(Process):
-    """One life of the extender. It says `("bound", call, error)` for each bind call, in any later step."""
+MEMOS: dict[type, tuple[str, ...]] = {
+    Enqueue: ("_hopeless", "_version", "_updated"),
+    Allocate: ("_failures", "_looked", "_version"),
+    Evicting: ("running", "lowest", "_ending", "_hopeless", "_seen", "_told"),
+    Elsewhere: ("_seen",),
+    Repair: ("_looks",),
+}
+"""What actions remember from one cycle to the next to save searches whose answer would be the same."""
 
-    def __init__(self, now_s: float) -> None:
+
+def forget(action: Any) -> None:
+    """Drop the memos of an action."""
+    fresh = type(action)()
+    for kind, attributes in MEMOS.items():
+        if isinstance(action, kind):
+            for name in attributes:
+                setattr(action, name, getattr(fresh, name))
+
+
+class ExtenderProcess(Process):
+    """One life of the extender. It says `("bound", call, error)` for each bind call, in any later step.
+
+    A `forgetful` one begins each cycle without memos of searches, so that it has fewer states; that they change nothing
+    is left to the worlds in which it remembers.
+    """
+
+    def __init__(self, now_s: float, *, forgetful: bool = False) -> None:
         super().__init__()
+        self._forgetful = forgetful
         self.at(now_s)
         client: Any = Calls(self)
         self._known: dict[tuple[str, str], Any] = {}
@@ -138,9 +170,19 @@ class ExtenderProcess(Process):
         for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):
             memory.clear()
         statuses._elsewhere.clear()
+        writes = self.committer.writes
+        # a cycle begins with none of these; only what the bind verb writes is begun between two cycles
+        writes._answered = {name for name in writes._answered if name.startswith("binding/")}
         for action in self.planner._actions:
             if isinstance(action, TrackPlacements):
                 action._looks.clear()
+            if isinstance(action, AskForNodes):
+                for bucket in (action._voices._asks, action._voices._sentences, action._evictions._bucket):
+                    bucket.fill(self.now_s)
+                if self._forgetful:
+                    action._evictions._settled = {}
+            if self._forgetful:
+                forget(action)
 
     @property
     def may_cycle(self) -> bool:

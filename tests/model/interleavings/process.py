@@ -281,7 +281,8 @@ class Pool:
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
         """See Executor."""
         future: Future[Any] = Future()
-        number = next(each for each in itertools.count() if f"{self._name} {each}" not in self._process.running)
+        about = " ".join(arg for arg in args if isinstance(arg, str)) or self._name
+        number = next(each for each in itertools.count() if f"{about} {each}" not in self._process.running)
 
         def run() -> None:
             try:
@@ -289,7 +290,7 @@ class Pool:
             except Exception as error:  # noqa: BLE001 - it belongs to who asks the future
                 future.set_exception(error)
 
-        self._process.thread(f"{self._name} {number}", run)
+        self._process.thread(f"{about} {number}", run)
         return future
 
     def shutdown(self, **_: Any) -> None:
