@@ -1,19 +1,21 @@
 """All interleavings of two gangs of two pods on three nodes, of which each node takes one pod, with one fault each."""
 
 import sys
+from functools import partial
 
 import pytest
 from interleavings import properties
 from interleavings.explorer import Found, explore
+from interleavings.extender import ExtenderProcess
 from interleavings.world import Faults, Rules, Scene
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(3600), pytest.mark.usefixtures("no_logs")]
 ONE, TWO = {"a": 2}, {"a": 2, "b": 2}
 
 
-def explored(scene: Scene, faults: Faults) -> Found:
+def explored(scene: Scene, faults: Faults, *, forgetful: bool = False) -> Found:
     """Explore a world in full, and print what was visited."""
-    rules = Rules(scene)
+    rules = Rules(scene, partial(ExtenderProcess, forgetful=forgetful))
     found = explore(
         rules,
         rules.first(faults),

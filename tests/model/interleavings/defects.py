@@ -11,9 +11,11 @@ import pytest
 
 from extender.barrier import Barrier
 from extender.commit import Committer
+from extender.evictions import Evictions
 from extender.placements import PlacementWriter
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.framework import decisions
+from extender.planner.ledger import Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.placedslots import PlacedSlots
 from extender.verbs import bind
@@ -101,6 +103,22 @@ def _placements_hold_no_room(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlacedSlots, "_open", lambda *_: None)
 
 
+def _pods_that_have_ended_keep_their_room(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "left", lambda *_: None)
+
+
+def _placements_that_are_gone_keep_their_room(patch: pytest.MonkeyPatch) -> None:
+    follow = PlacedSlots.follow
+    patch.setattr(PlacedSlots, "follow", lambda self, key, gang: gang and gang.active and follow(self, key, gang))
+
+
+def _a_last_member_that_is_bound_meanwhile_does_not_count(patch: pytest.MonkeyPatch) -> None:
+    def each(self: Evictions, session: Any, writes: Any) -> None:
+        writes.all("eviction", self._delete, session.decided(decisions.Evict))
+
+    patch.setattr(Evictions, "delete_all", each)
+
+
 def _writes_name_no_uid(patch: pytest.MonkeyPatch) -> None:
     evict = Calls.evict
     patch.setattr(Calls, "evict", lambda self, namespace, name, _, **more: evict(self, namespace, name, "", **more))
@@ -119,5 +137,17 @@ ALL = (
     Defect("held calls are never let go", _held_calls_are_never_let_go, Faults(refuse=1), gated=False),
     Defect("epochs do not grow", _epochs_stay, Faults(refuse=1)),
     Defect("placements hold no room", _placements_hold_no_room, gangs=TWO),
+    Defect("pods that have ended keep their room", _pods_that_have_ended_keep_their_room, gangs=TWO),
+    Defect(
+        "placements that are gone keep their room",
+        _placements_that_are_gone_keep_their_room,
+        Faults(delete=1),
+        gangs=TWO,
+    ),
+    Defect(
+        "a last member that is bound meanwhile does not count",
+        _a_last_member_that_is_bound_meanwhile_does_not_count,
+        Faults(slow=1),
+    ),
     Defect("evictions name no UID", _writes_name_no_uid, Faults(refuse=1)),
 )
