@@ -50,32 +50,30 @@ def test_a_gang_without_gates() -> None:
     explored(Scene(gangs=ONE, gated=False), Faults(crash=1))
 
 
+@pytest.mark.parametrize("faults", [Faults(crash=1), Faults(lost=1)], ids=str)
+def test_two_gangs_and_a_fault(faults: Faults) -> None:
+    """The extender dies, or an answer of the API server is lost, at any moment."""
+    explored(Scene(gangs=TWO), faults, forgetful=True)
+
+
 @pytest.mark.storm
 @pytest.mark.parametrize(
     "faults",
-    [
-        Faults(crash=1),
-        Faults(scheduler_crash=1),
-        Faults(lost=1),
-        Faults(node=1),
-        Faults(stale=1),
-        Faults(refuse=1),
-        Faults(delete=1),
-    ],
+    [Faults(node=1), Faults(stale=1), Faults(delete=1), Faults(refuse=1), Faults(scheduler_crash=1)],
     ids=str,
 )
 def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
     """The same with faults after which there are many more worlds."""
-    explored(Scene(gangs=TWO), faults)
+    explored(Scene(gangs=TWO), faults, forgetful=True)
 
 
 @pytest.mark.storm
 def test_one_gang_and_a_pause() -> None:
     """Everybody stands still for 31 s at any moment."""
-    explored(Scene(gangs=ONE), Faults(slow=1))
+    explored(Scene(gangs=ONE), Faults(slow=1), forgetful=True)
 
 
 @pytest.mark.storm
 def test_one_gang_and_four_faults() -> None:
     """A crash, a lost answer, a stale watch and a lost node in one run, at any moments."""
-    explored(Scene(gangs=ONE), Faults(crash=1, lost=1, stale=1, node=1))
+    explored(Scene(gangs=ONE), Faults(crash=1, lost=1, stale=1, node=1), forgetful=True)
