@@ -19,17 +19,19 @@ def safe(rules: JobRules) -> Check:
     return check
 
 
-def ended(world: World, scene: JobScene) -> str | None:
-    """A sentence if something is not as it should be at the end."""
+def ended(world: World, scene: JobScene, *, failures: int = 0) -> str | None:
+    """A sentence if something is not as it should be at the end; so many pods may have failed before."""
+    over = {"Completed", "Failed"} if failures >= scene.retries else {"Completed"}
     assert isinstance(world, JobWorld)
     for name in scene.jobs:
         job = world.api.find(JOBS, "ns", name)
         phase = job.status["state"]["phase"] if job else "not made"
-        if phase != "Completed":
+        if phase not in over:
             pods = [f"{pod.meta['name']} {pod.status.get('phase')}" for pod in world.api.all(PODS)]
             return f"Job {name} is {phase}; pods: {', '.join(pods) or 'none'}"
     for pod in world.api.all(PODS):
-        if pod.status.get("phase") != "Succeeded" or pod.meta.get("deletionTimestamp"):
+        kept = {"Succeeded", "Failed"} if failures else {"Succeeded"}
+        if pod.status.get("phase") not in kept or pod.meta.get("deletionTimestamp"):
             return f"pod {pod.meta['name']} is left {pod.status.get('phase')}"
     for kind in (POD_GROUPS, PLACEMENTS):
         for one in world.api.all(kind):

@@ -1,6 +1,6 @@
 """A world with Volcano Jobs: the controller is another process of it, and what users make goes through admission."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from interleavings.admission import Admission
 from interleavings.api import Api, Event, Stored
 from interleavings.automaton import At, Automaton
 from interleavings.controller import WITHOUT, ControllerProcess, Lead, Passed, Taken
+from interleavings.extender import ExtenderProcess
 from interleavings.inputs import Answered, Watched
 from interleavings.process import Call
 from interleavings.world import (
@@ -60,8 +61,8 @@ class JobRules(Rules):
 
     scene: JobScene
 
-    def __init__(self, scene: JobScene) -> None:
-        super().__init__(scene)
+    def __init__(self, scene: JobScene, make: Callable[[float], ExtenderProcess] = ExtenderProcess) -> None:
+        super().__init__(scene, make)
         self.controller = Automaton(ControllerProcess, WITHOUT)
         self.defects: list[str] = []
 
