@@ -49,7 +49,9 @@ WITHOUT = {
     ("ExtenderProcess", "_tell"),
     ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
+    ("Session", "causes"),
     ("GangView", "_open_slots"),
+    ("Snapshot", "_rows"),
     ("Planner.cycle", "started"),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
