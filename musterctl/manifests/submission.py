@@ -64,7 +64,11 @@ class Submission:
 
     def read(self, file: str) -> None:
         """Adds the objects of one file. Raises ClickException that says what is wrong and where."""
-        for document in documents(file):
+        self.add(documents(file), file)
+
+    def add(self, objects: Iterable[JSON], file: str) -> None:
+        """Adds objects, which errors call those of `file`. Raises ClickException that says what is wrong."""
+        for document in objects:
             self._read_one(file, document)
 
     def finish(self) -> None:
