@@ -20,6 +20,7 @@ from musterctl.web.caller import Caller
 from musterctl.web.routes import ROUTES, Page
 from musterctl.web.security import Guard, Hosts
 from musterctl.web.site import Site
+from musterctl.web.streams import Streams, live
 
 log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
@@ -33,6 +34,7 @@ def make_app(site: Site, hosts: Hosts = None) -> Starlette:
     return Starlette(
         routes=[
             *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+            Route("/live", live(site, Streams())),
             Mount("/static", StaticFiles(directory=site.assets.folder)),
         ],
         middleware=[Middleware(Guard, hosts=hosts)],

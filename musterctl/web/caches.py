@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
-from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import JOBS
+from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector, not_ready
@@ -38,7 +39,9 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
     *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
 """Kinds of which rows are made; those of a namespace are made anew when one of them changes there."""
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
+"""Kinds whose objects tenants may make large: a namespace has so much room for them as the extender gives it."""
+_PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
 class Reach(NamedTuple):
@@ -71,7 +74,7 @@ class Caches:
             (TRAIN_JOBS, False, True),
         ):
             may = reach.get(resource, Reach())
-            store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of})
+            store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
             self._stores[resource] = store
             if not may.everywhere:
                 self.unread.append(_name(resource))
@@ -84,8 +87,12 @@ class Caches:
                 if optional
                 else _reflector(client, resource, store, where, told, newer=newer)
             )
+        self.total = 0
+        """Number of all changes."""
         self._changes: Counter[str] = Counter()
-        """Changes of objects in each namespace; "" has those of objects without one."""
+        """Changes of objects in each namespace."""
+        self._kinds: Counter[Resource[Any]] = Counter()
+        """Changes of objects of each kind."""
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _Made] = {}
         self._generation: Counter[str] = Counter()
@@ -168,9 +175,13 @@ class Caches:
         self.rows(namespace)
         return self._generation[namespace]
 
-    def changes(self, namespace: str = "") -> int:
-        """Return the number of changes of objects in a namespace, or of those without one, nodes' heartbeats aside."""
+    def changes(self, namespace: str) -> int:
+        """Return the number of changes of objects in a namespace."""
         return self._changes[namespace]
+
+    def changes_of(self, resource: Resource[Any]) -> int:
+        """Return the number of changes of objects of a kind; that a node still lives is none."""
+        return self._kinds[resource]
 
     def dump(self) -> ClusterDump:
         """Return everything at this moment, as the planner reads it."""
@@ -187,7 +198,9 @@ class Caches:
             return
         namespace = (new or old).metadata.namespace
         with self._lock:
+            self.total += 1
             self._changes[namespace] += 1
+            self._kinds[resource] += 1
             if resource in _OF_ROWS:
                 self._dirty[namespace] += 1
 
@@ -208,6 +221,7 @@ def _reflector(
         resource,
         store=store,
         keep=_KEEP.get(resource, _lean),
+        budget=Budget(resource) if resource in _OF_TENANTS else None,
         namespace=namespace if resource.namespaced else None,
         may_be_absent=newer,
     )

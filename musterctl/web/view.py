@@ -43,5 +43,18 @@ class View:
         """Return the nodes; none for who may not list them."""
         return self._caches.all(NODES) if self._caller.nodes else []
 
+    def mark(self, page: str) -> tuple[int, ...]:
+        """Return numbers that change whenever what this caller is shown on a page may have changed.
+
+        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other is taken for one of rows.
+        """
+        kind, _, namespace = page.partition("/")
+        if kind == "gang":
+            return (self._caches.changes(namespace),) if self._caller.scope.has(namespace) else ()
+        of_rows = sum(self._caches.generation(each) for each in self.namespaces)
+        queues = self._caches.changes_of(QUEUES) if kind == "queues" and self._caller.queues else 0
+        nodes = self._caches.changes_of(NODES) if kind == "topology" and self._caller.nodes else 0
+        return of_rows, queues, nodes
+
     def _groups(self) -> list[PodGroup]:
         return [group for each in self.namespaces for group in self._caches.objects(each).groups]
