@@ -1,0 +1,86 @@
+"""The app: routes, who asks, what is wrong with a request, and the headers of every answer."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+import structlog
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from muster.kube.errors import APIError
+from musterctl.web.asked import Asked
+from musterctl.web.caller import Caller
+from musterctl.web.routes import ROUTES, Page
+from musterctl.web.security import Guard, Hosts
+from musterctl.web.site import Site
+from musterctl.web.streams import Streams, live
+
+log = structlog.get_logger()
+FORM_BYTES = 256 * 1024
+"""The longest form: a manifest that is tried."""
+_FIELDS = 50
+
+
+def make_app(site: Site, hosts: Hosts = None) -> Starlette:
+    """Return the app of a site; on loopback `hosts` are the names by which it may be asked for."""
+    site.knows(pages=[page for page in ROUTES if page.title])
+    return Starlette(
+        routes=[
+            *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+            Route("/live", live(site, Streams())),
+            Mount("/static", StaticFiles(directory=site.assets.folder)),
+        ],
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={HTTPException: _told(site), APIError: _told(site)},
+    )
+
+
+def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        if (signed_in := site.callers.with_key(request)) is not None:
+            return signed_in
+        form = await form_of(request) if page.method == "POST" else {}
+
+        def answer() -> Response:
+            return page.answer(Asked(site, request, site.callers.caller_of(request), form))
+
+        return await run_in_threadpool(answer)
+
+    return endpoint
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, of which the last of a name counts; HTTPException for one that is too long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > FORM_BYTES:
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a form has at most {FORM_BYTES} bytes")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError as error:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "this is not a form of these pages") from error
+
+
+def _told(site: Site) -> Callable[[Request, Exception], Response]:
+    """Show an error as a page, or as JSON below /api."""
+
+    def told(request: Request, error: Exception) -> Response:
+        status, message, headers = 502, str(error), None
+        if isinstance(error, HTTPException):
+            status, message, headers = error.status_code, error.detail, error.headers
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"message": message}, status, headers)
+        asked = Asked(site, request, Caller())
+        answer = asked.page("error.html", status=status, message=message, title=HTTPStatus(status).phrase)
+        answer.headers.update(headers or {})
+        return answer
+
+    return told

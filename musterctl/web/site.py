@@ -1,0 +1,60 @@
+"""What a server of pages holds: caches, who asks, templates."""
+
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+
+from musterctl.web.assets import Assets
+from musterctl.web.caches import Caches
+from musterctl.web.caller import Caller
+
+HERE: Final = Path(__file__).parent
+
+
+class Callers(Protocol):
+    """Says who sends a request."""
+
+    signs_in: bool
+    """True where users sign in with a token."""
+
+    def caller_of(self, request: Request) -> Caller:
+        """Return the caller; HTTPException 401 for one who is not known. May wait: for threads."""
+
+    def with_key(self, request: Request) -> Response | None:
+        """Return the answer to a URL that signs its user in; None for other URLs."""
+
+
+class Site:
+    """One server of pages."""
+
+    def __init__(self, caches: Caches, callers: Callers, *, history: Any = None) -> None:
+        self.caches = caches
+        self.callers = callers
+        self.history = history
+        """The store of the history; None without one."""
+        self.closing = False
+        """True once the server stops: streams end then."""
+        self.assets = Assets(HERE / "static")
+        self._templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals |= {"assets": self.assets, "signs_in": callers.signs_in}
+
+    def close(self) -> None:
+        """End the streams in a moment, so that the server can stop."""
+        self.closing = True
+
+    def knows(self, **values: Any) -> None:
+        """Have all templates know these values: filters of pages, the table of the navigation."""
+        self._templates.globals |= values
+
+    def render(self, template: str, **context: Any) -> str:
+        """Return the text of a template; everything in it is escaped that is not HTML of the templates."""
+        return self._templates.get_template(template).render(context)
