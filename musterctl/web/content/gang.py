@@ -30,16 +30,6 @@ EVENTS = 50
 """Events that are shown, the latest ones."""
 _MOST_CHARS = 1_000
 """Of a text that others write into an Event."""
-_SUSPENDED = frozenset({"Suspended"})
-
-
-class May(Struct, frozen=True):
-    """What the caller may do with a gang, beyond seeing it."""
-
-    logs: bool = False
-    suspend: bool = False
-    """And resume."""
-    delete: bool = False
 
 
 class Told(Struct, frozen=True):
@@ -86,8 +76,8 @@ class EventLine(Struct, frozen=True):
     count: int
 
 
-class Action(Struct, frozen=True):
-    """A button: what it asks for, and where."""
+class Button(Struct, frozen=True):
+    """Something that the caller may do: it leads to a page that asks whether it is meant."""
 
     name: str
     title: str
@@ -114,7 +104,9 @@ class GangView(Struct, frozen=True):
     after: str
     events: list[EventLine] | None
     """None for who may not list them."""
-    actions: list[Action]
+    buttons: list[Button]
+    explained: str
+    """Address of the page that tries what would help; empty where this one says all that the caller may know."""
 
 
 class GangObjects(Struct, frozen=True):
@@ -130,10 +122,15 @@ class GangObjects(Struct, frozen=True):
     happened: Sequence[Step] | None = None
     """Of the history, where there is one; else what the objects say."""
     user: str = ""
+    buttons: Sequence[Button] = ()
+    logs: bool = False
+    """The caller may read logs."""
+    explained: bool = False
+    """The caller may have the planner explain it."""
 
 
 def gang_view(
-    of: GangObjects, rack_of_node: Mapping[str, str], may: May, now: float, *, page: int = 1, name: str = ""
+    of: GangObjects, rack_of_node: Mapping[str, str], now: float, *, page: int = 1, name: str = ""
 ) -> GangView:
     """Return the page of one gang; `name` is what its address calls it.
 
@@ -154,7 +151,7 @@ def gang_view(
         steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
         racks=racks(of.pods, of.placement, of.row.state, rack_of_node),
         members=[
-            _member(pod, first + rank, here, now, logs=may.logs)
+            _member(pod, first + rank, here, now, logs=of.logs)
             for rank, pod in enumerate(of.pods[first : first + MEMBERS])
         ],
         all_members=len(of.pods),
@@ -162,21 +159,9 @@ def gang_view(
         before=f"{here}?page={page - 1}#members" if page > 1 else "",
         after=f"{here}?page={page + 1}#members" if page < last else "",
         events=None if of.events is None else _events(of.events, now),
-        actions=_actions(of.row, here, may),
+        buttons=list(of.buttons),
+        explained=f"{here}/explain" if of.explained else "",
     )
-
-
-def _actions(row: Row, here: str, may: May) -> list[Action]:
-    found = []
-    if may.suspend and row.state not in ENDED:
-        found.append(
-            Action("resume", "Resume", f"{here}/resume")
-            if row.state in _SUSPENDED
-            else Action("suspend", "Suspend", f"{here}/suspend")
-        )
-    if may.delete:
-        found.append(Action("delete", "Delete", f"{here}/delete"))
-    return found
 
 
 def _steps(of: GangObjects, now: float) -> Iterable[Step]:

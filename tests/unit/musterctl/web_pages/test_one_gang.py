@@ -4,7 +4,7 @@ import msgspec
 from page_world import NOW, member, reserved, row
 
 from muster.api.kubernetes.core import Event
-from musterctl.web.content.gang import EVENTS, MEMBERS, GangObjects, May, gang_view
+from musterctl.web.content.gang import EVENTS, MEMBERS, Button, GangObjects, gang_view
 from musterctl.web.content.places import NODES, racks
 
 RACKS = {"node-0": "rack-a", "node-1": "rack-a", "node-2": "rack-b"}
@@ -40,37 +40,36 @@ def test_of_very_many_nodes_some_are_drawn() -> None:
 
 def test_members_have_their_logs() -> None:
     """Those that have begun, and only for who may read logs."""
-    of = GangObjects(row("train", state="Running"), pods=[member("w0", 0, "node-0"), member("w1", 1, phase="Pending")])
-    assert [each.log for each in gang_view(of, RACKS, May(logs=True), NOW).members] == ["/gangs/ours/train/logs/0", ""]
-    assert [each.log for each in gang_view(of, RACKS, May(), NOW).members] == ["", ""]
+    pods = [member("w0", 0, "node-0"), member("w1", 1, phase="Pending")]
+
+    def logs(*, may: bool) -> list[str]:
+        of = GangObjects(row("train", state="Running"), pods=pods, logs=may)
+        return [each.log for each in gang_view(of, RACKS, NOW).members]
+
+    assert logs(may=True) == ["/gangs/ours/train/logs/0", ""]
+    assert logs(may=False) == ["", ""]
 
 
 def test_many_members_come_in_parts() -> None:
     """Their ranks go on counting."""
-    of = GangObjects(row(), pods=[member(f"w{number}", number, "node-0") for number in range(MEMBERS + 5)])
-    view = gang_view(of, {}, May(logs=True), NOW, page=2)
+    of = GangObjects(row(), pods=[member(f"w{number}", number, "node-0") for number in range(MEMBERS + 5)], logs=True)
+    view = gang_view(of, {}, NOW, page=2)
     assert [each.rank for each in view.members] == [f"worker {MEMBERS + number}" for number in range(5)]
     assert view.members[0].log == f"/gangs/ours/train/logs/{MEMBERS}"
     assert (view.before, view.after) == ("/gangs/ours/train?page=1#members", "")
 
 
-def test_buttons_are_for_who_may() -> None:
-    """A suspended gang can be resumed, one that has ended neither."""
-
-    def names(state: str, may: May) -> list[str]:
-        return [each.name for each in gang_view(GangObjects(row(state=state)), {}, may, NOW).actions]
-
-    everything = May(suspend=True, delete=True)
-    assert names("Running", everything) == ["suspend", "delete"]
-    assert names("Suspended", everything) == ["resume", "delete"]
-    assert names("Completed", everything) == ["delete"]
-    assert names("Running", May()) == []
+def test_a_gang_that_is_called_otherwise_keeps_its_name() -> None:
+    """Its links lead back to the address that was asked for."""
+    of = GangObjects(row("set"), buttons=[Button("delete", "Delete", "/act")], explained=True)
+    view = gang_view(of, {}, NOW, name="set-0")
+    assert (view.explained, view.buttons[0].address) == ("/gangs/ours/set-0/explain", "/act")
 
 
 def test_the_timeline_is_in_order() -> None:
     """From its submission on; a reservation's expected start is at its end."""
     of = GangObjects(row(state="Reserved"), placement=reserved("ours", "g", "node-0"))
-    steps = gang_view(of, {}, May(), NOW).steps
+    steps = gang_view(of, {}, NOW).steps
     assert [(step.what, step.epoch) for step in steps] == [("submitted", 0), ("reserved", 3), ("expected", 3)]
 
 
@@ -82,7 +81,7 @@ def test_the_end_of_a_gang_is_that_of_its_last_container() -> None:
         ]
     }
     of = GangObjects(row(state="Failed", message="1 pod failed"), pods=[member("w0", 0, "n", "Failed", status=over)])
-    last = gang_view(of, {}, May(), NOW).steps[-1]
+    last = gang_view(of, {}, NOW).steps[-1]
     assert last.at is not None
     assert (last.what, last.text, last.at.at) == ("ended", "1 pod failed", "2027-01-15T07:50:00Z")
 
@@ -101,7 +100,7 @@ def test_events_are_the_latest_on_one_line_each() -> None:
         )
         for number in range(EVENTS + 3)
     ]
-    events = gang_view(GangObjects(row(), events=told), {}, May(), NOW).events
+    events = gang_view(GangObjects(row(), events=told), {}, NOW).events
     assert events is not None
     assert len(events) == EVENTS
     assert events[0].message.startswith(f"line {EVENTS + 2} of [31m red")
@@ -110,4 +109,4 @@ def test_events_are_the_latest_on_one_line_each() -> None:
 
 def test_events_that_may_not_be_listed_are_not_no_events() -> None:
     """The page says so."""
-    assert gang_view(GangObjects(row()), {}, May(), NOW).events is None
+    assert gang_view(GangObjects(row()), {}, NOW).events is None

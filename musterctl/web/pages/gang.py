@@ -1,0 +1,156 @@
+"""One gang: its page, and the log of a member."""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.find import explain
+from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.whatif import WhatIf
+from muster.api import names
+from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
+from muster.api.muster.placement import PLACEMENTS, Placement, noted
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Forbidden
+from musterctl.gangs.members import UnknownGangError, begun, container_of, members, named
+from musterctl.gangs.nodes import rack_of
+from musterctl.gangs.rows import Objects, Row
+from musterctl.web.actions import actions_for
+from musterctl.web.asked import Asked
+from musterctl.web.content.gang import Button, GangObjects, gang_view
+from musterctl.web.content.gangs import page_number
+from musterctl.web.rights import listing
+
+LOG_LINES: Final = 500
+LINE_CHARS: Final = 4_000
+"""Of a line of a log; what is longer is cut."""
+_EVENTS: Final = 500
+_RANK_DIGITS: Final = 6
+
+
+class _Found(NamedTuple):
+    """A gang that the caller may see, with its objects."""
+
+    row: Row
+    objects: Objects
+    group: PodGroup | None
+    placement: Placement | None
+    job: Job | None
+    pods: list[Pod]
+
+
+def show(asked: Asked) -> Response:
+    """Return the page of one gang."""
+    found, now = _found(asked), time.time()
+    name = asked.path["name"]
+    of = GangObjects(
+        row=found.row,
+        group=found.group,
+        placement=found.placement,
+        pods=found.pods,
+        events=_events(asked, found),
+        report=_told(found, now),
+        user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
+        buttons=[Button(each.name, each.title, each.path(found.row.namespace, found.row.name)) for each in actions_for(asked, found.row)],
+        logs=asked.may(_reading_logs(found.row.namespace)),
+    )
+    racks = {node.metadata.name: rack_of(node.metadata.labels) for node in asked.view.nodes()}
+    shown = gang_view(of, racks, now, page=page_number(asked.query.get("page", "")), name=name)
+    return asked.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
+
+
+def log(asked: Asked) -> Response:
+    """Return the page with the latest lines of a member's log."""
+    found = _found(asked)
+    namespace, name, rank = found.row.namespace, asked.path["name"], asked.path["rank"]
+    if not asked.may(_reading_logs(namespace)):
+        raise asked.forbidden(f"logs take the right to get pods/log in namespace {namespace}")
+    number = int(rank) if rank.isascii() and rank.isdecimal() and len(rank) <= _RANK_DIGITS else len(found.pods)
+    if number >= len(found.pods):
+        raise asked.missing(f"member {rank[:_RANK_DIGITS]} of {found.row.title}")
+    pod, lines, why, container = found.pods[number], list[str](), "", ""
+    if begun([pod]):
+        with asked.client() as client:
+            container = container_of(client.get(PODS, pod.metadata.name, namespace))
+            lines, why = _lines(client, pod, container)
+    return asked.page(
+        "log.html",
+        pod=pod.metadata.name,
+        container=container,
+        lines=lines,
+        why=why or f"Pod {pod.metadata.name} has no log yet: it is {pod.status.phase or 'Pending'}.",
+        title=found.row.title,
+        name=found.row.name,
+        namespace=namespace,
+        rank=number,
+        gang=f"/gangs/{namespace}/{name}",
+    )
+
+
+def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
+    """Return the latest lines, or why there are none."""
+    meta = pod.metadata
+    try:
+        lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
+        found = [line[:LINE_CHARS] for line in islice(lines, LOG_LINES)]
+    except APIError as error:
+        return [], f"The log of pod {meta.name} cannot be read: {error.message}"
+    return found, "" if found else f"Pod {meta.name} has printed nothing yet."
+
+
+def _reading_logs(namespace: str) -> object:
+    right = listing(PODS, namespace, "get")
+    return right
+
+
+def _found(asked: Asked) -> _Found:
+    """Return the gang of the address; HTTPException 404 for one that is not there or may not be seen."""
+    namespace, name = asked.path["namespace"], asked.path["name"]
+    try:
+        row = named(asked.view.rows(namespace), name, namespace)
+    except UnknownGangError as error:
+        raise asked.missing(f"gang {name} in namespace {namespace}") from error
+    objects = asked.view.objects(namespace)
+    group = next((each for each in objects.groups if each.metadata.name == row.gang), None) if row.gang else None
+    placed = (each for each in objects.placements or () if each.metadata.name == row.gang)
+    placement = next(placed, None) or (noted(group) if group else None)
+    owner = group.metadata.controller if group else None
+    uid = owner.uid if owner else ""
+    jobs = objects.jobs or ()
+    job = next((each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None)
+    return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _told(found: _Found, now: float) -> GangReport | None:
+    """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
+    dump = ClusterDump(now)
+    dump.unread = frozenset({"nodes"})
+    for resource, items in (
+        (POD_GROUPS, [found.group] if found.group else []),
+        (PLACEMENTS, [found.placement] if found.placement else []),
+        (JOBS, [found.job] if found.job else []),
+        (PODS, found.pods),
+    ):
+        dump.put(resource, items)
+    with suppress(UnknownNameError, ValueError):
+        report = explain(WhatIf(dump), "gang", found.row.gang or found.row.name, found.row.namespace)
+        return report if isinstance(report, GangReport) else None
+    return None
+
+
+def _events(asked: Asked, found: _Found) -> list[Event] | None:
+    """Return the Events about the gang, its workload and its members; None for who may not list them."""
+    about = {found.row.name, found.row.gang, *(pod.metadata.name for pod in found.pods)}
+    try:
+        with asked.client() as client:
+            listed: Iterable[Event] = client.list(EVENTS, found.row.namespace)
+    except Forbidden:
+        return None
+    return [each for each in listed if each.involved_object.get("name") in about][-_EVENTS:]
