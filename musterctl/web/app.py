@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Final
 from urllib.parse import parse_qsl
 
 import structlog
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from musterctl.web.asked import Asked
 from musterctl.web.caller import Caller
 from musterctl.web.routes import ROUTES, Page
@@ -34,6 +35,7 @@ def make_app(site: Site, hosts: Hosts = None) -> Starlette:
     return Starlette(
         routes=[
             *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+            *(sign_in(site) if site.callers.signs_in else ()),
             Route("/live", live(site, Streams())),
             Mount("/static", StaticFiles(directory=site.assets.folder)),
         ],
@@ -56,6 +58,30 @@ def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]
     return endpoint
 
 
+def sign_in(site: Site) -> list[Route]:
+    """Return the routes that take a token, and forget it; they are for those who are not known yet."""
+
+    async def show(request: Request) -> Response:
+        return _signing_in(site, request, 200, "")
+
+    async def take(request: Request) -> Response:
+        form = await form_of(request)
+        return await run_in_threadpool(site.callers.signed_in, form.get("token", ""))
+
+    async def forget(_: Request) -> Response:
+        return site.callers.signed_out()
+
+    return [
+        Route("/signin", show, methods=["GET"]),
+        Route("/signin", take, methods=["POST"]),
+        Route("/signout", forget, methods=["POST"]),
+    ]
+
+
+def _signing_in(site: Site, request: Request, status: int, message: str) -> Response:
+    return Asked(site, request, Caller()).page("signin.html", status=status, message=message)
+
+
 async def form_of(request: Request) -> dict[str, str]:
     """Return the fields of a form, of which the last of a name counts; HTTPException for one that is too long."""
     body = b""
@@ -69,17 +95,33 @@ async def form_of(request: Request) -> dict[str, str]:
         raise HTTPException(HTTPStatus.BAD_REQUEST, "this is not a form of these pages") from error
 
 
+_STATUS: Final[dict[type[APIError], HTTPStatus]] = {
+    Forbidden: HTTPStatus.FORBIDDEN,
+    Unauthorized: HTTPStatus.UNAUTHORIZED,
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+
+
 def _told(site: Site) -> Callable[[Request, Exception], Response]:
     """Show an error as a page, or as JSON below /api."""
 
     def told(request: Request, error: Exception) -> Response:
-        status, message, headers = 502, str(error), None
+        headers = None
         if isinstance(error, HTTPException):
-            status, message, headers = error.status_code, error.detail, error.headers
+            status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
+        else:
+            assert isinstance(error, APIError)  # noqa: S101 # the other kind that is handled here
+            status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_GATEWAY)
+            message = error.message
         if request.url.path.startswith("/api/"):
             return JSONResponse({"message": message}, status, headers)
-        asked = Asked(site, request, Caller())
-        answer = asked.page("error.html", status=status, message=message, title=HTTPStatus(status).phrase)
+        if status is HTTPStatus.UNAUTHORIZED and site.callers.signs_in:
+            answer = _signing_in(site, request, status, message)
+        else:
+            asked = Asked(site, request, Caller())
+            answer = asked.page("error.html", status=status, message=message, title=status.phrase)
         answer.headers.update(headers or {})
         return answer
 

@@ -1,8 +1,10 @@
 """What a page is asked, and its answer as HTML or JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.kube.client import Client
 from musterctl.web.caller import Caller
 from musterctl.web.view import View
 
@@ -58,6 +62,27 @@ class Asked:
         text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
         return Response(text, media_type="application/json")
 
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """Give a client that acts as the caller, with his rights and none of the server's."""
+        client = self.site.callers.client_of(self.request)
+        try:
+            yield client
+        finally:
+            self.site.callers.give_back(client)
+
+    def may(self, right: ResourceAttributes) -> bool:
+        """Return True if the caller has a right."""
+        return self.site.callers.may(self.request, right)
+
+    def refused(self, why: str) -> HTTPException:
+        """Return the error for what makes no sense."""
+        return HTTPException(HTTPStatus.BAD_REQUEST, why)
+
+    def forbidden(self, why: str) -> HTTPException:
+        """Return the error for what takes a right that the caller does not have; the sentence names it."""
+        return HTTPException(HTTPStatus.FORBIDDEN, why)
+
     def missing(self, what: str) -> HTTPException:
         """Return the error for what is not there, or may not be seen: nobody can tell these apart."""
-        return HTTPException(404, f"there is no {what}, or you may not see it")
+        return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,6 +18,7 @@ from history.scope import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NODES
+from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.web.caches import Reach
@@ -72,6 +74,30 @@ class LocalCallers:
             return None
         answer = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
         answer.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
+        return answer
+
+    def may(self, request: Request, right: ResourceAttributes) -> bool:
+        """Return True if who has started the page has a right."""
+        self.caller_of(request)
+        return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
+
+    def client_of(self, request: Request) -> Client:
+        """Return the client of the kubeconfig."""
+        self.caller_of(request)
+        return self._client
+
+    def give_back(self, client: Client) -> None:
+        """Keep it: there is one."""
+
+    def signed_in(self, token: str) -> Response:
+        """Refuse: the key of the URL is all that counts here."""
+        _ = token
+        raise HTTPException(HTTPStatus.NOT_FOUND, "nobody signs in here: the URL that `muster web` prints has a key")
+
+    def signed_out(self) -> Response:
+        """Have the browser forget the key."""
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(self._cookie)
         return answer
 
     def _caller(self) -> Caller:

@@ -1,4 +1,4 @@
-"""What the API server allows: asked of it, and believed for a minute."""
+"""What the API server allows: asked of it, and believed for half a minute."""
 
 import hashlib
 import threading
@@ -18,13 +18,14 @@ from muster.api.kubernetes.reviews import (
 from muster.kube.client import Client
 
 T = TypeVar("T")
-BELIEVED_S: Final = 60.0
-"""How long an answer counts: a right that is taken away shows for so long at most."""
+BELIEVED_S: Final = 30.0
+"""How long an answer counts. What is made of answers counts as long again, so that nobody sees more than he may for
+longer than a minute."""
 _MOST: Final = 50_000
 
 
 class Remembered:
-    """Answers of the API server, for a minute; several threads may ask, each question is asked once at a time."""
+    """Answers of the API server; thread safe, and two threads may ask the same at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._known: TTLCache[Hashable, Any] = TTLCache(_MOST, BELIEVED_S, clock)
@@ -44,12 +45,12 @@ class Remembered:
 
 def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") -> ResourceAttributes:
     """Return the right to list a kind, in the whole cluster by default."""
-    return ResourceAttributes(verb, resource.group, resource.plural, namespace=namespace)
+    return ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
 
 
 def may_i(client: Client, right: ResourceAttributes) -> bool:
     """Return True if the client's own user has a right."""
-    asked = SelfSubjectAccessReview(SelfSubjectAccessReviewSpec(right))
+    asked = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=right))
     return client.create(SELF_SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 
 

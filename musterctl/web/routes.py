@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import RedirectResponse, Response
 
+from musterctl.web import actions
 from musterctl.web.asked import Asked
 from musterctl.web.pages import queues
 
@@ -29,4 +30,6 @@ def _home(_: Asked) -> Response:
 ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
+    Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
+    Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

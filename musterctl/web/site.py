@@ -7,6 +7,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.kube.client import Client
 from musterctl.web.assets import Assets
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
@@ -22,6 +24,21 @@ class Callers(Protocol):
 
     def caller_of(self, request: Request) -> Caller:
         """Return the caller; HTTPException 401 for one who is not known. May wait: for threads."""
+
+    def may(self, request: Request, right: ResourceAttributes) -> bool:
+        """Return True if the caller has a right."""
+
+    def client_of(self, request: Request) -> Client:
+        """Return a client that acts as the caller, for `give_back`."""
+
+    def give_back(self, client: Client) -> None:
+        """Take a client back that is not needed any more."""
+
+    def signed_in(self, token: str) -> Response:
+        """Return the answer to a form with a token; HTTPException for one that does not count."""
+
+    def signed_out(self) -> Response:
+        """Return the answer that has the browser forget the token."""
 
     def with_key(self, request: Request) -> Response | None:
         """Return the answer to a URL that signs its user in; None for other URLs."""
