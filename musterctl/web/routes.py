@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import queues
+from musterctl.web.pages import gang, gangs, queues, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -30,6 +30,12 @@ def _home(_: Asked) -> Response:
 ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
+    Page("/gangs", gangs.show, "Gangs"),
+    Page("/gangs/{namespace}/{name}", gang.show),
+    Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),
+    Page("/topology", topology.show, "Topology"),
+    Page("/whatif", whatif.show, "What if"),
+    Page("/whatif", whatif.answer, method="POST"),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

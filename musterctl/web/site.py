@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
+from musterctl.web.aged import Aged
 from musterctl.web.assets import Assets
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
@@ -52,6 +53,8 @@ class Site:
         self.callers = callers
         self.history = history
         """The store of the history; None without one."""
+        self.nodes: Aged[Any] = Aged()
+        """What is free on the nodes, which takes long to add up."""
         self.closing = False
         """True once the server stops: streams end then."""
         self.assets = Assets(HERE / "static")

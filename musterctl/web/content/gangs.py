@@ -101,9 +101,12 @@ class GangsView(Struct, frozen=True):
 def filters(query: Mapping[str, str]) -> Filters:
     """Return the filters of an address; what cannot be read counts as not set."""
     texts = {name: query.get(name, "").strip()[:_MOST_CHARS] for name in _FIELDS}
-    number = query.get("page", "")
-    page = int(number) if number.isascii() and number.isdecimal() and len(number) <= len("1000000") else 1
-    return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=max(1, page))
+    return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
+
+
+def page_number(text: str) -> int:
+    """Return the number of a part of a list, from 1; 1 for what is none."""
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1
 
 
 def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -> GangsView:

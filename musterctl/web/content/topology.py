@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.planner.state.faults import Rules, fault_of
@@ -20,7 +21,10 @@ from musterctl.web.content.bars import WHOLE
 from musterctl.web.content.gangs import address, shared_names
 from musterctl.web.content.moments import Moment, moment
 
-STATES = ("Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady")
+READY = "Ready"
+"""The state of a healthy node for who may not list the pods there, and so does not know what is free."""
+STATES = (READY, "Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady")
+_HEALTHY = frozenset({READY, "Free", "Mixed", "Full"})
 RACKS = 500
 DOMAINS = 500
 """Rows of a topology that are shown."""
@@ -110,9 +114,9 @@ class TopologyView(Struct, frozen=True):
     suspects: list[SuspectLine]
     more_suspects: int
     reservations: list[ReservationLine]
-    others: int
-    """Reservations of gangs that the caller may not see."""
     nodes: int
+    whole: bool
+    """False for who may not list all pods: what is free is not shown."""
 
 
 def topology_view(
@@ -123,20 +127,24 @@ def topology_view(
     rows: Sequence[Row],
     scope: Scope,
     now: float,
+    *,
+    whole: bool = True,
 ) -> TopologyView:
-    """Return the page; gangs outside the scope are not named, and neither are their nodes."""
-    racks = _racks(nodes)
-    reserved = [each for each in placements if each.status.phase == "Reserved"]
-    mine = [each for each in reserved if scope.has(each.metadata.namespace)]
+    """Return the page; gangs outside the scope are not named, and neither are their nodes.
+
+    `whole`: the caller may list all pods; others are not shown what these leave free.
+    """
+    racks = _racks(nodes if whole else [replace(row, state=READY) if row.state in _HEALTHY else row for row in nodes])
+    mine = [each for each in placements if each.status.phase == "Reserved" and scope.has(each.metadata.namespace)]
     return TopologyView(
         racks=racks[:RACKS],
         more_racks=max(0, len(racks) - RACKS),
-        topologies=[_topology(report, scope) for report in reports],
+        topologies=[_topology(report, scope) for report in (reports if whole else ())],
         suspects=list(suspects[:SUSPECTS]),
         more_suspects=max(0, len(suspects) - SUSPECTS),
         reservations=_reservations(mine, [row for row in rows if scope.has(row.namespace)], now),
-        others=len(reserved) - len(mine) if scope.namespaces is None else 0,
         nodes=len(nodes),
+        whole=whole,
     )
 
 
@@ -175,7 +183,7 @@ def _rack(rack: str, model: str, rows: Sequence[NodeRow]) -> RackLine:
             width = len(names) * WHOLE // len(rows)
             counted.append(Counted(state, len(names), at, width, nodes_words(names, _NODE_CHARS)))
             at += width
-    usable = [row for row in rows if row.state in {"Free", "Mixed", "Full"}]
+    usable = [row for row in rows if row.state in _HEALTHY]
     return RackLine(
         rack=rack,
         model=model,

@@ -1,11 +1,11 @@
 """One gang: its page, and the log of a member."""
 
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
@@ -14,6 +14,7 @@ from extender.explain.report import GangReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
+from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.placement import PLACEMENTS, Placement, noted
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -31,7 +32,6 @@ from musterctl.web.rights import listing
 LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
 """Of a line of a log; what is longer is cut."""
-_EVENTS: Final = 500
 _RANK_DIGITS: Final = 6
 
 
@@ -58,7 +58,10 @@ def show(asked: Asked) -> Response:
         events=_events(asked, found),
         report=_told(found, now),
         user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
-        buttons=[Button(each.name, each.title, each.path(found.row.namespace, found.row.name)) for each in actions_for(asked, found.row)],
+        buttons=[
+            Button(each.name, each.title, each.path(found.row.namespace, found.row.name))
+            for each in actions_for(asked, found.row)
+        ],
         logs=asked.may(_reading_logs(found.row.namespace)),
     )
     racks = {node.metadata.name: rack_of(node.metadata.labels) for node in asked.view.nodes()}
@@ -105,9 +108,8 @@ def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
     return found, "" if found else f"Pod {meta.name} has printed nothing yet."
 
 
-def _reading_logs(namespace: str) -> object:
-    right = listing(PODS, namespace, "get")
-    return right
+def _reading_logs(namespace: str) -> ResourceAttributes:
+    return replace(listing(PODS, namespace, "get"), subresource="log")
 
 
 def _found(asked: Asked) -> _Found:
@@ -124,21 +126,24 @@ def _found(asked: Asked) -> _Found:
     owner = group.metadata.controller if group else None
     uid = owner.uid if owner else ""
     jobs = objects.jobs or ()
-    job = next((each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None)
+    job = next(
+        (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
+    )
     return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _is_its_job(job: Job, uid: str, row: Row) -> bool:
+    return job.metadata.uid == uid if uid else job.metadata.name == row.name
 
 
 def _told(found: _Found, now: float) -> GangReport | None:
     """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})
-    for resource, items in (
-        (POD_GROUPS, [found.group] if found.group else []),
-        (PLACEMENTS, [found.placement] if found.placement else []),
-        (JOBS, [found.job] if found.job else []),
-        (PODS, found.pods),
-    ):
-        dump.put(resource, items)
+    dump.put(POD_GROUPS, [found.group] if found.group else [])
+    dump.put(PLACEMENTS, [found.placement] if found.placement else [])
+    dump.put(JOBS, [found.job] if found.job else [])
+    dump.put(PODS, found.pods)
     with suppress(UnknownNameError, ValueError):
         report = explain(WhatIf(dump), "gang", found.row.gang or found.row.name, found.row.namespace)
         return report if isinstance(report, GangReport) else None
@@ -146,11 +151,13 @@ def _told(found: _Found, now: float) -> GangReport | None:
 
 
 def _events(asked: Asked, found: _Found) -> list[Event] | None:
-    """Return the Events about the gang, its workload and its members; None for who may not list them."""
-    about = {found.row.name, found.row.gang, *(pod.metadata.name for pod in found.pods)}
+    """Return the Events about the gang and its workload; None for who may not list them."""
+    events: dict[str, Event] = {}
     try:
         with asked.client() as client:
-            listed: Iterable[Event] = client.list(EVENTS, found.row.namespace)
+            for name in dict.fromkeys(filter(None, (found.row.name, found.row.gang))):
+                for each in client.list(EVENTS, found.row.namespace, field_selector=f"involvedObject.name={name}"):
+                    events[each.metadata.uid] = each
     except Forbidden:
         return None
-    return [each for each in listed if each.involved_object.get("name") in about][-_EVENTS:]
+    return list(events.values())
