@@ -76,7 +76,7 @@ class Caches:
             may = reach.get(resource, Reach())
             store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
             self._stores[resource] = store
-            if not may.everywhere:
+            if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
                 self.unread.append(_name(resource))
             if not may.at_all:
                 continue
@@ -139,6 +139,11 @@ class Caches:
         with self._lock:
             return sorted(self._dirty)
 
+    def known_namespaces(self) -> set[str]:
+        """Return all namespaces, also those that are only named by objects."""
+        with self._lock:
+            return {*self._changes, *self._stores[NAMESPACES].keys()} - {""}
+
     def objects(self, namespace: str) -> Objects:
         """Return what rows of a namespace are made of."""
         pods = self.of(PODS, namespace)
@@ -188,6 +193,7 @@ class Caches:
         dump = ClusterDump(time.time())
         for fed in FEED:
             dump.put(fed.resource, self.all(fed.resource))
+        dump.unread = frozenset(self.unread)
         return dump
 
     def _reads(self, resource: Resource[Any]) -> bool:

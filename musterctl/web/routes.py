@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import queues
+from musterctl.web.pages import explain, queues
 
 Answering = Callable[[Asked], Response]
 
@@ -30,6 +30,7 @@ def _home(_: Asked) -> Response:
 ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
+    Page("/api/explain/{namespace}/{name}", explain.show),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )
