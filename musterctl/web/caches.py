@@ -27,7 +27,7 @@ from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector, not_ready
-from muster.kube.store import Store
+from muster.kube.store import Mirror, Store
 from muster.resources.planned import planned_spec
 from musterctl.gangs.read import natives_of
 from musterctl.gangs.rows import Objects, Row, rows
@@ -98,10 +98,11 @@ class Caches:
         self._generation: Counter[str] = Counter()
         """How often the rows of a namespace have changed."""
 
-    @property
-    def namespaced_objects(self) -> int:
-        """Number of all objects that are held."""
-        return sum(len(store) for store in self._stores.values())
+    def mirror(self, resource: Resource[T]) -> Mirror[Any]:
+        """Return what takes in the objects of a kind that is always there."""
+        reflector = self._reflectors[_name(resource)]
+        assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
+        return reflector.mirror
 
     def start(self) -> None:
         """Start to follow the cluster."""
