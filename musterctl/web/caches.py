@@ -119,6 +119,10 @@ class Caches:
         """True once every kind has been listed."""
         return all(reflector.synced for reflector in self._reflectors.values())
 
+    def sizes(self) -> dict[str, int]:
+        """Return the number of objects in each cache, by kind."""
+        return {name: reflector.size for name, reflector in self._reflectors.items()}
+
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
         return not_ready(self._reflectors)
