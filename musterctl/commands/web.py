@@ -1,66 +1,70 @@
 """`muster web`: the page, on this machine for who starts it, or in the cluster for everybody with a token."""
 
+import logging
 import os
-import secrets
-import signal
-import threading
 import webbrowser
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import click
+import structlog
 
-from muster.kube.client import Client
-from muster.process import serve
+from muster.api.names import SYSTEM_NAMESPACE
+from muster.kube.config import load_config
+from muster.kube.errors import ConfigurationError
+from muster.process.logs import configure
 from musterctl.cluster import Where
 from musterctl.options import where_options
-from musterctl.web.app import make_app
-from musterctl.web.caches import Caches
-from musterctl.web.local import KEY, LocalCallers, reach_of
-from musterctl.web.security import LOOPBACK
-from musterctl.web.site import Site
+from musterctl.web.serving import ForAll, serve_for_all, serve_locally
 
 PORT = 8400
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 @click.option("-n", "--namespace", help="Show this one, where you may not list all.  [default: that of the context]")
+@click.option("--in-cluster", is_flag=True, help="Serve everybody, each with a token of his own; over TLS.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --in-cluster: the address to listen on.")
+@click.option("--cert-file", type=_FILE, help="With --in-cluster: the certificate (PEM).")
+@click.option("--key-file", type=_FILE, help="With --in-cluster: its key (PEM).")
+@click.option("--status-port", type=int, default=0, help="With --in-cluster: /healthz, /readyz and /metrics.")
+@click.option("--forwarded-tokens", is_flag=True, help="With --in-cluster: oauth2-proxy in front sends the tokens.")
+@click.option("--system-namespace", default=SYSTEM_NAMESPACE, help="With --in-cluster: where Muster is installed.")
 @where_options
-def web(*, port: int, no_open: bool, namespace: str | None, where: Where) -> None:
-    """Shows queues, gangs and their history in a browser.
+def web(*, port: int, no_open: bool, namespace: str | None, in_cluster: bool, where: Where, **how: Any) -> None:
+    """Shows queues, gangs and topology in a browser.
 
-    It listens on this machine only, and shows what your kubeconfig may list. It ends with Ctrl-C.
+    It listens on this machine only, and shows what your kubeconfig may list, until Ctrl-C. The chart serves the same
+    pages to everybody in the cluster (docs/web.md).
     """
+    if in_cluster:
+        _for_all(where, port, **how)
+        return
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+    def tell(url: str) -> None:
+        click.echo(f"The page is at {url}")
+        if not no_open and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            webbrowser.open(url)
+
     with closing(where.client()) as client:
-        _serve_locally(client, port, namespace or client.namespace, browser=not no_open)
+        try:
+            serve_locally(client, port, namespace or client.namespace, tell)
+        except OSError as error:
+            raise click.ClickException(
+                f"cannot listen on port {port}: {error.strerror}; --port takes another"
+            ) from error
 
 
-def _serve_locally(client: Client, port: int, namespace: str, *, browser: bool) -> None:
-    reach = reach_of(client, namespace)
-    caches = Caches(client, reach, namespace)
-    key = secrets.token_urlsafe(32)
+def _for_all(where: Where, port: int, *, cert_file: Path | None, key_file: Path | None, **how: Any) -> None:
+    if cert_file is None or key_file is None:
+        raise click.UsageError("--in-cluster takes --cert-file and --key-file: tokens do not travel in the clear")
+    configure("web")
     try:
-        listening = serve.listen("127.0.0.1", port)
-    except OSError as error:
-        raise click.ClickException(
-            f"port {port} cannot be had: {error.strerror}; choose another with --port"
-        ) from error
-    port = listening.getsockname()[1]
-    site = Site(caches, LocalCallers(client, key, port, namespace, reach))
-    told = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: told.set())
-    caches.start()
-    server = serve.Threaded("web", make_app(site, hosts=LOOPBACK), [listening])
-    server.start()
-    url = f"http://localhost:{port}/?{KEY}={key}"
-    click.echo(f"The page is at {url}")
-    if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        webbrowser.open(url)
-    try:
-        told.wait()
-    finally:
-        site.close()
-        server.stop()
-        caches.stop()
+        config = load_config(where.given or "")
+        serve_for_all(config, ForAll(port=port, cert_file=cert_file, key_file=key_file, **how))
+    except (ConfigurationError, OSError) as error:
+        raise click.ClickException(str(error)) from error

@@ -51,7 +51,12 @@ def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]
         form = await form_of(request) if page.method == "POST" else {}
 
         def answer() -> Response:
-            return page.answer(Asked(site, request, site.callers.caller_of(request), form))
+            asked = Asked(site, request, site.callers.caller_of(request), form)
+            if why := site.not_ready():
+                raise HTTPException(
+                    HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
+                )
+            return page.answer(asked)
 
         return await run_in_threadpool(answer)
 

@@ -27,7 +27,7 @@ from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector, not_ready
-from muster.kube.store import Store
+from muster.kube.store import Mirror, Store
 from muster.resources.planned import planned_spec
 from musterctl.gangs.read import natives_of
 from musterctl.gangs.rows import Objects, Row, rows
@@ -76,7 +76,7 @@ class Caches:
             may = reach.get(resource, Reach())
             store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
             self._stores[resource] = store
-            if not may.everywhere:
+            if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
                 self.unread.append(_name(resource))
             if not may.at_all:
                 continue
@@ -98,10 +98,11 @@ class Caches:
         self._generation: Counter[str] = Counter()
         """How often the rows of a namespace have changed."""
 
-    @property
-    def namespaced_objects(self) -> int:
-        """Number of all objects that are held."""
-        return sum(len(store) for store in self._stores.values())
+    def mirror(self, resource: Resource[T]) -> Mirror[Any]:
+        """Return what takes in the objects of a kind that is always there."""
+        reflector = self._reflectors[_name(resource)]
+        assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
+        return reflector.mirror
 
     def start(self) -> None:
         """Start to follow the cluster."""
@@ -117,6 +118,10 @@ class Caches:
     def synced(self) -> bool:
         """True once every kind has been listed."""
         return all(reflector.synced for reflector in self._reflectors.values())
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of objects in each cache, by kind."""
+        return {name: reflector.size for name, reflector in self._reflectors.items()}
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
@@ -138,6 +143,11 @@ class Caches:
         """Return the namespaces in which there is, or was, something that rows are made of, by name."""
         with self._lock:
             return sorted(self._dirty)
+
+    def known_namespaces(self) -> set[str]:
+        """Return all namespaces, also those that are only named by objects."""
+        with self._lock:
+            return {*self._changes, *self._stores[NAMESPACES].keys()} - {""}
 
     def objects(self, namespace: str) -> Objects:
         """Return what rows of a namespace are made of."""
@@ -188,6 +198,7 @@ class Caches:
         dump = ClusterDump(time.time())
         for fed in FEED:
             dump.put(fed.resource, self.all(fed.resource))
+        dump.unread = frozenset(self.unread)
         return dump
 
     def _reads(self, resource: Resource[Any]) -> bool:

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import gang, gangs, queues, topology, whatif
+from musterctl.web.pages import explain, gang, gangs, queues, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -36,6 +36,7 @@ ROUTES: Final = (
     Page("/topology", topology.show, "Topology"),
     Page("/whatif", whatif.show, "What if"),
     Page("/whatif", whatif.answer, method="POST"),
+    Page("/api/explain/{namespace}/{name}", explain.show),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

@@ -1,5 +1,7 @@
 """What a server of pages holds: caches, who asks, templates."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -7,12 +9,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
+from extender.explain.clusterdump import ClusterDump
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
 from musterctl.web.aged import Aged
 from musterctl.web.assets import Assets
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
+from musterctl.web.explainer import Explainer
 
 HERE: Final = Path(__file__).parent
 
@@ -48,9 +52,23 @@ class Callers(Protocol):
 class Site:
     """One server of pages."""
 
-    def __init__(self, caches: Caches, callers: Callers, *, history: Any = None) -> None:
+    def __init__(
+        self,
+        caches: Caches,
+        callers: Callers,
+        *,
+        history: Any = None,
+        prepare: Callable[[ClusterDump], None] = lambda _: None,
+        now: Callable[[], float] = time.time,
+        not_ready: Callable[[], str | None] | None = None,
+    ) -> None:
         self.caches = caches
         self.callers = callers
+        self.explainer = Explainer(caches, prepare)
+        self.not_ready = not_ready or caches.not_ready
+        """A sentence while there is nothing to show yet, or nothing that is current."""
+        self.now = now
+        """The time of day, in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()

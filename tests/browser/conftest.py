@@ -74,7 +74,7 @@ def _fill(plane: Plane, client: Client, wait_for: Callable[..., Any]) -> None:
         wait_for(lambda n=name, s=namespace: _phase(client, n, s) == "Running", 60, f"{name} to run")
     make(client, "waiting", "ours", replicas=12)
     make(client, "secret-wait", "theirs", replicas=14)
-    says(client, "node-15", XID, "True")
+    says(client, "node-0015", XID, "True")
 
 
 def _phase(client: Client, name: str, namespace: str) -> str:

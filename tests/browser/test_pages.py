@@ -82,7 +82,7 @@ def test_the_topology_names_the_suspect(screen: Screen) -> None:
     """With its condition, and what is free in each rack."""
     page = screen.open("/topology")
     suspects = page.get_by_role("region", name="Nodes that get nothing new")
-    expect(suspects.get_by_role("row", name=re.compile("node-15"))).to_contain_text("condition SysLogsXIDError=True")
+    expect(suspects.get_by_role("row", name=re.compile("node-0015"))).to_contain_text("condition SysLogsXIDError=True")
     expect(page.get_by_role("region", name="Racks").get_by_role("row")).to_have_count(5)
     expect(page.get_by_role("region", name=re.compile("^Topology "))).to_contain_text("rack")
 
