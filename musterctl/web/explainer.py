@@ -61,6 +61,11 @@ class Explainer:
             self._turn.release()
         return unnamed.of(report) if unnamed else report
 
+    def dump(self, now: float) -> ClusterDump:
+        """Return the cluster as it is explained: it may be a little old where it is large. Nobody may change it."""
+        with self._turn:
+            return self._taken(now)
+
     def _taken(self, now: float) -> ClusterDump:
         known, total = self._dump, self._caches.total
         if known is None or (total != self._total and now - known.taken_at > FRESH_S):

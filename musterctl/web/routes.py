@@ -32,6 +32,7 @@ ROUTES: Final = (
     Page("/queues", queues.show, "Queues"),
     Page("/gangs", gangs.show, "Gangs"),
     Page("/gangs/{namespace}/{name}", gang.show),
+    Page("/gangs/{namespace}/{name}/explain", gang.why),
     Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),
     Page("/topology", topology.show, "Topology"),
     Page("/whatif", whatif.show, "What if"),

@@ -1,6 +1,5 @@
 """One gang: its page, and the log of a member."""
 
-import time
 from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain
 from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
@@ -19,7 +19,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement, noted
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Forbidden
+from muster.kube.errors import APIError
 from musterctl.gangs.members import UnknownGangError, begun, container_of, members, named
 from musterctl.gangs.nodes import rack_of
 from musterctl.gangs.rows import Objects, Row
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 
 def show(asked: Asked) -> Response:
     """Return the page of one gang."""
-    found, now = _found(asked), time.time()
+    found, now = _found(asked), asked.site.now()
     name = asked.path["name"]
     of = GangObjects(
         row=found.row,
@@ -62,11 +62,27 @@ def show(asked: Asked) -> Response:
             Button(each.name, each.title, each.path(found.row.namespace, found.row.name))
             for each in actions_for(asked, found.row)
         ],
+        explained=bool(found.row.gang),
         logs=asked.may(_reading_logs(found.row.namespace)),
     )
     racks = {node.metadata.name: rack_of(node.metadata.labels) for node in asked.view.nodes()}
     shown = gang_view(of, racks, now, page=page_number(asked.query.get("page", "")), name=name)
     return asked.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
+
+
+def why(asked: Asked) -> Response:
+    """Return the page that explains a gang by the planner's own cycle, with what would help."""
+    found, now = _found(asked), asked.site.now()
+    if not found.row.gang:
+        raise asked.missing(f"gang of {found.row.title}: it has none now")
+    report = asked.site.explainer.explain(asked.caller, "gang", found.row.namespace, found.row.gang, now)
+    return asked.page(
+        "why.html",
+        title=found.row.title,
+        told_lines=[line for line in lines_of(report, now) if line.text and line.label != "would help"],
+        help_lines=[each.sentence for each in report.relief],
+        gang=f"/gangs/{found.row.namespace}/{asked.path['name']}",
+    )
 
 
 def log(asked: Asked) -> Response:
@@ -151,13 +167,13 @@ def _told(found: _Found, now: float) -> GangReport | None:
 
 
 def _events(asked: Asked, found: _Found) -> list[Event] | None:
-    """Return the Events about the gang and its workload; None for who may not list them."""
+    """Return the Events about the gang and its workload; None where they cannot be listed."""
     events: dict[str, Event] = {}
     try:
         with asked.client() as client:
             for name in dict.fromkeys(filter(None, (found.row.name, found.row.gang))):
                 for each in client.list(EVENTS, found.row.namespace, field_selector=f"involvedObject.name={name}"):
                     events[each.metadata.uid] = each
-    except Forbidden:
+    except APIError:
         return None
     return list(events.values())

@@ -1,7 +1,5 @@
 """The list of gangs."""
 
-import time
-
 from starlette.responses import Response
 
 from musterctl.web.asked import Asked
@@ -10,5 +8,5 @@ from musterctl.web.content.gangs import Filters, filters, gangs_view
 
 def show(asked: Asked) -> Response:
     """Return one part of the list of the gangs that the caller may see."""
-    shown = gangs_view(asked.view.rows(), asked.caller.scope, filters(asked.query), time.time())
+    shown = gangs_view(asked.view.rows(), asked.caller.scope, filters(asked.query), asked.site.now())
     return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")

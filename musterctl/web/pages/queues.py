@@ -1,7 +1,5 @@
 """The queues, with what they use, and who waits in them."""
 
-import time
-
 from starlette.responses import Response
 
 from musterctl.web.asked import Asked
@@ -11,7 +9,7 @@ from musterctl.web.content.queues import own_queues_view, queues_view
 
 def show(asked: Asked) -> Response:
     """Return the page of the queues that the caller may see."""
-    now, view = time.time(), asked.view
+    now, view = asked.site.now(), asked.view
     if asked.caller.queues:
         page = page_number(asked.query.get("page", ""))
         shown = queues_view(view.queues(), view.rows(), asked.caller.scope, now, page)
