@@ -32,10 +32,12 @@ class What(StrEnum):
     STARTED = "started"
     ABANDONED = "abandoned"
     EVICTED = "evicted"
-    DEGRADED = "degraded"
+    EVICTED_MEMBER = "member evicted"
     FAILED_MEMBER = "member failed"
     LOST_MEMBER = "member lost"
+    DEGRADED = "degraded"
     RESTARTED = "restarted"
+    SUSPENDED = "suspended"
     ENDED = "ended"
 
 
@@ -70,7 +72,29 @@ class Gang(msgspec.Struct, kw_only=True):
     """First start."""
     ended: int | None = None
     state: str = "Waiting"
-    """Waiting, Starting, Running, Degraded, Completed, Failed or Deleted."""
+    """Waiting, Starting, Running, Degraded, Suspended, Completed, Failed, Terminated or Deleted."""
+    owner: str = ""
+    """UID of the object that its PodGroups belong to; of a Volcano Job's gang that tells when it has ended."""
+
+
+class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What was last seen of a run, so that the next look tells what is new; it is written with what it tells."""
+
+    group: str = ""
+    """Namespace and name of its PodGroup."""
+    group_version: int = 0
+    placement_version: int = 0
+    """Resource versions: older ones, as a list after a watch has them, are no news."""
+    epoch: int = 0
+    phase: str = ""
+    started_at: str = ""
+    reserved_at: str = ""
+    waits: str = ""
+    """Reason, in one word."""
+    evicted_at: str = ""
+    degraded: bool = False
+    happened: int = 0
+    """Happenings so far."""
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -81,7 +105,8 @@ class Run(msgspec.Struct, kw_only=True):
     submitted: int
     ended: int | None = None
     asked: Vector = {}
-    """What it asks for: its minimum, or all of its members that exist, whichever is more."""
+    """What it asks for: its minimum, or all of its members that existed at once, whichever is more."""
+    seen: Seen = msgspec.field(default_factory=Seen)
 
 
 class Holding(msgspec.Struct, kw_only=True):

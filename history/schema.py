@@ -26,6 +26,9 @@ NOTES: Final = Table(
 )
 """What the recorder remembers of itself: how far it has read, and up to which day usage is folded."""
 
+VERSIONS: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+"""Alembic's own table: the last step that was taken."""
+
 GANGS: Final = Table(
     "gangs",
     METADATA,
@@ -39,6 +42,7 @@ GANGS: Final = Table(
     Column("started", BigInteger),
     Column("ended", BigInteger),
     Column("state", String(32), nullable=False),
+    Column("owner", String(63), nullable=False),
     Index("gangs_by_name", "namespace", "name"),
     Index("gangs_by_submission", "submitted"),
     Index("gangs_by_end", "ended"),
@@ -52,6 +56,7 @@ RUNS: Final = Table(
     Column("submitted", BigInteger, nullable=False),
     Column("ended", BigInteger),
     Column("asked", Text, nullable=False),
+    Column("seen", Text, nullable=False),
     Index("runs_by_gang", "gang"),
     Index("runs_by_end", "ended"),
 )

@@ -5,20 +5,21 @@ loses nothing; a machine that loses its power may lose the last transactions, an
 part of each transaction, so it reads from there again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, or_, select, text, union
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from history.model import Changes
-from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS, NOTES, RUNS
+from history.model import Changes, Gang, Holding, Run, Seen
+from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
+from muster.resources.vector import Vector
 
 REVISION: Final = "0001"
 """The schema that this version reads and writes: the last step in `migrations`."""
@@ -27,6 +28,8 @@ MEMORY: Final = "sqlite://"
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500
+_VECTOR: Final = msgspec.json.Decoder(Vector)
+_SEEN: Final = msgspec.json.Decoder(Seen)
 
 
 class StoreError(Exception):
@@ -86,17 +89,32 @@ class Store:
             raise StoreError(f"the history at {self.shown} cannot be used: {why[0] if why else error}") from error
 
     def _upgrade(self) -> None:
-        from alembic import command  # noqa: PLC0415 - readers, which never take a step, start in half the time
-        from alembic.config import Config  # noqa: PLC0415
-
+        """Make the tables of a new store, or take the steps that an old one lacks."""
         with self.engine.begin() as connection:
-            if _revision(connection) == REVISION:
-                return
-            config = Config()
-            config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-            config.set_main_option("path_separator", "os")
-            config.attributes["connection"] = connection
+            found = _revision(connection)
+            if not found and not inspect(connection).has_table(NOTES.name):
+                METADATA.create_all(connection)
+                VERSIONS.create(connection)
+                connection.execute(VERSIONS.insert(), {"version_num": REVISION})
+            elif found != REVISION:
+                self._take_steps(connection)
+
+    def _take_steps(self, connection: Connection) -> None:
+        from alembic import command  # noqa: PLC0415 - its import costs more than the start of all else
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.util import CommandError  # noqa: PLC0415
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        try:
             command.upgrade(config, REVISION)
+        except CommandError as error:
+            raise StoreError(
+                f"the history at {self.shown} cannot be brought to schema {REVISION}: {error}. "
+                "Was it written by a newer version? Use that, or another store"
+            ) from error
 
     def note(self, key: str) -> str:
         """Return what the recorder has noted under a key; empty if nothing."""
@@ -106,8 +124,11 @@ class Store:
     def write(self, changes: Changes, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
         with self.failing(), self.engine.begin() as connection:
-            self._put(connection, GANGS, "id", [*map(msgspec.structs.asdict, changes.gangs.values())])
-            self._put(connection, RUNS, "uid", [_packed(each, "asked") for each in changes.runs.values()], final=True)
+            gangs = [*map(msgspec.structs.asdict, changes.gangs.values())]
+            self._put(connection, GANGS, "id", gangs, keep=("submitted",))
+            self._put(
+                connection, RUNS, "uid", [_packed(each, "asked", "seen") for each in changes.runs.values()], final=True
+            )
             holdings = [_packed(each, "amounts") for each in changes.holdings.values()]
             self._put(connection, HOLDINGS, "pod", holdings, final=True)
             happenings = [_packed(each, "nodes") for each in changes.happenings]
@@ -120,17 +141,24 @@ class Store:
         self._put(connection, NOTES, "key", [{"key": key, "value": value} for key, value in notes.items()])
 
     def _put(
-        self, connection: Connection, table: Any, key: str, rows: Sequence[dict[str, Any]], *, final: bool = False
+        self,
+        connection: Connection,
+        table: Any,
+        key: str,
+        rows: Sequence[dict[str, Any]],
+        *,
+        final: bool = False,
+        keep: Collection[str] = (),
     ) -> None:
         """Insert rows; those whose key is there are replaced, unless they have ended and that is `final`.
 
-        Without a key, rows that are there already stay.
+        Columns in `keep` stay as they were. Without a key, rows that are there already stay.
         """
         if not rows:
             return
         insert = self.insert(table)
         if key:
-            new = {column.name: insert.excluded[column.name] for column in table.c if column.name != key}
+            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in {key, *keep}}
             where = table.c.ended.is_(None) if final else None
             insert = insert.on_conflict_do_update(index_elements=[key], set_=new, where=where)
         else:
@@ -141,6 +169,27 @@ class Store:
     def insert(self, table: Any) -> Any:
         """Return an INSERT that can say what becomes of conflicts, in the words of the database."""
         return (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
+
+    def open_rows(self) -> tuple[list[Gang], list[Run], list[Holding]]:
+        """Return what has not ended, as the recorder takes it up again."""
+        with self.failing(), self.engine.connect() as connection:
+            holdings = [
+                Holding(**{**row, "amounts": _VECTOR.decode(row["amounts"])})
+                for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
+            ]
+            runs = [
+                Run(**{**row, "asked": _VECTOR.decode(row["asked"]), "seen": _SEEN.decode(row["seen"])})
+                for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
+            ]
+            used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))
+            chosen = select(GANGS).where(or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
+            gangs = [Gang(**row) for row in connection.execute(chosen).mappings()]
+        known = {gang.id for gang in gangs}
+        return (
+            gangs,
+            [each for each in runs if each.gang in known],
+            [each for each in holdings if each.gang in known],
+        )
 
     def megabytes(self) -> float:
         """Return the size of what is stored, without room that is free again."""
@@ -158,10 +207,10 @@ class Store:
             ) / 1e6  # fmt: skip
 
 
-def _packed(row: msgspec.Struct, field: str) -> dict[str, Any]:
-    """Return a row with one field as JSON."""
+def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
+    """Return a row with some fields as JSON."""
     values = msgspec.structs.asdict(row)
-    return {**values, field: msgspec.json.encode(values[field]).decode()}
+    return {**values, **{field: msgspec.json.encode(values[field]).decode() for field in fields}}
 
 
 def _engine(url: str) -> tuple[Engine, str]:
@@ -205,6 +254,6 @@ def _prepare(connection: Any, _: Any) -> None:
 
 def _revision(connection: Connection) -> str:
     """Return the step that the schema has come to; empty without one."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not inspect(connection).has_table(VERSIONS.name):
         return ""
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+    return str(connection.scalar(select(VERSIONS.c.version_num)) or "")

@@ -18,7 +18,7 @@ from sqlalchemy import func, or_, select
 
 from history.model import DAY_MS, MS, End
 from history.schema import DAYS, GANGS, HOLDINGS, RUNS
-from history.scope import Scope
+from history.scope import EVERYTHING, Scope
 from history.store import Store
 from muster.resources.vector import Vector, unit
 
@@ -165,6 +165,19 @@ def usage(
         for key, amounts in _folded(store, scope, by, first, min(last, folded), namespace, queue):
             totals.setdefault(key, Amounts()).add(amounts)
     return rows(totals)
+
+
+def closed_since(store: Store, since: int) -> Totals:
+    """Return what was held and used by queue since then by members that have ended, of all the cluster."""
+    folded = int(store.note(FOLDED) or 0)
+    now = 2**62
+    with store.failing():
+        known = spans(store, EVERYTHING, max(since, folded), now)
+        over = [each for each in known if each.held and each.until is not None]
+        totals = integrate(over, ("queue",), max(since, folded), now, now)
+        for key, amounts in _folded(store, EVERYTHING, ("queue",), since, folded, None, None):
+            totals.setdefault(key, Amounts()).add(amounts)
+    return totals
 
 
 def rows(totals: Totals) -> list[Row]:

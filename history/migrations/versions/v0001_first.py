@@ -30,6 +30,7 @@ def upgrade() -> None:
         sa.Column("started", big),
         sa.Column("ended", big),
         sa.Column("state", sa.String(32), nullable=False),
+        sa.Column("owner", sa.String(63), nullable=False),
     )
     op.create_index("gangs_by_name", "gangs", ["namespace", "name"])
     op.create_index("gangs_by_submission", "gangs", ["submitted"])
@@ -41,6 +42,7 @@ def upgrade() -> None:
         sa.Column("submitted", big, nullable=False),
         sa.Column("ended", big),
         sa.Column("asked", text, nullable=False),
+        sa.Column("seen", text, nullable=False),
     )
     op.create_index("runs_by_gang", "runs", ["gang"])
     op.create_index("runs_by_end", "runs", ["ended"])

@@ -1,5 +1,7 @@
 """The store: its schema, what is written once, and what a reader says of a store that it cannot read."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from history import read
 from history.model import Changes, Gang, Gap, Happening, Holding, Run, What
 from history.schema import METADATA
 from history.scope import EVERYTHING, Scope
-from history.store import MEMORY, Store, StoreError
+from history.store import MEMORY, Store, StoreError, _engine
 
 GPU = "nvidia.com/gpu"
 
@@ -40,10 +42,20 @@ def store(tmp_path: Path) -> Store:
     return Store.for_writing(f"sqlite:///{tmp_path / 'history.db'}")
 
 
-def test_steps_make_the_tables_that_statements_are_made_for(store: Store) -> None:
-    """After all steps the schema is the one in `history.schema`."""
-    with store.engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+@pytest.mark.parametrize("stepwise", [True, False])
+def test_steps_make_the_tables_that_statements_are_made_for(tmp_path: Path, *, stepwise: bool) -> None:
+    """After all steps, as in a new store, the schema is the one in `history.schema`, and a reader takes it."""
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    if stepwise:
+        with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
+            connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        with Store(*_engine(url)).engine.begin() as made:
+            Store(*_engine(url))._take_steps(made)
+    else:
+        Store.for_writing(url)
+    with Store.for_reading(url).engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), METADATA)
+    assert differences == []
 
 
 def test_what_is_written_twice_stands_once(store: Store) -> None:
