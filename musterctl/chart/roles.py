@@ -21,6 +21,7 @@ WEBHOOK: Final = "webhook"
 EXTENDER: Final = "extender"
 SCHEDULER: Final = "scheduler"
 CONTROLLER: Final = "controller"
+WEB: Final = "web"
 USERS: Final = "users"
 POOL: Final = "pool"
 LEVELS: Final = ("view", "edit", "admin")
@@ -55,6 +56,8 @@ ACCOUNTS: Final = {
     CONTROLLER: Account(CONTROLLER_ACCOUNT, (CONTROLLER,)),
 }
 """Of the chart's three pods."""
+WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
+"""Of the page, where the chart serves it."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 """Of an extender beside the cluster's own kube-scheduler."""
 
