@@ -3,10 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import audits
 import pytest
+import yaml
+from click.testing import CliRunner
 from gangs import job
 from page_server import PageServer, page_server, token_of
 from tenants import ACCOUNTS, ROLE_BINDINGS, bind, user
@@ -16,6 +19,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
+from musterctl.app import main
 from musterctl.chart import roles
 from musterctl.plane.plane import Plane
 
@@ -86,6 +90,27 @@ def test_a_user_sees_one_namespace(server: PageServer, tokens: dict[str, str]) -
     assert json.loads(text)["workload"] == f"Job {OWN}/mine"
     assert server.ask(f"/api/explain/{OTHER}/secretive", tokens["ada"])[0] == 404
     assert server.ask(f"/api/explain/{OTHER}/secretive", tokens["root"])[0] == 200
+
+
+def test_the_command_asks_the_page(server: PageServer, busy: Plane, tmp_path: Path, tokens: dict[str, str]) -> None:
+    """Who may not list the cluster gets the report of the page from `muster explain`, and else what his gang says."""
+    file = tmp_path / "ada.kubeconfig"
+    config = yaml.safe_load(busy.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": tokens["ada"]}
+    config["contexts"][0]["context"]["namespace"] = OWN
+    file.write_text(yaml.safe_dump(config))
+    command = ["explain", "job", "mine", f"--kubeconfig={file}"]
+    there = [f"--server={server.url}", f"--server-ca={server.authority_file}"]
+    with_page = CliRunner().invoke(main, [*command, *there])
+    assert with_page.exit_code == 0, with_page.output
+    assert "a gang of another namespace" in with_page.output
+    assert "secretive" not in with_page.output
+    alone = CliRunner().invoke(main, command)
+    assert "another namespace" not in alone.output
+    assert "you may not list" in alone.output
+    missing = CliRunner().invoke(main, ["explain", "job", "no-such", f"--kubeconfig={file}", *there])
+    assert missing.exit_code == 1
+    assert "no-such" in missing.output
 
 
 def test_who_may_see_nothing_is_told_which_right_lacks(server: PageServer, tokens: dict[str, str]) -> None:
