@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import explain, gang, gangs, queues, topology, whatif
+from musterctl.web.pages import explain, gang, gangs, past, queues, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -35,6 +35,10 @@ ROUTES: Final = (
     Page("/gangs/{namespace}/{name}/explain", gang.why),
     Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),
     Page("/topology", topology.show, "Topology"),
+    Page("/history", past.show, "History"),
+    Page("/history/{namespace}/{name}", past.one),
+    Page("/usage", past.used, "Usage"),
+    Page("/usage.csv", past.used),
     Page("/whatif", whatif.show, "What if"),
     Page("/whatif", whatif.answer, method="POST"),
     Page("/api/explain/{namespace}/{name}", explain.show),

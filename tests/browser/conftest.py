@@ -23,9 +23,18 @@ from screens import MUSTER, Screen, World, make, window
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
+from musterctl.plane.install import BLOCK, RACK
 from musterctl.plane.plane import Plane
 
 __all__ = ["module_plane", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
+TOPOLOGY = f"""
+tiers:
+- plugins: [{{name: gang}}, {{name: priority}}, {{name: elastic}}, {{name: proportion}}]
+- plugins: [{{name: predicates}}, {{name: minruntime}}, {{name: subgrouporder}}, {{name: taskorder}}]
+- plugins:
+  - name: topology
+    arguments: {{levels: [{BLOCK}, {RACK}]}}
+"""
 _URL = re.compile(r"http://localhost:\d+/\?key=\S+")
 
 
@@ -52,7 +61,7 @@ def world(
     module_plane: Callable[..., Plane], wait_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     """Four racks; a gang that runs, two that wait, one that has ended, one of another namespace; a suspect node."""
-    plane = module_plane(nodes=16, racks=4)
+    plane = module_plane(nodes=16, racks=4, blocks=2, planning_config=TOPOLOGY)
     client = plane.client()
     with kubelet(tmp_path_factory.mktemp("kubelet")) as one, serve_all_nodes(client, one):
         _fill(plane, client, wait_for)
@@ -62,7 +71,7 @@ def world(
 
 def _fill(plane: Plane, client: Client, wait_for: Callable[..., Any]) -> None:
     client.create(QUEUES, {"metadata": {"name": "research"}, "spec": {"deserved": {"nvidia.com/gpu": 64}}})
-    team = {"parent": "research", "weight": 2, "capability": {"nvidia.com/gpu": 96}}
+    team = {"parent": "research", "weight": 2, "capability": {"nvidia.com/gpu": 256}}
     client.create(QUEUES, {"metadata": {"name": "vision"}, "spec": team})
     for namespace in ("ours", "theirs"):
         plane.kubectl("create", "namespace", namespace)

@@ -12,7 +12,7 @@ from muster.api.volcano.batch import JOBS
 pytestmark = pytest.mark.browser
 PAGES = (
     *("/queues", "/gangs", "/gangs?ended=on", "/gangs/ours/running", "/gangs/ours/waiting", "/gangs/ours/ended"),
-    *("/gangs/ours/running/logs/0", "/topology", "/whatif"),
+    *("/gangs/ours/waiting/explain", "/gangs/ours/running/logs/0", "/topology", "/whatif", "/history", "/usage"),
 )
 MANIFEST = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -38,7 +38,7 @@ def test_queues_show_use_and_who_waits(screen: Screen) -> None:
     page = screen.open("/queues")
     queue = page.get_by_role("region", name="vision")
     expect(
-        queue.get_by_role("img", name=re.compile(r"nvidia.com/gpu: used 64, fair share .*capability 96"))
+        queue.get_by_role("img", name=re.compile(r"nvidia.com.gpu: used 64, fair share .*capability 256"))
     ).to_be_visible()
     expect(queue.get_by_role("link", name="Job waiting")).to_be_visible()
     expect(queue.get_by_role("link", name="2 gangs wait")).to_be_visible()
@@ -84,7 +84,9 @@ def test_the_topology_names_the_suspect(screen: Screen) -> None:
     suspects = page.get_by_role("region", name="Nodes that get nothing new")
     expect(suspects.get_by_role("row", name=re.compile("node-0015"))).to_contain_text("condition SysLogsXIDError=True")
     expect(page.get_by_role("region", name="Racks").get_by_role("row")).to_have_count(5)
-    expect(page.get_by_role("region", name=re.compile("^Topology "))).to_contain_text("rack")
+    tree = page.get_by_role("region", name=re.compile("^Topology "))
+    expect(tree.get_by_role("row")).to_have_count(1 + 2 + 4)
+    expect(tree.get_by_role("row", name=re.compile("rack-0"))).to_contain_text("of 32")
 
 
 def test_a_trial_says_what_would_happen(screen: Screen) -> None:
@@ -105,7 +107,7 @@ def test_an_open_page_follows_the_cluster(screen: Screen, world: World) -> None:
     """Without being loaded again: a mark that was made in it stays."""
     page = screen.open("/gangs?namespace=ours")
     page.evaluate("window.mark = 'still here'")
-    make(world.client, "newcomer", "ours", replicas=1, queue="research")
+    make(world.client, "newcomer", "ours", replicas=1)
     expect(page.get_by_role("link", name="Job newcomer")).to_be_visible()
     world.client.delete(JOBS, "newcomer", "ours")
     expect(page.get_by_role("link", name="Job newcomer")).to_have_count(0)
