@@ -5,15 +5,11 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
-from screens import Screen, World, make
+from screens import PAGES, Screen, World, make
 
 from muster.api.volcano.batch import JOBS
 
 pytestmark = pytest.mark.browser
-PAGES = (
-    *("/queues", "/gangs", "/gangs?ended=on", "/gangs/ours/running", "/gangs/ours/waiting", "/gangs/ours/ended"),
-    *("/gangs/ours/waiting/explain", "/gangs/ours/running/logs/0", "/topology", "/whatif", "/history", "/usage"),
-)
 MANIFEST = """
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
