@@ -20,9 +20,10 @@ _AGENTS = {
     "muster-webhook": roles.WEBHOOK,
     "muster-extender": roles.EXTENDER,
     "muster-controller": roles.CONTROLLER,
+    "muster-history": roles.HISTORY,
     "kube-scheduler": roles.SCHEDULER,
 }
-_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.SCHEDULER)
+_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY, roles.SCHEDULER)
 _TRACED = (
     {
         "level": "RequestResponse",
