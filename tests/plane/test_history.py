@@ -31,7 +31,7 @@ from musterctl.plane.state import ALL, CONTROLLER, EXTENDER, HISTORY, history_of
 pytestmark = pytest.mark.plane
 NAMESPACE = "default"
 QUEUES_OF_TEST = ("research", "product")
-STORM_S = 75.0
+STORM_S = 90.0
 EXACT = 0.001
 """The part by which held seconds may differ from the audit log's."""
 GPU = "nvidia.com/gpu"
@@ -41,7 +41,7 @@ def prepare(client: Client) -> None:
     """Two queues, and two priorities."""
     for name in QUEUES_OF_TEST:
         client.create(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}})
-    for name, value in {"low": 1, "high": 1000}.items():
+    for name, value in {"low": 1, "high": 1000, "base": 10_000}.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply(PRIORITY_CLASSES, body | {"value": value})
 
@@ -62,32 +62,27 @@ def manifest(name: str, queue: str, replicas: int, **more: Any) -> dict[str, Any
     return made
 
 
-def storm(plane: Plane, client: Client, chance: random.Random) -> int:
-    """Gangs come, run, fail and are evicted, and processes are killed meanwhile; return the number of gangs."""
+def storm(plane: Plane, client: Client, chance: random.Random) -> None:
+    """Gangs come, run, fail and are evicted beside large ones that stay, and processes are killed meanwhile."""
     for queue in QUEUES_OF_TEST:
-        for number in range(2):
-            client.create(JOBS, manifest(f"base-{queue}-{number}", queue, 2, gpus=4), NAMESPACE)
-    number = kills = 0
+        client.create(JOBS, manifest(f"base-{queue}", queue, 3, gpus=8, priority="base"), NAMESPACE)
+    number, kills = 0, list[str]()
     ends = time.monotonic() + STORM_S
     next_kill = time.monotonic() + 5.0
     while time.monotonic() < ends:
-        size = chance.choice([1, 2, 4])
-        how = {"gpus": chance.choice([4, 8]), "run_s": round(chance.uniform(3.0, 12.0), 1)}
-        if chance.random() < 0.2:
-            how["exit_code"] = 1
-        how["priority"] = chance.choice(["low", "low", "high"])
-        one = manifest(f"g{number}", chance.choice(QUEUES_OF_TEST), size, **how)
-        attempt(lambda one=one: client.create(JOBS, one, NAMESPACE), refused=True)
+        how: dict[str, Any] = {"gpus": chance.choice([1, 2]), "run_s": round(chance.uniform(3.0, 12.0), 1)}
+        how |= {"exit_code": int(chance.random() < 0.2), "priority": chance.choice(["low", "low", "high"])}
+        one = manifest(f"g{number}", chance.choice(QUEUES_OF_TEST), chance.choice([1, 2, 4, 8]), **how)
+        attempt(lambda one=one: client.create(JOBS, one, NAMESPACE), refused=True)  # type: ignore[misc]
         number += 1
         time.sleep(chance.uniform(0.5, 2.5))
         if time.monotonic() > next_kill:
-            part = chance.choice([HISTORY, HISTORY, EXTENDER, CONTROLLER])
+            part = chance.choice([HISTORY, EXTENDER, CONTROLLER])
             plane.part(part).kill()
             plane.part(part).start()
-            kills += 1
-            next_kill = time.monotonic() + chance.uniform(3.0, 8.0)
-    sys.stderr.write(f"{number} gangs, {kills} kills\n")
-    return number
+            kills.append(part)
+            next_kill = time.monotonic() + chance.uniform(5.0, 12.0)
+    sys.stderr.write(f"{number} gangs, killed {dict(Counter(kills))}\n")
 
 
 def done(client: Client) -> bool:
@@ -129,10 +124,7 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any]) -> None:
             restarts = each.status.retry_count
             assert counts[What.RESTARTED] <= restarts
             assert counts[What.ENDED] == (0 if name.startswith("base-") else 1), (name, story)
-            assert counts[What.SUBMITTED] == counts[What.STARTED] or restarts, (name, story)
-            starts = Counter((epoch, text) for epoch, what, text in story if what == What.STARTED)
             assert counts[What.STARTED] >= 1, (name, story)
-            assert len(starts) >= 1
 
 
 def test_what_is_held_is_exact_while_processes_are_killed(
