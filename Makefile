@@ -10,16 +10,26 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterctl/plane/kubernetes_1_*)))
 VERSIONS ?= $(OLDER)
 NEIGHBOURS ?= tests/neighbours
+STATIC := musterctl/web/static
+LIVE := $(STATIC)/vendor/.ready
 
 .PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
 
-setup: $(READY)
+setup: $(READY) $(LIVE)
 
 $(READY): requirements-dev.lock pyproject.toml
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+# What pages follow changes with, as the lock file has it; the image is built with it where it is there.
+$(LIVE): $(STATIC)/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix $(STATIC) --ignore-scripts --no-audit --no-fund --silent && mkdir -p $(@D) && \
+	  cp $(STATIC)/node_modules/htmx.org/dist/htmx.min.js $(STATIC)/node_modules/htmx-ext-sse/dist/sse.min.js $(@D)/ && \
+	  rm -rf $(STATIC)/node_modules && touch $@; \
+	else echo "npm is not here: pages work, but do not follow changes until they are loaded again"; fi
 
 # The processes that tests and measurements start read it, as they do in the image; where a machine forbids Python to write
 # it, each of them would compile all that it imports: 0.3 s of its second.

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "train": "musterctl.commands.trainjobs:train",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",
+    "web": "musterctl.commands.web:web",
     "shape": "musterctl.commands.shape:shape",
     "topo": "musterctl.commands.explain:topo",
     "simulate": "musterctl.commands.simulate:simulate",

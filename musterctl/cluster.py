@@ -25,7 +25,7 @@ from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.config import load_config
+from muster.kube.config import Config, load_config
 from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
 from musterctl import unanswered
 from musterctl.kind import cluster as kind
@@ -62,6 +62,10 @@ class Where(NamedTuple):
         if name is None and not os.environ.get("KUBECONFIG"):
             name = _meant()
         return existing(name).kubeconfig if name else None
+
+    def config(self) -> Config:
+        """Return the way to the cluster, with the credentials of its user."""
+        return load_config(self.kubeconfig)
 
     def client(self) -> Client:
         """Return a client of the cluster, which shows warnings of the API server, each once."""

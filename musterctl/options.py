@@ -14,6 +14,7 @@ from musterctl import completion
 from musterctl.cluster import Where, only_name
 from musterctl.plane import state
 from musterctl.reader import Reader
+from musterctl.webclient import WebServer
 from webhook.config import load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,6 +94,17 @@ _scheduler_config = click.option(
 )
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
 _output = click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+_server = click.option(
+    "--server",
+    "server_url",
+    envvar="MUSTER_WEB",
+    show_envvar=True,
+    metavar="URL",
+    help="The page in the cluster, which is asked where you may not list the cluster (docs/web.md).",
+)
+_server_ca = click.option(
+    "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
+)
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
 planned_namespace_option = click.option(
     "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
@@ -183,6 +195,16 @@ def dump_options(command: Command) -> Command:
 def report_options(command: Command) -> Command:
     """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
     return _with(dump_options(command), _snapshot, _output)
+
+
+def server_options(command: Command) -> Command:
+    """Add --server and --server-ca; the command gets `server`, the page in the cluster, or None."""
+
+    @wraps(command)
+    def run(*args: Any, server_url: str | None, server_ca: Path | None, **more: Any) -> None:
+        command(*args, server=WebServer(server_url, server_ca) if server_url else None, **more)
+
+    return _with(run, _server, _server_ca)
 
 
 def listing_options(command: F) -> F:

@@ -20,6 +20,7 @@ from musterctl.chart.roles import (
     POOL,
     SCHEDULER,
     USERS,
+    WEB,
     WEBHOOK,
     Rule,
     tables,
@@ -61,6 +62,8 @@ _PROCESSES: Final = {
     SCHEDULER: "Account `muster-scheduler`. It has Kubernetes' own roles `system:kube-scheduler` and "
     "`system:volume-scheduler`, may read `extension-apiserver-authentication` in kube-system, and in its namespace:",
     CONTROLLER: "Account `muster-controller`.",
+    WEB: "Account `muster-web`, where the page is served (`web.enabled`). What a user does there is done with his own "
+    "token.",
 }
 _POOL: Final = """\
 

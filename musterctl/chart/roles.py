@@ -22,6 +22,7 @@ EXTENDER: Final = "extender"
 SCHEDULER: Final = "scheduler"
 CONTROLLER: Final = "controller"
 HISTORY: Final = "history"
+WEB: Final = "web"
 USERS: Final = "users"
 POOL: Final = "pool"
 LEVELS: Final = ("view", "edit", "admin")
@@ -57,6 +58,8 @@ ACCOUNTS: Final = {
     HISTORY: Account("muster-web", (HISTORY,)),
 }
 """Of the chart's pods."""
+WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
+"""Of the page, where the chart serves it; the recorder is in the same pod there."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 """Of an extender beside the cluster's own kube-scheduler."""
 

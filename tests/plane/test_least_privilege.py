@@ -24,7 +24,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
-OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER)
+OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.WEB)
 NAMESPACE = "everything"
 NATIVE = ARGUMENTS if SERVES_NATIVE_GROUPS else {}
 """What the cluster's parts are told where they know native PodGroups."""

@@ -182,6 +182,7 @@ spec:
 {{- if eq .Values.scheduler.mode "muster" }}{{ $_ := set $accounts "scheduler" (list "scheduler" "extender") }}{{ end -}}
 {{- if eq .Values.scheduler.mode "cluster" }}{{ $_ := set $accounts "extender" (list "extender") }}{{ end -}}
 {{- if .Values.controller.enabled }}{{ $_ := set $accounts "controller" (list "controller") }}{{ end -}}
+{{- if .Values.web.enabled }}{{ $_ := set $accounts "web" (list "web") }}{{ end -}}
 {{- toJson $accounts -}}
 {{- end }}
 

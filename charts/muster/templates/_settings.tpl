@@ -76,6 +76,17 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
 {{- end }}
 
+{{/* Whether the controller makes the certificate of the page itself. */}}
+{{- define "muster.ownWeb" -}}
+{{- if and .Values.web.enabled .Values.controller.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
+{{- end }}
+
+{{/* The names by which the page is asked for; localhost is for kubectl port-forward. */}}
+{{- define "muster.webNames" -}}
+{{- $service := printf "muster-web.%s.svc" .Release.Namespace -}}
+{{- toJson (list $service (printf "%s.cluster.local" $service) "localhost") }}
+{{- end }}
+
 {{- define "muster.controllerSettings" -}}
 {{- $values := .Values.controller -}}
 {{- $reports := .Values.trainJobs.reports -}}
@@ -91,6 +102,9 @@ shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}
 certSecret: {{ .Values.certificates.secretName }}
 certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
+{{- if include "muster.ownWeb" . }}
+webDnsName: {{ include "muster.webNames" . }}
+{{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
 {{- end }}
 {{- if $reports.enabled }}
