@@ -4,7 +4,7 @@ Both end in the `Book`. A look carries the time at which it was taken, as the qu
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple
@@ -14,9 +14,10 @@ import structlog
 from history.book import Book
 from history.groups import RECORDED_JOBS, RecordedJob
 from history.model import MS
-from history.pods import RECORDED_PODS, Moment, RecordedPod, identity
+from history.pods import RECORDED_PODS, Moment, RecordedPod, identity, stamps
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta, readable_time
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.budget import Budget
@@ -138,35 +139,72 @@ class Past(NamedTuple):
     """Kinds of which the API server has forgotten what happened since."""
 
 
-def past(client: Client, positions: Mapping[str, str], clock_s: Callable[[], float] = time.time) -> Past:
-    """Read all changes since these resource versions, which API servers remember for some minutes."""
-    kinds = [kind for kind in KINDS if positions.get(kind.plural)]
-    with ThreadPoolExecutor(max(1, len(kinds))) as pool:
-        found = [*pool.map(lambda kind: _since(client, kind, positions[kind.plural], clock_s), kinds)]
-    events = [each for one in found for each in one or ()]
-    events.sort(key=lambda each: each[0])
-    forgotten = [kind.plural for kind, one in zip(kinds, found, strict=True) if one is None]
-    forgotten += [kind.plural for kind in KINDS if not positions.get(kind.plural)]
-    return Past([look for _, look in events], tuple(forgotten))
+class _Event(NamedTuple):
+    """One change that a watch of the past tells."""
+
+    version: int
+    kind: str
+    what: str
+    obj: Any
 
 
-def _since(
-    client: Client, kind: Resource[Any], version: str, clock_s: Callable[[], float]
-) -> list[tuple[int, Look]] | None:
-    """Return the changes of one kind with their versions; None if the API server has forgotten them."""
-    found: list[tuple[int, Look]] = []
+def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
+    """Read all changes between these resource versions, which API servers remember for some minutes.
+
+    They happened between the times `since` and `now`.
+    """
+    with ThreadPoolExecutor(len(KINDS)) as pool:
+        told = pool.map(lambda kind: _between(client, kind, positions.get(kind.plural, ""), until[kind.plural]), KINDS)
+        found = [*told]
+    events = sorted((each for one in found for each in one or ()), key=lambda each: each.version)
+    looks = [
+        Look(event.kind, event.obj.metadata.uid, event.obj, event.what == "DELETED", moment)
+        for event, moment in zip(events, moments(events, since, now), strict=True)
+    ]
+    return Past(looks, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
+
+
+def moments(events: Sequence[_Event], since: int, now: int) -> list[Moment]:
+    """Return when each of these events happened, as near as their order tells.
+
+    An event is as young as the last time in it and in those before it, and older than what was created after it. Times
+    that tenants may write are not believed.
+    """
+    least, lower = since, list[int]()
+    for event in events:
+        known = [event.obj.metadata.creation_timestamp, *(stamps(event.obj) if isinstance(event.obj, Pod) else ())]
+        seconds = [at for at in map(readable_time, known) if at is not None]
+        least = min(max([least, *(round(at * MS) for at in seconds)]), now)
+        lower.append(least)
+    most, found = now, list[Moment]()
+    for event, first in zip(reversed(events), reversed(lower), strict=True):
+        created = readable_time(event.obj.metadata.creation_timestamp)
+        if event.what == "ADDED" and created is not None:
+            most = max(min(most, round(created * MS) + MS - 1), since)
+        last = max(first, most)
+        found.append(Moment((first + last) // 2, live=True, within=(last - first) // 2))
+    return found[::-1]
+
+
+def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_Event] | None:
+    """Return the changes of one kind between two versions; None if the API server has forgotten them."""
+    if not version:
+        return None
+    found: list[_Event] = []
+    last = int(until or 0)
     try:
         for _ in range(_ROUNDS):
-            before = len(found)
-            for event, obj in client.watch(kind, resource_version=version, timeout_s=_PAST_S):
+            before = version
+            watched = client.watch(kind, resource_version=version, timeout_s=_PAST_S)
+            for what, obj in watched:
                 version = obj.metadata.resource_version
-                if event == "BOOKMARK":
-                    continue
-                moment = Moment(round(clock_s() * MS), live=False)
-                look = Look(kind.plural, obj.metadata.uid, obj, event == "DELETED", moment)
-                found.append((int(version), look))
-            if len(found) == before:
-                break
+                if int(version) > last:
+                    watched.close()
+                    return found
+                if what != "BOOKMARK":
+                    found.append(_Event(int(version), kind.plural, what, obj))
+            if version == before or int(version) >= last:
+                return found
     except Gone:
         return None
     except APIError as error:

@@ -66,10 +66,13 @@ RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
 
 
 class Moment(NamedTuple):
-    """When something was looked at (ms), and if that was as it happened: then the clock tells more than a second."""
+    """When something was looked at (ms)."""
 
     at: int
     live: bool
+    """It was looked at as it happened, so that the clock tells more than a second does."""
+    within: int = 0
+    """Milliseconds by which the time may be wrong: of what was read afterwards."""
 
     def of(self, stamp: str | None) -> int:
         """Return when something happened, by the second that was written for it; without one, now."""
@@ -152,13 +155,20 @@ def ended(pod: RecordedPod, moment: Moment) -> Ended | None:
 
 
 def gone(pod: RecordedPod, moment: Moment) -> Ended:
-    """Return how a pod that has just been deleted has ended, by what was last seen of it."""
-    if pod.finished:
-        reason = End.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or End.FAILED
-        return Ended(moment.of(_last(pod) or pod.metadata.deletion_timestamp), reason, why(pod))
-    stamp = _last(pod) or pod.metadata.deletion_timestamp
-    at = moment.at if moment.live else moment.of(stamp)
-    return Ended(at, disrupted(pod) or End.DELETED, why(pod), 0 if moment.live or not stamp else MS // 2)
+    """Return how a pod that has been deleted has ended, by what was last seen of it."""
+    end = ended(pod, moment)
+    if end is not None:
+        return end
+    last = _last(pod)
+    return Ended(moment.of(last), disrupted(pod) or End.DELETED, why(pod), 0 if last else moment.within)
+
+
+def stamps(pod: Pod) -> Iterator[str | None]:
+    """Yield the times that kubelet and the API server have written into a pod: it is as old as the last of them."""
+    yield from (each.last_transition_time for each in pod.status.conditions)
+    if isinstance(pod, RecordedPod):
+        yield from _starts(pod)
+        yield _last(pod)
 
 
 def disrupted(pod: Pod) -> End | None:

@@ -104,11 +104,12 @@ class Recorder:
         self._trouble = None
         known = set(self.book.holdings), set(self.book.runs)
         self.following.start()
-        meanwhile = past(self._client, positions, self._clock_s) if seen else Past([], ())
         while not self.following.synced and not self._stopping.is_set():
             self._stopping.wait(GATHER_S)
         if self._stopping.is_set():
             return
+        listed = self.following.versions
+        meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
         versions, first = self._looked()
         for look in meanwhile.looks:
             apply(self.book, look)

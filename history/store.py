@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import quote, unquote
 
 import msgspec
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, or_, select, text, union
@@ -39,10 +40,11 @@ class StoreError(Exception):
 class Store:
     """One store by its URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
 
-    def __init__(self, engine: Engine, shown: str) -> None:
+    def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
         self.engine = engine
         self.shown = shown
         """Its URL without a password."""
+        self._checked = checked
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
@@ -55,17 +57,21 @@ class Store:
     @classmethod
     def for_reading(cls, url: str) -> Self:
         """Open a store that a recorder has made. StoreError if there is none, or it has another schema."""
-        engine, shown = _engine(url)
-        store = cls(engine, shown)
-        file = engine.url.database
-        if engine.dialect.name == "sqlite" and file and not Path(file).exists():
-            raise StoreError(f"there is no history at {shown}: no recorder has run with it yet")
+        store = cls.for_serving(url)
         with store.failing():
-            store.check()
+            pass
         return store
 
-    def check(self) -> None:
-        """StoreError if the schema is not the one of this version."""
+    @classmethod
+    def for_serving(cls, url: str) -> Self:
+        """Return a store that may not be there yet: until a recorder has made it, whoever reads gets a StoreError."""
+        return cls(*_engine(url, make=False), checked=False)
+
+    def _check(self) -> None:
+        """StoreError if there is no store, or its schema is not the one of this version."""
+        file = unquote((self.engine.url.database or "").removeprefix("file:"))
+        if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
+            raise StoreError(f"there is no history at {self.shown}: no recorder has run with it yet")
         with self.engine.connect() as connection:
             found = _revision(connection)
         if found != REVISION:
@@ -83,6 +89,9 @@ class Store:
     def failing(self) -> Iterator[None]:
         """Turn an error of the database into a StoreError that names the store."""
         try:
+            if not self._checked:
+                self._check()
+                self._checked = True
             yield
         except SQLAlchemyError as error:
             why = str(getattr(error, "orig", None) or error).strip().splitlines()
@@ -118,7 +127,7 @@ class Store:
 
     def note(self, key: str) -> str:
         """Return what the recorder has noted under a key; empty if nothing."""
-        with self.engine.connect() as connection:
+        with self.failing(), self.engine.connect() as connection:
             return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
 
     def write(self, changes: Changes, notes: dict[str, str]) -> None:
@@ -213,8 +222,8 @@ def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
     return {**values, **{field: msgspec.json.encode(values[field]).decode() for field in fields}}
 
 
-def _engine(url: str) -> tuple[Engine, str]:
-    """Return the engine of a URL, and the URL without its password."""
+def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
+    """Return the engine of a URL, and the URL without its password; `make`: also of a file that is not there yet."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -234,6 +243,8 @@ def _engine(url: str) -> tuple[Engine, str]:
         given: dict[str, Any] = {"connect_args": {"timeout": _BUSY_S, "check_same_thread": False}}
         if not parsed.database or parsed.database == ":memory:":
             given["poolclass"] = StaticPool  # each connection would have a store of its own
+        elif not make:
+            parsed = parsed.set(database=f"file:{quote(parsed.database)}", query={"mode": "rw", "uri": "true"})
         engine = create_engine(parsed, **given)
     except (SQLAlchemyError, ImportError) as error:
         raise StoreError(f"the history at {shown} cannot be used: {error}") from error

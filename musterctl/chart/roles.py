@@ -59,7 +59,7 @@ ACCOUNTS: Final = {
 }
 """Of the chart's pods."""
 WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
-"""Of the page, where the chart serves it."""
+"""Of the page, where the chart serves it; the recorder is in the same pod there."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 """Of an extender beside the cluster's own kube-scheduler."""
 

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import explain, gang, gangs, past, queues, topology, whatif
+from musterctl.web.pages import explain, gang, gangs, past, queues, records, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -42,6 +42,9 @@ ROUTES: Final = (
     Page("/whatif", whatif.show, "What if"),
     Page("/whatif", whatif.answer, method="POST"),
     Page("/api/explain/{namespace}/{name}", explain.show),
+    Page("/api/history", records.show),
+    Page("/api/history/{namespace}/{name}", records.show),
+    Page("/api/usage", records.show),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
+from history.store import Store
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
 from musterctl.web.aged import Aged
@@ -57,7 +58,7 @@ class Site:
         caches: Caches,
         callers: Callers,
         *,
-        history: Any = None,
+        history: Store | None = None,
         prepare: Callable[[ClusterDump], None] = lambda _: None,
         now: Callable[[], float] = time.time,
         not_ready: Callable[[], str | None] | None = None,
