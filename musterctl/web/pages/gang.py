@@ -4,6 +4,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
+import structlog
 from msgspec.structs import replace
 from starlette.responses import Response
 
@@ -12,6 +13,8 @@ from extender.explain.find import explain
 from extender.explain.report import GangReport, UnknownNameError
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
+from history.read import gangs, story
+from history.store import StoreError
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
 from muster.api.kubernetes.reviews import ResourceAttributes
@@ -25,10 +28,12 @@ from musterctl.gangs.nodes import rack_of
 from musterctl.gangs.rows import Objects, Row
 from musterctl.web.actions import actions_for
 from musterctl.web.asked import Asked
-from musterctl.web.content.gang import Button, GangObjects, gang_view
+from musterctl.web.content.gang import Button, GangObjects, Step, gang_view
 from musterctl.web.content.gangs import page_number
+from musterctl.web.content.past import steps_of
 from musterctl.web.rights import listing
 
+log_of = structlog.get_logger()
 LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
 """Of a line of a log; what is longer is cut."""
@@ -57,6 +62,7 @@ def show(asked: Asked) -> Response:
         pods=found.pods,
         events=_events(asked, found),
         report=_told(found, now),
+        happened=_happened(asked, found.row, now),
         user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
         buttons=[
             Button(each.name, each.title, each.path(found.row.namespace, found.row.name))
@@ -146,6 +152,23 @@ def _found(asked: Asked) -> _Found:
         (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
     )
     return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _happened(asked: Asked, row: Row, now: float) -> list[Step] | None:
+    """Return the story of the gang in the history; None where it has none, or cannot be read."""
+    store = asked.site.history
+    if store is None:
+        return None
+    try:
+        named_so = gangs(store, asked.caller.scope, namespace=row.namespace, name=row.name, limit=10)
+        mine = [each for each in named_so if each.kind == row.kind]
+        if not mine:
+            return None
+        happened = story(store, asked.caller.scope, row.namespace, row.name, uid=mine[0].uid)
+    except StoreError as error:
+        log_of.warning("the history cannot be read", error=str(error))
+        return None
+    return steps_of(happened, now) or None
 
 
 def _is_its_job(job: Job, uid: str, row: Row) -> bool:
