@@ -25,6 +25,7 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.plane.install import BLOCK, RACK
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import ALL
 
 __all__ = ["module_plane", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
 TOPOLOGY = f"""
@@ -61,7 +62,7 @@ def world(
     module_plane: Callable[..., Plane], wait_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     """Four racks; a gang that runs, two that wait, one that has ended, one of another namespace; a suspect node."""
-    plane = module_plane(nodes=16, racks=4, blocks=2, planning_config=TOPOLOGY)
+    plane = module_plane(ALL, nodes=16, racks=4, blocks=2, planning_config=TOPOLOGY)
     client = plane.client()
     with kubelet(tmp_path_factory.mktemp("kubelet")) as one, serve_all_nodes(client, one):
         _fill(plane, client, wait_for)

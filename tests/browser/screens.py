@@ -14,7 +14,8 @@ MUSTER: Final = (sys.executable, "-c", "from musterctl.app import main; main()")
 PATIENCE_MS: Final = 30_000
 PAGES: Final = (
     *("/queues", "/gangs", "/gangs?ended=on", "/gangs/ours/running", "/gangs/ours/waiting", "/gangs/ours/ended"),
-    *("/gangs/ours/waiting/explain", "/gangs/ours/running/logs/0", "/topology", "/whatif", "/history", "/usage"),
+    *("/gangs/ours/waiting/explain", "/gangs/ours/running/logs/0", "/topology", "/whatif"),
+    *("/history", "/history/ours/ended", "/usage?by=namespace&by=user"),
 )
 """What there is to see on the plane of these tests."""
 

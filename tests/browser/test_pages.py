@@ -99,6 +99,27 @@ def test_a_trial_says_what_would_happen(screen: Screen) -> None:
     expect(page.get_by_label("Submit these manifests")).to_have_value(re.compile("name: asked"))
 
 
+def test_the_history_tells_of_a_gang_that_has_ended(screen: Screen) -> None:
+    """From its submission to its end, with where it ran; the list leads to its story."""
+    page = screen.open("/history?namespace=ours")
+    row = page.get_by_role("row", name=re.compile("Job ended"))
+    expect(row).to_contain_text("Completed")
+    row.get_by_role("link").click()
+    story = page.get_by_role("listitem").filter(has_text="started")
+    expect(story.first).to_contain_text("node-")
+    expect(page.locator(".timeline")).to_contain_text("ended")
+
+
+def test_usage_is_told_by_what_is_asked(screen: Screen) -> None:
+    """With a link to the same as CSV."""
+    page = screen.open("/usage?by=namespace&by=workload&days=1")
+    row = page.get_by_role("row", name=re.compile("ours/Job/ended.*nvidia.com/gpu"))
+    expect(row).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The same as CSV").click()
+    assert download.value.path().read_text(encoding="utf-8").startswith("namespace,workload,resource,unit,asked")
+
+
 def test_an_open_page_follows_the_cluster(screen: Screen, world: World) -> None:
     """Without being loaded again: a mark that was made in it stays."""
     page = screen.open("/gangs?namespace=ours")
