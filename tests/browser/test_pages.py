@@ -131,6 +131,19 @@ def test_an_open_page_follows_the_cluster(screen: Screen, world: World) -> None:
     assert page.evaluate("window.mark") == "still here"
 
 
+def test_a_change_disturbs_nobody(screen: Screen, world: World) -> None:
+    """What is chosen in a form and not sent yet stays, and so does the focus, when the list under it is made anew."""
+    page = screen.open("/gangs")
+    page.get_by_label("Namespace").select_option("ours")
+    page.get_by_role("link", name="Job running").focus()
+    make(world.client, "passing", "ours", replicas=1)
+    expect(page.get_by_role("link", name="Job passing")).to_be_visible()
+    expect(page.get_by_role("link", name="Job running")).to_be_focused()
+    expect(page.get_by_label("Namespace")).to_have_value("ours")
+    world.client.delete(JOBS, "passing", "ours")
+    expect(page.get_by_role("link", name="Job passing")).to_have_count(0)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_breaks_its_own_policy(screen: Screen, path: str) -> None:
     """Nothing is loaded from elsewhere, no style or script stands in a page: the console says nothing."""

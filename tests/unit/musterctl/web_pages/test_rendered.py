@@ -1,5 +1,8 @@
 """Every page as HTML, from the request to the answer."""
 
+import re
+from collections import Counter
+
 import pytest
 from web_world import Pages, cluster, gang
 
@@ -60,3 +63,15 @@ def test_what_somebody_writes_is_text(pages: Pages) -> None:
     text = pages.get("/gangs?queue=%3Cscript%3Ealert(1)%3C/script%3E").text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
+
+
+def test_no_two_elements_of_a_page_have_one_id() -> None:
+    """Not in a list of several parts either, whose way on stands above and below it."""
+    pages = Pages({"user": Caller(name="root")})
+    cluster(pages, ("node-0",), [f"q{number}" for number in range(150)])
+    for number in range(450):
+        gang(pages, "mine", f"gang-{number}")
+    for path in ("/queues", "/queues?page=2", "/gangs?page=2", "/gangs/mine/gang-0"):
+        found = Counter(re.findall(r'\sid="([^"]*)"', pages.get(path).text))
+        assert [each for each, count in found.items() if count > 1] == []
+        assert "main" in found
