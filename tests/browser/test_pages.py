@@ -105,15 +105,15 @@ def test_the_history_tells_of_a_gang_that_has_ended(screen: Screen) -> None:
     row = page.get_by_role("row", name=re.compile("Job ended"))
     expect(row).to_contain_text("Completed")
     row.get_by_role("link").click()
-    story = page.get_by_role("listitem").filter(has_text="started")
-    expect(story.first).to_contain_text("node-")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Job ended")
+    expect(page.get_by_role("listitem").filter(has_text="planned").first).to_contain_text("node-")
     expect(page.locator(".timeline")).to_contain_text("ended")
 
 
 def test_usage_is_told_by_what_is_asked(screen: Screen) -> None:
     """With a link to the same as CSV."""
     page = screen.open("/usage?by=namespace&by=workload&days=1")
-    row = page.get_by_role("row", name=re.compile("ours/Job/ended.*nvidia.com/gpu"))
+    row = page.get_by_role("row", name=re.compile("ours.Job.ended.*nvidia.com.gpu"))
     expect(row).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="The same as CSV").click()

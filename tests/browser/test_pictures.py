@@ -12,7 +12,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PICTURES = (
     ("queues", "/queues", "light", 1100, 700),
     ("gangs", "/gangs?ended=on", "light", 1100, 480),
-    ("gang", "/gangs/ours/running", "dark", 1100, 900),
+    ("gang", "/gangs/ours/running#happened", "dark", 1100, 860),
     ("phone", "/gangs/ours/waiting", "light", 390, 720),
 )
 

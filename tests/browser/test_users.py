@@ -11,6 +11,8 @@ from screens import PAGES, Screen, World, make, window
 from tenants import ACCOUNTS, bind, user
 
 from muster.api.volcano.batch import JOBS
+from musterctl.plane.state import history_of
+from musterctl.records import STORE_VARIABLE
 
 pytestmark = pytest.mark.browser
 HIDDEN = re.compile("secret|theirs")
@@ -22,8 +24,10 @@ def server(
     world: World, tmp_path_factory: pytest.TempPathFactory, wait_for: Callable[..., Any]
 ) -> Iterator[PageServer]:
     """The page as the chart runs it."""
-    with page_server(world.plane, tmp_path_factory.mktemp("page"), wait_for) as one:
-        yield one
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(STORE_VARIABLE, history_of(world.plane.root))
+        with page_server(world.plane, tmp_path_factory.mktemp("page"), wait_for) as one:
+            yield one
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,13 @@ def test_an_administrator_sees_both(signed_in: Callable[[str], Screen]) -> None:
     page = signed_in("root").open("/gangs")
     expect(page.get_by_role("link", name="Job secret-run")).to_be_visible()
     expect(page.get_by_role("link", name="Job running")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/history", "/usage?by=workload", "/topology", "/gangs/ours/waiting/explain"])
+def test_an_administrator_sees_what_others_do_not(signed_in: Callable[[str], Screen], path: str) -> None:
+    """On pages that show something of others, or count on it."""
+    page = signed_in("root").open(path)
+    expect(page.locator("main")).to_contain_text(HIDDEN if path != "/topology" else "of 32")
 
 
 def test_a_page_of_another_namespace_is_not_there(signed_in: Callable[[str], Screen]) -> None:
