@@ -18,6 +18,8 @@ COMMANDS: Final = {
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.config:render",
     "ps": "musterctl.commands.ps:ps",
+    "history": "musterctl.commands.history:history",
+    "usage": "musterctl.commands.usage:usage",
     "nodes": "musterctl.commands.nodes:nodes",
     "logs": "musterctl.commands.logs:logs",
     "job": "musterctl.commands.job:job",

@@ -101,6 +101,19 @@ def _meant() -> str | None:
     return name
 
 
+def known_plane(where: Where) -> Path | None:
+    """Return the folder of the plane that is meant, also by its kubeconfig; None if another cluster is."""
+    named = where.given or (
+        Path(os.environ["KUBECONFIG"]) if not where.plane and os.environ.get("KUBECONFIG") else None
+    )
+    if named is not None:
+        folder = named.absolute().parent
+        return folder if (folder / "plane.json").exists() else None
+    name = where.plane or _meant()
+    found = existing(name) if name else None
+    return found.root if isinstance(found, Plane) else None
+
+
 def existing(name: str) -> Plane | KindCluster:
     """Return the plane or kind cluster of that name; LocalError names those that exist if there is none."""
     folder = state.folder_of(name)
@@ -173,6 +186,13 @@ def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
         raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
     client = where.client()
     return client, namespace or client.namespace
+
+
+def namespace_in(namespace: str | None, where: Where) -> str:
+    """Return the namespace as `connect_in` does, for what is not read from a cluster."""
+    if namespace and not _NAME.fullmatch(namespace):
+        raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
+    return namespace or load_config(where.kubeconfig).namespace
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:

@@ -9,6 +9,7 @@ import click
 
 from extender.planner.cycle import report_of
 from extender.planner.framework.snapshot import RECOVERY_S
+from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
 from musterctl.plane import state
@@ -137,6 +138,47 @@ def where_options(command: Command) -> Command:
         command(*args, where=Where(kubeconfig, plane), **more)
 
     return _with(run, _kubeconfig, _plane)
+
+
+def since_option(default: str) -> Callable[[F], F]:
+    """Return --since, which says how far back; the command gets `since_s`, in seconds."""
+    return click.option(
+        "--since",
+        "since_s",
+        default=default,
+        show_default=True,
+        callback=_duration,
+        metavar="DURATION",
+        help="How far back, e.g. 12h, 7d or 4w.",
+    )
+
+
+def _duration(_: click.Context, param: click.Parameter, value: str) -> float:
+    try:
+        return parse_days_s(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+
+
+def records_options(command: F) -> F:
+    """Add --store and --server, which say where the history is read from."""
+    return _with(
+        command,
+        click.option(
+            "--store",
+            envvar="MUSTER_HISTORY",
+            show_envvar=True,
+            metavar="URL",
+            help="The history's store.",
+        ),
+        click.option(
+            "--server",
+            envvar="MUSTER_WEB",
+            show_envvar=True,
+            metavar="URL",
+            help="The page's server.",
+        ),
+    )
 
 
 def dump_options(command: Command) -> Command:

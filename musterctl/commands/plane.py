@@ -162,7 +162,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         plane.remove()
     options = Options(**chosen)
     _check(options, chosen)
-    wanted = set(state.COMPONENTS)
+    wanted = set(state.ALL)
     if options.kubeconfig:
         wanted -= state.CLUSTER
     if options.shared or not options.scheduler:

@@ -20,10 +20,14 @@ _AGENTS = {
     "muster-webhook": roles.WEBHOOK,
     "muster-extender": roles.EXTENDER,
     "muster-controller": roles.CONTROLLER,
+    "muster-history": roles.HISTORY,
     "muster-web": roles.WEB,
     "kube-scheduler": roles.SCHEDULER,
 }
-_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.SCHEDULER, roles.WEB)
+_PROCESSES = (
+    *(roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY),
+    *(roles.SCHEDULER, roles.WEB),
+)
 _TRACED = (
     {
         "level": "RequestResponse",
