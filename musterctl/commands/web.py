@@ -14,8 +14,9 @@ from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
 from muster.process.logs import configure
-from musterctl.cluster import Where
+from musterctl.cluster import Where, known_plane
 from musterctl.options import where_options
+from musterctl.plane import state
 from musterctl.web.serving import ForAll, serve_for_all, serve_locally
 
 PORT = 8400
@@ -32,16 +33,26 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--key-file", type=_FILE, help="With --in-cluster: its key (PEM).")
 @click.option("--status-port", type=int, default=0, help="With --in-cluster: /healthz, /readyz and /metrics.")
 @click.option("--forwarded-tokens", is_flag=True, help="With --in-cluster: oauth2-proxy in front sends the tokens.")
+@click.option(
+    "--history",
+    "store",
+    envvar="MUSTER_HISTORY",
+    show_envvar=True,
+    metavar="URL",
+    help="The history's store.  [default: that of the plane]",
+)
 @click.option("--system-namespace", default=SYSTEM_NAMESPACE, help="With --in-cluster: where Muster is installed.")
 @where_options
-def web(*, port: int, no_open: bool, namespace: str | None, in_cluster: bool, where: Where, **how: Any) -> None:
+def web(
+    *, port: int, no_open: bool, namespace: str | None, in_cluster: bool, where: Where, store: str | None, **how: Any
+) -> None:
     """Shows queues, gangs and topology in a browser.
 
     It listens on this machine only, and shows what your kubeconfig may list, until Ctrl-C. The chart serves the same
     pages to everybody in the cluster (docs/web.md).
     """
     if in_cluster:
-        _for_all(where, port, **how)
+        _for_all(where, port, store, **how)
         return
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
@@ -52,19 +63,26 @@ def web(*, port: int, no_open: bool, namespace: str | None, in_cluster: bool, wh
 
     with closing(where.client()) as client:
         try:
-            serve_locally(client, port, namespace or client.namespace, tell)
+            serve_locally(client, port, namespace or client.namespace, tell, store or _own_history(where))
         except OSError as error:
             raise click.ClickException(
                 f"cannot listen on port {port}: {error.strerror}; --port takes another"
             ) from error
 
 
-def _for_all(where: Where, port: int, *, cert_file: Path | None, key_file: Path | None, **how: Any) -> None:
+def _own_history(where: Where) -> str | None:
+    folder = known_plane(where)
+    return state.history_of(folder) if folder else None
+
+
+def _for_all(
+    where: Where, port: int, store: str | None, *, cert_file: Path | None, key_file: Path | None, **how: Any
+) -> None:
     if cert_file is None or key_file is None:
         raise click.UsageError("--in-cluster takes --cert-file and --key-file: tokens do not travel in the clear")
     configure("web")
     try:
         config = load_config(where.given or "")
-        serve_for_all(config, ForAll(port=port, cert_file=cert_file, key_file=key_file, **how))
+        serve_for_all(config, ForAll(port=port, cert_file=cert_file, key_file=key_file, **how), store)
     except (ConfigurationError, OSError) as error:
         raise click.ClickException(str(error)) from error

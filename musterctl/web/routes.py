@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import explain, queues
+from musterctl.web.pages import explain, queues, records
 
 Answering = Callable[[Asked], Response]
 
@@ -31,6 +31,9 @@ ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
     Page("/api/explain/{namespace}/{name}", explain.show),
+    Page("/api/history", records.show),
+    Page("/api/history/{namespace}/{name}", records.show),
+    Page("/api/usage", records.show),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

@@ -14,6 +14,7 @@ import structlog
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
 from extender.planner.cycle import report_of
+from history.store import Store
 from muster.api.base import prepare
 from muster.api.muster.configuration import PUBLISHED, name_for
 from muster.api.muster.pools import DEFAULT_POOL
@@ -36,7 +37,9 @@ _HERE: Final = "127.0.0.1"
 _CONNECTIONS: Final = 48
 
 
-def serve_locally(client: Client, port: int, namespace: str, tell: Callable[[str], None]) -> None:
+def serve_locally(
+    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: Store | None = None
+) -> None:
     """Serve on loopback until SIGINT or SIGTERM; `tell` gets the URL. OSError if the port cannot be had."""
     prepare()
     reach = reach_of(client, namespace)
@@ -45,7 +48,9 @@ def serve_locally(client: Client, port: int, namespace: str, tell: Callable[[str
     listening = serve.listen(_HERE, port)
     port = listening.getsockname()[1]
     callers = LocalCallers(client, key, port, namespace, reach)
-    site = Site(caches, callers, prepare=lambda dump: put_configurations(dump, client, SYSTEM_NAMESPACE))
+    site = Site(
+        caches, callers, history=history, prepare=lambda dump: put_configurations(dump, client, SYSTEM_NAMESPACE)
+    )
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: told.set())
@@ -76,7 +81,7 @@ class ForAll:
     """Where Muster is installed."""
 
 
-def serve_for_all(config: Config, how: ForAll) -> None:
+def serve_for_all(config: Config, how: ForAll, history: Store | None = None) -> None:
     """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be told apart."""
     if config.certificate:
         raise ConfigurationError(
@@ -86,7 +91,9 @@ def serve_for_all(config: Config, how: ForAll) -> None:
     client = Client(config, user_agent="muster-web", connections=_CONNECTIONS)
     caches = Caches(client)
     callers = TokenCallers(client, config, caches, forwarded=how.forwarded_tokens)
-    site = Site(caches, callers, prepare=lambda dump: put_configurations(dump, client, how.system_namespace))
+    site = Site(
+        caches, callers, history=history, prepare=lambda dump: put_configurations(dump, client, how.system_namespace)
+    )
     health = Health()
     health.add_check("caches", caches.not_ready)
     debug = Debug("web", how, caches.sizes)
