@@ -43,7 +43,7 @@ def pages() -> Pages:
         store.write(changes(namespace, f"job-of-{namespace}"), {"seen-until": str(AT + HOUR_MS)})
     ada = Caller(name="ada", scope=Scope(frozenset({"ours"})), nodes=False, queues=False)
     pages = Pages({"user": Caller(name="root"), "ada": ada})
-    pages.site.history = store
+    pages.site._history = store
     pages.site.now = lambda: NOW
     return pages
 
@@ -88,6 +88,7 @@ def test_pages_without_a_history_say_how_to_have_one(path: str) -> None:
 def test_a_gap_is_told(pages: Pages) -> None:
     """Whoever reads a sum must know what is not in it."""
     gap = Gap(since=AT, until=AT + HOUR_MS, text="the recorder was away")
+    assert pages.site.history is not None
     pages.site.history.write(Changes(gaps=[gap]), {})
     assert "the recorder was away" in pages.get("/history").text
 
