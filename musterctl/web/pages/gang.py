@@ -124,10 +124,14 @@ def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
     meta = pod.metadata
     try:
         lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
-        found = [line[:LINE_CHARS] for line in islice(lines, LOG_LINES)]
+        found = [_printable(line[:LINE_CHARS]) for line in islice(lines, LOG_LINES)]
     except APIError as error:
         return [], f"The log of pod {meta.name} cannot be read: {error.message}"
     return found, "" if found else f"Pod {meta.name} has printed nothing yet."
+
+
+def _printable(line: str) -> str:
+    return "".join(sign if sign.isprintable() or sign == "\t" else " " for sign in line)
 
 
 def _reading_logs(namespace: str) -> ResourceAttributes:
