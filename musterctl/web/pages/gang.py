@@ -1,12 +1,14 @@
 """One gang: its page, and the log of a member."""
 
 from contextlib import suppress
+from http import HTTPStatus
 from itertools import islice
 from typing import Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain
@@ -52,8 +54,14 @@ class _Found(NamedTuple):
 
 
 def show(asked: Asked) -> Response:
-    """Return the page of one gang."""
-    found, now = _found(asked), asked.site.now()
+    """Return the page of one gang; the way to its story, if only the history knows it any more."""
+    now = asked.site.now()
+    try:
+        found = _found(asked)
+    except HTTPException:
+        if not _is_past(asked):
+            raise
+        return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
     name = asked.path["name"]
     of = GangObjects(
         row=found.row,
@@ -156,6 +164,16 @@ def _found(asked: Asked) -> _Found:
         (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
     )
     return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _is_past(asked: Asked) -> bool:
+    store, (namespace, name) = asked.site.history, (asked.path["namespace"], asked.path["name"])
+    if store is None or not asked.caller.scope.has(namespace):
+        return False
+    try:
+        return bool(gangs(store, asked.caller.scope, namespace=namespace, name=name, limit=1))
+    except StoreError:
+        return False
 
 
 def _happened(asked: Asked, row: Row, now: float) -> list[Step] | None:

@@ -85,6 +85,14 @@ def test_pages_without_a_history_say_how_to_have_one(path: str) -> None:
     assert (answer.status, "no history to read" in answer.text) == (200, True)
 
 
+def test_a_gang_whose_objects_are_gone_leads_to_its_story(pages: Pages) -> None:
+    """For who may see it; for others it is not there, as one that never was."""
+    answer = pages.get("/gangs/ours/job-of-ours")
+    assert (answer.status, answer.headers["location"]) == (303, "/history/ours/job-of-ours")
+    assert pages.get("/gangs/theirs/job-of-theirs").status == 303
+    assert pages.get("/gangs/theirs/job-of-theirs", "ada").status == 404
+
+
 def test_a_gap_is_told(pages: Pages) -> None:
     """Whoever reads a sum must know what is not in it."""
     gap = Gap(since=AT, until=AT + HOUR_MS, text="the recorder was away")
