@@ -1,6 +1,7 @@
 """`muster explain` by the server: the planner's cycle over its caches, for those who may not list the cluster."""
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
@@ -27,6 +28,8 @@ from musterctl.web.unnamed import Unnamed
 
 PATIENCE_S: Final = 20.0
 """One report is made at a time; who waits longer for his turn is told to come back."""
+TRIALS_S: Final = 10.0
+"""After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
 FRESH_S: Final = 10.0
 """So long a cluster is explained that has changed since: to take it up anew costs seconds where it is large."""
 
@@ -53,7 +56,9 @@ class Explainer:
             dump = self._taken(now)
             unnamed = None if caller.everything else self._unnamed(dump, caller)
             pool = pool_of_object(dump, kind, name, namespace)
-            report = explain_in(self._what_if(dump, pool, names=unnamed is None), kind, name, namespace)
+            over = time.monotonic() + TRIALS_S
+            what_if = self._what_if(dump, pool, names=unnamed is None)
+            report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over)
         except (UnknownNameError, ValueError) as error:
             status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
             raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
