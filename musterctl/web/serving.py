@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import structlog
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
 from extender.planner.cycle import report_of
+from history.store import Store
 from muster.api.base import prepare
 from muster.api.muster.configuration import PUBLISHED, name_for
 from muster.api.muster.pools import DEFAULT_POOL
@@ -37,7 +37,9 @@ _HERE: Final = "127.0.0.1"
 _CONNECTIONS: Final = 48
 
 
-def serve_locally(client: Client, port: int, namespace: str, tell: Callable[[str], None], history: str | None) -> None:
+def serve_locally(
+    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: Store | None = None
+) -> None:
     """Serve on loopback until SIGINT or SIGTERM; `tell` gets the URL. OSError if the port cannot be had."""
     prepare()
     reach = reach_of(client, namespace)
@@ -46,8 +48,9 @@ def serve_locally(client: Client, port: int, namespace: str, tell: Callable[[str
     listening = serve.listen(_HERE, port)
     port = listening.getsockname()[1]
     callers = LocalCallers(client, key, port, namespace, reach)
-    configured = partial(put_configurations, client, SYSTEM_NAMESPACE)
-    site = Site(caches, callers, history=history, prepare=configured)
+    site = Site(
+        caches, callers, history=history, prepare=lambda dump: put_configurations(dump, client, SYSTEM_NAMESPACE)
+    )
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: told.set())
@@ -76,9 +79,11 @@ class ForAll:
     """A proxy sends the tokens of users who have signed in there."""
     system_namespace: str
     """Where Muster is installed."""
+    history: Store | None
+    """The store of the history; None without one."""
 
 
-def serve_for_all(config: Config, how: ForAll, history: str | None) -> None:
+def serve_for_all(config: Config, how: ForAll) -> None:
     """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be told apart."""
     if config.certificate:
         raise ConfigurationError(
@@ -88,8 +93,12 @@ def serve_for_all(config: Config, how: ForAll, history: str | None) -> None:
     client = Client(config, user_agent="muster-web", connections=_CONNECTIONS)
     caches = Caches(client)
     callers = TokenCallers(client, config, caches, forwarded=how.forwarded_tokens)
-    configured = partial(put_configurations, client, how.system_namespace)
-    site = Site(caches, callers, history=history, prepare=configured)
+    site = Site(
+        caches,
+        callers,
+        history=how.history,
+        prepare=lambda dump: put_configurations(dump, client, how.system_namespace),
+    )
     health = Health()
     health.add_check("caches", caches.not_ready)
     debug = Debug("web", how, caches.sizes)
@@ -111,7 +120,7 @@ def serve_for_all(config: Config, how: ForAll, history: str | None) -> None:
     )
 
 
-def put_configurations(client: Client, namespace: str, dump: ClusterDump) -> None:
+def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
     """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default."""
     for pool in pools_of(dump):
         with suppress(APIError):

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
-from history.store import Store, StoreError
+from history.store import Store
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
 from musterctl.web.aged import Aged
@@ -20,7 +19,6 @@ from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
 from musterctl.web.explainer import Explainer
 
-log = structlog.get_logger()
 HERE: Final = Path(__file__).parent
 
 
@@ -53,14 +51,14 @@ class Callers(Protocol):
 
 
 class Site:
-    """One server of pages; `history` is a store, or the URL of one that is opened when it is there."""
+    """One server of pages."""
 
     def __init__(
         self,
         caches: Caches,
         callers: Callers,
         *,
-        history: Store | str | None = None,
+        history: Store | None = None,
         prepare: Callable[[ClusterDump], None] = lambda _: None,
         now: Callable[[], float] = time.time,
         not_ready: Callable[[], str | None] | None = None,
@@ -72,7 +70,8 @@ class Site:
         """A sentence while there is nothing to show yet, or nothing that is current."""
         self.now = now
         """The time of day, in seconds since the epoch."""
-        self._history = history
+        self.history = history
+        """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
         """What is free on the nodes, which takes long to add up."""
         self.closing = False
@@ -86,17 +85,6 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.globals |= {"assets": self.assets, "signs_in": callers.signs_in}
-
-    @property
-    def history(self) -> Store | None:
-        """The store of the history; None without one, and until a recorder has made it."""
-        if isinstance(self._history, str):
-            try:
-                self._history = Store.for_reading(self._history)
-            except StoreError as error:
-                log.info("no history yet", why=str(error))
-                return None
-        return self._history
 
     def close(self) -> None:
         """End the streams in a moment, so that the server can stop."""

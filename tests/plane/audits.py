@@ -24,10 +24,7 @@ _AGENTS = {
     "muster-web": roles.WEB,
     "kube-scheduler": roles.SCHEDULER,
 }
-_PROCESSES = (
-    *(roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY),
-    *(roles.SCHEDULER, roles.WEB),
-)
+_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY, roles.SCHEDULER, roles.WEB)
 _TRACED = (
     {
         "level": "RequestResponse",

@@ -1,21 +1,28 @@
-"""What `muster history` and `muster usage` ask with `--server`, answered for what the caller may see."""
+"""The history and usage as JSON, below /api: what `muster history` and `muster usage` read with --server."""
 
 from http import HTTPStatus
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from history.store import StoreError
 from musterctl.records import QueryError, answers
 from musterctl.web.asked import Asked
 
 
 def show(asked: Asked) -> Response:
-    """Answer `/api/history`, `/api/history/NAMESPACE/NAME` and `/api/usage`."""
-    if asked.site.history is None:
-        why = "no history is kept here: the chart keeps one with web.enabled, a plane of `muster up` always"
-        raise HTTPException(HTTPStatus.NOT_FOUND, why)
+    """Return the answer to /api/history, /api/history/NAMESPACE/NAME or /api/usage, for whom the caller may see."""
+    store = asked.site.history
+    if store is None:
+        raise HTTPException(
+            HTTPStatus.NOT_FOUND, "there is no history here: `history.enabled` of the chart adds a recorder"
+        )
     path = asked.request.url.path.removeprefix("/api/").split("/")
     try:
-        return asked.json(answers(asked.site.history, asked.caller.scope, path, asked.query))
+        found = answers(store, asked.caller.scope, path, dict(asked.query))
     except QueryError as error:
-        raise asked.refused(str(error)) from error
+        raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from error
+    except StoreError as error:
+        raise HTTPException(HTTPStatus.BAD_GATEWAY, str(error)) from error
+    return Response(msgspec.json.encode(found), media_type="application/json")

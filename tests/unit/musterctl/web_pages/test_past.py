@@ -43,7 +43,7 @@ def pages() -> Pages:
         store.write(changes(namespace, f"job-of-{namespace}"), {"seen-until": str(AT + HOUR_MS)})
     ada = Caller(name="ada", scope=Scope(frozenset({"ours"})), nodes=False, queues=False)
     pages = Pages({"user": Caller(name="root"), "ada": ada})
-    pages.site._history = store
+    pages.site.history = store
     pages.site.now = lambda: NOW
     return pages
 
