@@ -130,7 +130,7 @@ class Holding(msgspec.Struct, kw_only=True):
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
-    """Milliseconds by which the end may be earlier or later than it is written."""
+    """Milliseconds by which it may be longer or shorter: what was not seen as it happened is known to the second."""
 
 
 class Happening(msgspec.Struct, kw_only=True, frozen=True):
