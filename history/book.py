@@ -12,6 +12,7 @@ from history import groups, pods
 from history.groups import RecordedJob
 from history.model import (
     HAPPENINGS_KEPT,
+    MS,
     NODES_KEPT,
     TEXT_CHARS,
     Changes,
@@ -58,8 +59,6 @@ class Book:
         """Gang → the number of its runs and holdings that are open."""
         self._why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
-        self._saved: dict[str, int] = {}
-        """Gang → time of its last checkpoint."""
         self._closed: OrderedDict[str, None] = OrderedDict()
         self._of_owner: dict[str, str] = {}
         """UID of a Volcano Job → its gang."""
@@ -356,7 +355,8 @@ class Book:
         holding.within += end.within
         if holding.ran_from is not None:
             holding.ran_from = min(holding.ran_from, holding.ended)
-        saved = self._saved.get(holding.gang)
+        gang = self.gangs.get(holding.gang)
+        saved = gang.saved if gang else None
         holding.saved = saved if saved is not None and holding.bound <= saved <= holding.ended else None
         self._changed(holding)
         del self.holdings[holding.pod]
@@ -395,8 +395,11 @@ class Book:
         """Note the checkpoint that an object tells of, if it is of this time: anybody may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
         told = checkpoint_of(text) if text else None
-        if told is not None and gang.submitted <= told.at * 1000 <= moment.at:
-            self._saved[gang.id] = max(self._saved.get(gang.id, 0), round(told.at * 1000))
+        if told is not None and gang.submitted <= told.at * MS <= moment.at:
+            at = round(told.at * MS)
+            if at > (gang.saved or 0):
+                gang.saved = at
+                self._touch(gang)
 
     def _happens(self, run: Run, news: groups.News) -> None:
         run.seen.happened += 1
@@ -442,7 +445,6 @@ class Book:
         """Drop a gang that has ended and of which nothing is there any more."""
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self._of_owner:
             self.gangs.pop(gang.id, None)
-            self._saved.pop(gang.id, None)
             del self._alive[gang.id]
 
 

@@ -74,7 +74,9 @@ class Gang(msgspec.Struct, kw_only=True):
     state: str = "Waiting"
     """Waiting, Starting, Running, Degraded, Suspended, Completed, Failed, Terminated or Deleted."""
     owner: str = ""
-    """UID of the object that its PodGroups belong to; of a Volcano Job's gang that tells when it has ended."""
+    """UID of the Volcano Job that its PodGroups belong to, which tells when it has ended; empty for other kinds."""
+    saved: int | None = None
+    """Time of its last checkpoint."""
 
 
 class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
