@@ -8,18 +8,21 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import held_by_audit
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from gangs import attempt, job
+from postgres import postgres
 from sqlalchemy import select
 
 from history import read
 from history.model import What
-from history.schema import HOLDINGS
+from history.schema import HOLDINGS, METADATA
 from history.scope import EVERYTHING
 from history.store import Store
 from history.usage import SEEN, usage
@@ -138,8 +141,32 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any]) -> None:
 
 
 def test_what_is_held_is_exact_while_processes_are_killed(
-    module_plane: Callable[..., Plane], wait_for: Callable[..., Any]
+    fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
 ) -> None:
     """After kills of Muster's processes, what queues held is what the audit log says, and each end stands once."""
-    plane = module_plane(ALL, traced=True)
+    plane = fresh_plane(ALL, traced=True)
     survives(plane, history_of(plane.root), wait_for)
+
+
+@pytest.mark.long
+def test_the_same_holds_in_postgresql(fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> None:
+    """The same kills with the history in PostgreSQL."""
+    with postgres() as url:
+        plane = fresh_plane(ALL, traced=True, settings={HISTORY: {"database": url}})
+        survives(plane, url, wait_for)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """A PostgreSQL for the tests of this module."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.mark.long
+def test_steps_of_the_schema_in_postgresql(database: str) -> None:
+    """The tables of a new store are those of the steps, and what is written is read."""
+    with closing(Store.for_writing(database)) as store, store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert read.gangs(store, EVERYTHING) == []
+        assert store.megabytes() > 0
