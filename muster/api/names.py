@@ -69,7 +69,12 @@ NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not
 AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is left out where a member failed, e.g. 10m
 FAULT_KEYS = (ON_NODE_FAULT, NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 GANG_KEYS = (EXPECTED_RUNTIME, SPARES, BORROWS, EVICT_NOTICE, *FAULT_KEYS)  # of a workload that its PodGroup has, too
-OF_TRAIN_JOBS = (*GANG_KEYS, RESTART_BUDGET, INFRASTRUCTURE_EXIT_CODES)  # of a TrainJob that its Job has, too
+OF_TRAIN_JOBS = (
+    *GANG_KEYS,
+    CREATED_BY,
+    RESTART_BUDGET,
+    INFRASTRUCTURE_EXIT_CODES,
+)  # of a TrainJob that its Job has, too
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
