@@ -13,6 +13,7 @@ import numpy as np
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.capacity import over_capacity, over_quota
 from extender.planner.fairshare.division import Rounding
+from extender.planner.fairshare.limits import Limits
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import UsageBook, fair_shares
@@ -103,6 +104,7 @@ class QueueShares:
         self.allocations = allocations
         self.tree = allocations.tree
         self.row = allocations.tree.row
+        self.limits = Limits(self.tree, session.snapshot, session.now, session.inputs.usage)
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
@@ -203,7 +205,9 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed its limit."""
-        return over_capacity(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+        row, known = self.row(gang.queue), self.allocations
+        full = over_capacity(known, self._session.snapshot.axis, row, amounts)
+        return full or self.limits.refusal(row, gang.creator, amounts, known.used)
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
@@ -254,11 +258,13 @@ class QueueShares:
         """Follow a step of a trial."""
         row, fixed = self.row(entry.gang.queue), not entry.gang.preemptable
         self.allocations.place(row, entry.amount, sign, fixed=fixed)
+        self.limits.place(row, entry.gang.creator, entry.amount, sign)
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, entry.gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
                 amounts = amounts_of_claims(self._session.snapshot, [claim])
                 self.allocations.place(row, amounts, sign, fixed=fixed)
+                self.limits.place(row, entry.gang.creator, amounts, sign)
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:
