@@ -46,7 +46,7 @@ from extender.planner.state.queries import Mark
 from extender.planner.state.reserved import ReservedRooms
 from muster.api.kubernetes.core import Node
 from muster.api.names import DEFAULT_QUEUE
-from muster.resources.vector import Vector
+from muster.resources.vector import GPU, Vector
 
 K = TypeVar("K", bound=Hashable)
 
@@ -79,6 +79,8 @@ class QueueUse:
         """By key; gangs that use nothing are left out."""
         self.users: dict[tuple[str, str], Use] = {}
         """The same by queue and creator, "" for those that are not known."""
+        self.gpus: dict[tuple[str, str], int] = {}
+        """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}
         """Key of a gang whose PodGroup is known → its queue."""
         self.user_of: dict[str, str] = {}
@@ -261,6 +263,9 @@ class Ledger:
             taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
             leaving = entry.kind is Kind.LEAVING
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user)
+            if entry.node and (gpus := taken.get(GPU, 0)):
+                queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
+                tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
         """Count one more user (or one less) of a claim without devices; the first opens its entry."""

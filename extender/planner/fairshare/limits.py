@@ -12,6 +12,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.fairshare.tree import QueueTree, Shares
 from extender.planner.framework.answers import QueueRefusal
+from extender.planner.framework.ordering import upwards
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts, sum_along
@@ -121,9 +122,8 @@ class Limits:
 
     def _used_up(self, snapshot: Snapshot, now: float, usage: Usage | None) -> dict[int, list[tuple[str, float]]]:
         """Return the rows of enforced budgets that are used up, with the resource and the end of the month."""
-        standings = (
-            budgets_of(snapshot, self._tree, now, usage) if any(each.enforced for each in self._said.values()) else {}
-        )
+        enforced = any(limits.enforced and limits.budget for limits in self._said.values())
+        standings = budgets_of(snapshot, now, usage) if enforced else {}
         until = month_of(now)[2]
         found: dict[int, list[tuple[str, float]]] = {}
         for name, standing in standings.items():
@@ -146,7 +146,7 @@ class BudgetStanding:
     enforced: bool
 
 
-def budgets_of(snapshot: Snapshot, tree: QueueTree, now: float, usage: Usage | None) -> dict[str, BudgetStanding]:
+def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, BudgetStanding]:
     """Return where the queues with a budget stand: what the history says, and what has been held since then."""
     said = {name: limits_of(queue.metadata.annotations) for name, queue in snapshot.queues.items()}
     budgets = {name: limits for name, limits in said.items() if limits.budget}
@@ -158,10 +158,10 @@ def budgets_of(snapshot: Snapshot, tree: QueueTree, now: float, usage: Usage | N
     used: dict[str, dict[str, float]] = {}
     for name, use in snapshot.queue_use.items():
         for resource, amount in use.staying.items():
-            _add(used, tree, name, resource, amount * (now - since))
+            _add(used, snapshot, name, resource, amount * (now - since))
     for name, one in usage.queues.items() if usage is not None and known else ():
         for resource, seconds in one.seconds.items() if one.month == month else ():
-            _add(used, tree, name, resource, seconds * unit(resource))
+            _add(used, snapshot, name, resource, seconds * unit(resource))
     return {
         name: BudgetStanding(
             {
@@ -175,7 +175,7 @@ def budgets_of(snapshot: Snapshot, tree: QueueTree, now: float, usage: Usage | N
     }
 
 
-def _add(used: dict[str, dict[str, float]], tree: QueueTree, queue: str, resource: str, seconds: float) -> None:
-    for row in tree.chains[tree.row(queue)]:
-        amounts = used.setdefault(tree.names[row], {})
+def _add(used: dict[str, dict[str, float]], snapshot: Snapshot, queue: str, resource: str, seconds: float) -> None:
+    for name in upwards(snapshot.queues, queue):
+        amounts = used.setdefault(name, {})
         amounts[resource] = amounts.get(resource, 0.0) + seconds

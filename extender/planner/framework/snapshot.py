@@ -107,6 +107,8 @@ class Snapshot:
     """The same by key of a gang."""
     user_use: dict[tuple[str, str], Use]
     """The same by queue and creator."""
+    gpu_use: dict[tuple[str, str], int]
+    """Thousandths of nvidia.com/gpu by queue and node, of leaving pods too."""
     devices: Devices
     """GPUs one by one, as far as pods share them; changed by a trial as `free` is."""
     ending: tuple[PodRecord, ...]
@@ -208,6 +210,7 @@ def take(state: State) -> Snapshot:
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
+        gpu_use=dict(ledger.queues.gpus),
         user_use={key: use.copy() for key, use in ledger.queues.users.items()},
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),

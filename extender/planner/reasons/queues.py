@@ -74,6 +74,25 @@ def over_budget(queue: str, resource: str, *, budget: int, until: float) -> str:
     )
 
 
+BUDGET_NEAR = "BudgetNearlyUsed"
+BUDGET_USED = "BudgetUsed"
+BUDGET_UNKNOWN = "BudgetNotKnown"
+"""Reasons of events about a queue."""
+
+
+def budget_step(reason: str, queue: str, resource: str, *, ratio: float, enforced: bool) -> str:
+    """What an event says as the budget of a queue goes by."""
+    if reason == BUDGET_UNKNOWN:
+        return (
+            f"nobody says what queue {queue} has used this month, so its budget is not enforced; look whether the "
+            "recorder of the history runs (ConfigMap muster-usage)"
+        )
+    used = f"queue {queue} has used {ratio:.0%} of its budget of {resource} this month"
+    if reason == BUDGET_NEAR:
+        return used
+    return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
+
+
 def budget_words(resource: str, budget: float) -> str:
     """An amount of unit-seconds in hours: `10000 h of nvidia.com/gpu`."""
     hours = budget / _HOUR_S

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from extender_world import NOW, World, of
+from extender_world import NOW, World, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
@@ -200,6 +200,43 @@ def test_a_budget_warns_unless_it_is_enforced() -> None:
     assert placed(world.plan()) == {"starts": 1}
 
 
+H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB"
+MODEL = "nvidia.com/gpu.product"
+
+
+def models_world(*products: str) -> World:
+    """A node of 8 GPUs for each of these models."""
+    world = world_of(0)
+    for number, product in enumerate(products):
+        world.node(f"node-{number}", labels={MODEL: product})
+    return world
+
+
+def test_nodes_of_a_model_that_is_used_up_are_no_candidates() -> None:
+    """A gang goes where its queue may still use GPUs, and waits with the reason where that is nowhere."""
+    world = models_world(H100, H100, A100)
+    world.queue("above", **{"max-by-model": "H100=8"})
+    world.queue("team", parent="above")
+    world.gang("one", {"worker": (6, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
+    world.gang("two", {"worker": (6, GPU)}, queue="above")
+    session = world.plan()
+    assert placed(session) == {"one": 6, "two": 6}
+    assert {place.gang.key: models_of(world, place) for place in of(session, decisions.Place)}["ns/two"][H100] <= 2
+    world.gang("late", {"worker": (5, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
+    reason, message = why(world.plan(), "late")
+    assert reason == "NotEnoughResources"
+    assert "2 have GPUs of model H100, of which queue above may use 8 (max-by-model)" in message
+    world.queue("other")
+    world.gang("other", {"worker": (4, GPU)}, queue="other", spec={"nodeSelector": {MODEL: H100}})
+    assert placed(world.plan()) == {"other": 4}
+
+
+def models_of(world: World, place: decisions.Place) -> Counter[str]:
+    """Slots by the model of their node."""
+    labels = {node.metadata.name: node.metadata.labels[MODEL] for node in world.state.nodes.nodes if node}
+    return Counter(labels[node] for nodes in slots(place).values() for node in nodes)
+
+
 USERS = ("", "alice", "bob")
 QUEUES = ("a", "a1", "a2", "b")
 SUBMISSIONS = st.tuples(
@@ -208,29 +245,45 @@ SUBMISSIONS = st.tuples(
 
 
 def held(world: World) -> Counter[tuple[str, str]]:
-    """GPUs that users hold in each queue and those below, counted from pods and placements alone."""
+    """GPUs that users, and by model, each queue with those below it holds: counted from pods and placements alone."""
     found: Counter[tuple[str, str]] = Counter()
+    labels = {
+        node.metadata.name: node.metadata.labels.get(MODEL, "no model") for node in world.state.nodes.nodes if node
+    }
     for key, group in world.state.groups.items():
-        ranks = {pod.slot.rank for pod in world.state.pods.values() if pod.gang == key and pod.uses_node and pod.slot}
+        at = {pod.slot.rank: pod.node for pod in world.state.pods.values() if pod.gang == key and pod.node and pod.slot}
         placement = world.state.placement_of(key)
         if placement is not None and placement.status.phase in {"Planned", "Binding"}:
-            ranks |= {rank for one in placement.spec.pod_sets for span, _ in ranks_of(one.runs) for rank in span}
+            for one in placement.spec.pod_sets:
+                at |= {rank: run.node for span, run in ranks_of(one.runs) for rank in span}
         for queue in (group.spec.queue, *(("a",) if group.spec.queue in {"a1", "a2"} else ())):
-            found[queue, creator_of(group.metadata.annotations)] += len(ranks)
+            found[queue, creator_of(group.metadata.annotations)] += len(at)
+            found.update((queue, labels[node]) for node in at.values())
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
-    st.fixed_dictionaries({name: st.integers(1, 8) for name in ("a", "a1", "b")}),
-    st.lists(st.lists(SUBMISSIONS, max_size=4), min_size=1, max_size=8),
+    per_user=st.fixed_dictionaries({name: st.integers(1, 8) for name in ("a", "a1", "b")}),
+    by_model=st.fixed_dictionaries({name: st.integers(0, 12) for name in ("a", "a1", "b")}),
+    rounds=st.lists(st.lists(SUBMISSIONS, max_size=4), min_size=1, max_size=8),
+    models=st.booleans(),
 )
-def test_nobody_ever_holds_more(limits: dict[str, int], rounds: list[list[tuple[str, str, int, int, int]]]) -> None:
-    """Whatever is submitted, grows and ends: after each cycle no user has more than any queue on the way up allows."""
-    world = QueueWorld(nodes=4, gpus=8)
+def test_nobody_ever_holds_more(
+    *,
+    per_user: dict[str, int],
+    by_model: dict[str, int],
+    rounds: list[list[tuple[str, str, int, int, int]]],
+    models: bool,
+) -> None:
+    """Whatever is submitted, grows and ends: after each cycle no user, and no model, has more than any queue allows."""
+    world = QueueWorld(nodes=2, gpus=8)
     world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    for number in range(2):
+        world.node(f"h100-{number}", labels={MODEL: H100})
     for name in QUEUES:
-        said = {PER_USER: f"nvidia.com/gpu={limits[name]}"} if name in limits else {}
+        said = {PER_USER: f"nvidia.com/gpu={per_user[name]}"} if name in per_user and not models else {}
+        said |= {"max-by-model": f"H100={by_model[name]}"} if name in by_model and models else {}
         world.queue(name, parent="a" if name in {"a1", "a2"} else "", **said)
     number = 0
     for submissions in [*rounds, [], []]:
@@ -246,5 +299,8 @@ def test_nobody_ever_holds_more(limits: dict[str, int], rounds: list[list[tuple[
                 min_task_member={},
             )
         world.step()
-        for (queue, user), gpus in held(world).items():
-            assert gpus <= limits.get(queue, gpus), (queue, user)
+        for (queue, whose), gpus in held(world).items():
+            if whose == H100:
+                assert not models or gpus <= by_model.get(queue, gpus), (queue, whose)
+            elif whose in USERS and not models:
+                assert gpus <= per_user.get(queue, gpus), (queue, whose)
