@@ -213,11 +213,12 @@ def _report(
         priority=queue.spec.priority if queue else 0,
         waiting=waiting,
         first=first,
-        limits=_limits(queue, session.now) if queue else (),
+        limits=limit_words(queue, session.now) if queue else (),
     )
 
 
-def _limits(queue: Queue, now: float) -> tuple[str, ...]:
+def limit_words(queue: Queue, now: float) -> tuple[str, ...]:
+    """Return the limits of a queue beyond its capability, in words."""
     said = limits_of(queue.metadata.annotations)
     per_user = [f"one user may use {_listed(said.per_user)}"] if said.per_user else []
     models = ", ".join(f"{amount_words(GPU, most)} of model {model}" for model, most in sorted(said.by_model.items()))

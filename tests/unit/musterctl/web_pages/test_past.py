@@ -11,6 +11,8 @@ from history.model import Changes, Gang, Gap, Happening, Holding, Run, What
 from history.scope import Scope
 from history.store import MEMORY, Store
 from history.usage import Row, Seconds
+from muster.api.names import BUDGET
+from muster.api.volcano.scheduling import QUEUES
 from musterctl.web.caller import Caller
 from musterctl.web.content.past import USAGE_ROWS, Period, period, usage_csv, usage_view
 
@@ -91,6 +93,14 @@ def test_a_gang_whose_objects_are_gone_leads_to_its_story(pages: Pages) -> None:
     assert (answer.status, answer.headers["location"]) == (303, "/history/ours/job-of-ours")
     assert pages.get("/gangs/theirs/job-of-theirs").status == 303
     assert pages.get("/gangs/theirs/job-of-theirs", "ada").status == 404
+
+
+def test_a_budget_is_held_against_the_history(pages: Pages) -> None:
+    """On the page of queues, of all namespaces: a queue's budget is one."""
+    said = {"annotations": {BUDGET: "nvidia.com/gpu=20h/month"}}
+    queue = {"name": "research", "uid": "research", "resourceVersion": "1", **said}
+    pages.put(QUEUES, {"metadata": queue, "spec": {"weight": 1}})
+    assert "budget of 20 nvidia.com/gpu hours a month: 80% used" in pages.get("/queues").text
 
 
 def test_a_gap_is_told(pages: Pages) -> None:
