@@ -12,6 +12,7 @@ from history import groups, pods
 from history.groups import RecordedJob
 from history.model import (
     HAPPENINGS_KEPT,
+    MS,
     NODES_KEPT,
     TEXT_CHARS,
     Changes,
@@ -36,7 +37,7 @@ from muster.resources.vector import Vector, add, maximum, subtract
 _REMEMBERED = 200_000
 """Pods whose end is remembered, for late looks at them."""
 _USER_CHARS = 512
-_PODS = "pods-"
+PODS_ONLY = "pods-"
 """Begins the names of runs that are of pods without a PodGroup."""
 
 
@@ -58,8 +59,6 @@ class Book:
         """Gang → the number of its runs and holdings that are open."""
         self._why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
-        self._saved: dict[str, int] = {}
-        """Gang → time of its last checkpoint."""
         self._closed: OrderedDict[str, None] = OrderedDict()
         self._of_owner: dict[str, str] = {}
         """UID of a Volcano Job → its gang."""
@@ -77,6 +76,11 @@ class Book:
         for holding in holdings:
             self.holdings[holding.pod] = holding
             self._alive[holding.gang] += 1
+
+    @property
+    def owners(self) -> set[str]:
+        """UIDs of the Volcano Jobs that gangs belong to, and that have not gone."""
+        return set(self._of_owner)
 
     def take(self) -> Changes:
         """Return what has changed since the last time."""
@@ -157,8 +161,8 @@ class Book:
         self._less_alive(gang.id)
 
     def _is_told_by_job(self, gang: Gang) -> bool:
-        """Return True for the gang of a Volcano Job that is there: its PodGroup also goes at restarts."""
-        return gang.owner in self._jobs
+        """Return True for the gang of a Volcano Job that has not gone: its PodGroup also goes at restarts."""
+        return gang.owner in self._of_owner
 
     def _state(self, gang: Gang, run: Run, group: PodGroup, moment: Moment) -> None:
         """Set the state of a gang, and its end, by its PodGroup."""
@@ -326,7 +330,7 @@ class Book:
             state="Running",
         )
         self.gangs[gang.id] = gang
-        return self._begin(gang, f"{_PODS}{meta.uid}", key, gang.submitted)
+        return self._begin(gang, f"{PODS_ONLY}{meta.uid}", key, gang.submitted)
 
     def _bound(self, pod: RecordedPod, run: Run, moment: Moment) -> Holding:
         holding = Holding(
@@ -337,7 +341,8 @@ class Book:
             epoch=min(epoch_of(pod.metadata) or run.seen.epoch, EPOCH.value),
             node=pod.spec.node_name,
             amounts=pods.amounts_of(pod),
-            bound=pods.bound_at(pod, moment),
+            bound=moment.of(pods.bound_at(pod)),
+            within=moment.error(pods.bound_at(pod)),
         )
         self.holdings[holding.pod] = holding
         self._alive[run.gang] += 1
@@ -346,10 +351,12 @@ class Book:
 
     def _close(self, holding: Holding, end: Ended) -> None:
         holding.ended = max(end.at, holding.bound)
-        holding.reason, holding.within = end.reason, end.within
+        holding.reason = end.reason
+        holding.within += end.within
         if holding.ran_from is not None:
             holding.ran_from = min(holding.ran_from, holding.ended)
-        saved = self._saved.get(holding.gang)
+        gang = self.gangs.get(holding.gang)
+        saved = gang.saved if gang else None
         holding.saved = saved if saved is not None and holding.bound <= saved <= holding.ended else None
         self._changed(holding)
         del self.holdings[holding.pod]
@@ -388,8 +395,11 @@ class Book:
         """Note the checkpoint that an object tells of, if it is of this time: anybody may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
         told = checkpoint_of(text) if text else None
-        if told is not None and gang.submitted <= told.at * 1000 <= moment.at:
-            self._saved[gang.id] = max(self._saved.get(gang.id, 0), round(told.at * 1000))
+        if told is not None and gang.submitted <= told.at * MS <= moment.at:
+            at = round(told.at * MS)
+            if at > (gang.saved or 0):
+                gang.saved = at
+                self._touch(gang)
 
     def _happens(self, run: Run, news: groups.News) -> None:
         run.seen.happened += 1
@@ -428,14 +438,13 @@ class Book:
 
     def _members_gone(self, run: Run, moment: Moment) -> None:
         """End the run of pods without a PodGroup with the last of them."""
-        if run.uid.startswith(_PODS) and not any(each.run == run.uid for each in self.holdings.values()):
+        if run.uid.startswith(PODS_ONLY) and not any(each.run == run.uid for each in self.holdings.values()):
             self.group_gone(run.uid, moment)
 
     def _forget(self, gang: Gang) -> None:
         """Drop a gang that has ended and of which nothing is there any more."""
-        if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self._jobs:
+        if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self._of_owner:
             self.gangs.pop(gang.id, None)
-            self._saved.pop(gang.id, None)
             del self._alive[gang.id]
 
 

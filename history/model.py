@@ -74,7 +74,9 @@ class Gang(msgspec.Struct, kw_only=True):
     state: str = "Waiting"
     """Waiting, Starting, Running, Degraded, Suspended, Completed, Failed, Terminated or Deleted."""
     owner: str = ""
-    """UID of the object that its PodGroups belong to; of a Volcano Job's gang that tells when it has ended."""
+    """UID of the Volcano Job that its PodGroups belong to, which tells when it has ended; empty for other kinds."""
+    saved: int | None = None
+    """Time of its last checkpoint."""
 
 
 class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -130,7 +132,7 @@ class Holding(msgspec.Struct, kw_only=True):
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
-    """Milliseconds by which the end may be earlier or later than it is written."""
+    """Milliseconds by which it may be longer or shorter: what was not seen as it happened is known to the second."""
 
 
 class Happening(msgspec.Struct, kw_only=True, frozen=True):

@@ -84,6 +84,13 @@ class Moment(NamedTuple):
             return min(max(self.at, first), first + MS - 1)
         return min(first + MS // 2, max(self.at, first))
 
+    def error(self, stamp: str | None) -> int:
+        """Return by how many milliseconds `of` may be wrong, for things that are seen as they happen by none."""
+        known = readable_time(stamp) is not None
+        if self.live:
+            return min(self.within, MS // 2) if known else self.within
+        return MS // 2 if known else 0
+
 
 class Ended(NamedTuple):
     """How and when a pod has ended."""
@@ -118,11 +125,11 @@ def amounts_of(pod: Pod) -> Vector:
         return {"pods": 1}
 
 
-def bound_at(pod: Pod, moment: Moment) -> int:
-    """Return when a pod got its node."""
+def bound_at(pod: Pod) -> str | None:
+    """Return when a pod got its node, as the API server has written it."""
     condition = pod.status.condition("PodScheduled")
     known = condition is not None and condition.status == "True"
-    return moment.of(condition.last_transition_time if condition and known else pod.metadata.creation_timestamp)
+    return condition.last_transition_time if condition and known else pod.metadata.creation_timestamp
 
 
 def ran_from(pod: RecordedPod, moment: Moment) -> int | None:
@@ -151,7 +158,7 @@ def ended(pod: RecordedPod, moment: Moment) -> Ended | None:
     if not pod.finished:
         return None
     reason = End.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or End.FAILED
-    return Ended(moment.of(_last(pod)), reason, why(pod))
+    return Ended(moment.of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
 
 
 def gone(pod: RecordedPod, moment: Moment) -> Ended:
@@ -159,8 +166,7 @@ def gone(pod: RecordedPod, moment: Moment) -> Ended:
     end = ended(pod, moment)
     if end is not None:
         return end
-    last = _last(pod)
-    return Ended(moment.of(last), disrupted(pod) or End.DELETED, why(pod), 0 if last else moment.within)
+    return Ended(moment.of(_last(pod)), disrupted(pod) or End.DELETED, why(pod), moment.error(_last(pod)))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:

@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from history.book import Book
+from history.book import PODS_ONLY, Book
+from history.groups import RECORDED_JOBS
 from history.looks import Following, Look, Past, apply, past
 from history.model import MS, Changes, Gap
 from history.pods import RECORDED_PODS, Moment
@@ -43,6 +44,14 @@ HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gang
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
+
+
+class Known(NamedTuple):
+    """UIDs of what the store believes alive."""
+
+    pods: set[str]
+    groups: set[str]
+    jobs: set[str]
 
 
 class Recorder:
@@ -102,7 +111,7 @@ class Recorder:
         now = self._now()
         self.tally = Tally(now, closed_since(self._store, begin_of(now)))
         self._trouble = None
-        known = set(self.book.holdings), set(self.book.runs)
+        known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
         self.following.start()
         while not self.following.synced and not self._stopping.is_set():
             self._stopping.wait(GATHER_S)
@@ -124,15 +133,17 @@ class Recorder:
         )
         self._write(versions)
 
-    def _compare(self, known: tuple[set[str], set[str]], first: list[Look], seen: int) -> int:
+    def _compare(self, known: "Known", first: list[Look], seen: int) -> int:
         """Close what the store believed alive and the API does not have; return the number of members."""
-        pods = {look.uid for look in first if look.kind == RECORDED_PODS.plural}
-        groups = {look.uid for look in first if look.kind == POD_GROUPS.plural}
+        listed = {kind: {look.uid for look in first if look.kind == kind} for kind in self.following.reflectors}
         now = self._now()
-        count = self.book.unseen(known[0] - pods, seen, now)
-        for uid in known[1] - groups:
-            if uid in self.book.runs and not uid.startswith("pods-"):
-                self.book.group_gone(uid, Moment((seen + now) // 2, live=False))
+        middle = Moment((seen + now) // 2, live=False)
+        count = self.book.unseen(known.pods - listed[RECORDED_PODS.plural], seen, now)
+        for uid in known.groups - listed[POD_GROUPS.plural]:
+            if not uid.startswith(PODS_ONLY):
+                self.book.group_gone(uid, middle)
+        for uid in known.jobs - listed[RECORDED_JOBS.plural]:
+            self.book.job_gone(uid, middle)
         return count
 
     def _tell_gap(self, seen: int, meanwhile: Past, lost: int) -> None:

@@ -43,6 +43,7 @@ GANGS: Final = Table(
     Column("ended", BigInteger),
     Column("state", String(32), nullable=False),
     Column("owner", String(63), nullable=False),
+    Column("saved", BigInteger),
     Index("gangs_by_name", "namespace", "name"),
     Index("gangs_by_submission", "submitted"),
     Index("gangs_by_end", "ended"),

@@ -14,32 +14,41 @@ from musterctl.plane.plane import Plane
 _GPU = "nvidia.com/gpu"
 
 
+class Between(NamedTuple):
+    """A moment: after a request had come, and before it was answered."""
+
+    first_s: float
+    last_s: float
+
+
 class Held(NamedTuple):
     """The time for which one pod had its node."""
 
-    namespace: str
+    uid: str
     name: str
     gpus: int
     job: str
     """Its Volcano Job."""
-    since_s: float
-    until_s: float | None
+    since: Between
+    until: Between | None
+
+    def seconds(self, now_s: float) -> Between:
+        """How long, at least and at most."""
+        until = self.until or Between(now_s, now_s)
+        least = min(until.first_s, now_s) - self.since.last_s
+        return Between(max(0.0, least), max(0.0, min(until.last_s, now_s) - self.since.first_s))
 
 
 def held(plane: Plane) -> list[Held]:
     """Every binding so far, with its end: the first status that says so, or the deletion without grace."""
     pods: dict[str, dict[str, Any]] = {}
     known: dict[tuple[str, str], str] = {}
-    bound: dict[str, float] = {}
-    over: dict[str, float] = {}
+    bound: dict[str, Between] = {}
+    over: dict[str, Between] = {}
     for event in _pod_events(plane):
         reference = event["objectRef"]
-        key, sub, verb = (
-            (reference["namespace"], reference.get("name", "")),
-            reference.get("subresource"),
-            event["verb"],
-        )
-        at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
+        key, sub = (reference["namespace"], reference.get("name", "")), reference.get("subresource")
+        verb, at = event["verb"], _moment(event)
         answer = event.get("responseObject") or {}
         if verb == "create" and not sub:
             meta = answer["metadata"]
@@ -52,22 +61,18 @@ def held(plane: Plane) -> list[Held]:
         elif verb == "delete" and not sub and _at_once(event):
             uid = answer.get("metadata", {}).get("uid") or answer.get("details", {}).get("uid") or known.get(key, "")
             over.setdefault(uid, at)
-    return [_held(pods[uid], since, over.get(uid)) for uid, since in bound.items() if uid in pods]
+    return [_held(uid, pods[uid], since, over.get(uid)) for uid, since in bound.items() if uid in pods]
 
 
-def seconds(plane: Plane, until_s: float) -> dict[str, float]:
-    """GPU seconds held by the pods of each Volcano Job until then."""
-    found: dict[str, float] = {}
-    for one in held(plane):
-        end = until_s if one.until_s is None else min(one.until_s, until_s)
-        found[one.job] = found.get(one.job, 0.0) + one.gpus * max(0.0, end - one.since_s)
-    return found
+def _moment(event: dict[str, Any]) -> Between:
+    ends = (datetime.fromisoformat(event[name]).timestamp() for name in ("requestReceivedTimestamp", "stageTimestamp"))
+    return Between(*ends)
 
 
-def _held(pod: dict[str, Any], since: float, until: float | None) -> Held:
+def _held(uid: str, pod: dict[str, Any], since: Between, until: Between | None) -> Held:
     meta = pod["metadata"]
     gpus = sum(int(each["resources"].get("limits", {}).get(_GPU, 0)) for each in pod["spec"]["containers"])
-    return Held(meta["namespace"], meta["name"], gpus, meta["annotations"]["volcano.sh/job-name"], since, until)
+    return Held(uid, meta["name"], gpus, meta["annotations"]["volcano.sh/job-name"], since, until)
 
 
 def _pod_events(plane: Plane) -> Iterator[dict[str, Any]]:

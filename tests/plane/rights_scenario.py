@@ -538,6 +538,14 @@ def _suspended(s: Scenario, name: str) -> bool:
     return any(one.type == "Suspended" and one.status == "True" for one in conditions)
 
 
+def the_history(s: Scenario) -> None:
+    """The recorder follows gangs, and tells what their queues have held."""
+    s.client.create(JOBS, gang("recorded", s.namespace, replicas=1, gpus=0), s.namespace)
+    s.until(lambda: s.phase("recorded") == "Running", "the Job to run")
+    s.until(lambda: s.used(roles.HISTORY, "patch", "configmaps"), "the recorder to tell what is held")
+    s.end("recorded")
+
+
 def the_page(s: Scenario) -> None:
     """It follows everything, asks whose a token is and what he may see, and explains with what the extender says."""
     subject, _ = user(s.plane, s.namespace, s.plane.root, "reader")
@@ -574,5 +582,6 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     a_native_gang,
     networks,
     train_jobs,
+    the_history,
     the_page,
 )

@@ -120,6 +120,43 @@ tracesEndpoint: {{ . | quote }}
 logLevel: {{ $values.logLevel }}
 {{- end }}
 
+{{/* Whether the history is a file, which only the containers of one pod can share. */}}
+{{- define "muster.historyFile" -}}
+{{- if and .Values.history.enabled (not .Values.history.database.url) (not .Values.history.database.existingSecret) }}yes{{ end -}}
+{{- end }}
+
+{{/* The URL of the history's store, where no Secret has it. */}}
+{{- define "muster.historyURL" -}}
+{{- $given := .Values.history.database -}}
+{{- if and $given.url $given.existingSecret }}
+{{- fail "history.database: set one of url and existingSecret (docs/history.md)" }}
+{{- end -}}
+{{- if regexMatch "://[^/@]*:[^/@]*@" $given.url }}
+{{- fail "history.database.url: it has a password in it; put the URL into a Secret and name that in history.database.existingSecret" }}
+{{- end -}}
+{{- if not $given.existingSecret -}}
+{{ $given.url | default "sqlite:////var/lib/muster/history/history.db" }}
+{{- end -}}
+{{- end }}
+
+{{- define "muster.historySettings" -}}
+{{- $values := .Values.history -}}
+apiVersion: config.muster.dev/v1alpha1
+kind: HistoryConfiguration
+statusPort: {{ $values.statusPort }}
+{{- with include "muster.historyURL" . }}
+database: {{ . | quote }}
+{{- else }}
+databaseFile: /etc/muster/history/url
+{{- end }}
+keepDays: {{ $values.keepDays }}
+keepUsageDays: {{ $values.keepUsageDays }}
+maxMegabytes: {{ $values.maxMegabytes }}
+leaseNamespace: {{ .Release.Namespace }}
+leaseName: muster-history
+logLevel: {{ $values.logLevel }}
+{{- end }}
+
 {{/* All that a process is told: what follows from the values, and the fields that have none: (list $ "webhook") */}}
 {{- define "muster.settingsOf" -}}
 {{- $process := index . 1 -}}

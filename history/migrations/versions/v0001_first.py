@@ -31,6 +31,7 @@ def upgrade() -> None:
         sa.Column("ended", big),
         sa.Column("state", sa.String(32), nullable=False),
         sa.Column("owner", sa.String(63), nullable=False),
+        sa.Column("saved", big),
     )
     op.create_index("gangs_by_name", "gangs", ["namespace", "name"])
     op.create_index("gangs_by_submission", "gangs", ["submitted"])
