@@ -9,6 +9,7 @@ from prometheus_client import Gauge
 from extender.planner import reasons
 from extender.planner.fairshare.limits import BudgetStanding, budgets_of
 from extender.planner.framework.session import Session
+from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.events import Recorder
 
@@ -29,8 +30,12 @@ _UNKNOWN_AFTER_S: Final = 60.0
 """Time for the usage to come after the start of this process, until it is warned that there is none."""
 
 
+LATE_S: Final = 600.0
+"""Time after a gang's members come or go by which the recorder has published that: it does so within seconds."""
+
+
 class BudgetTeller:
-    """Remembers what it told of each queue, so that a step is told once."""
+    """Remembers what it told of each queue, so that a step is told once; and whether the usage is up to date."""
 
     def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -40,6 +45,28 @@ class BudgetTeller:
         self._told: dict[str, tuple[str, str]] = {}
         """Queue → reason and resource of the last event."""
         self._series: set[tuple[str, str]] = set()
+        self._held: frozenset[tuple[str, int]] = frozenset()
+        """UID and number of members with a node of the gangs that have some, as of the last look."""
+        self._held_before = False
+        """Whether there was a look before."""
+        self._changed: float | None = None
+        """When that first changed after the moment up to which the usage is known; None if it has not."""
+
+    def believed(self, usage: Usage | None) -> Usage | None:
+        """Return the usage, or None if it lacks what has happened for too long: its writer is down.
+
+        It is only written when something has changed, so its age alone says nothing.
+        """
+        if usage is not None and self._changed is not None and usage.until > self._changed:
+            self._changed = None
+        late = self._changed is not None and self._wall_s() - self._changed > LATE_S
+        return None if late else usage
+
+    def _look(self, session: Session) -> None:
+        held = frozenset((gang.uid, gang.taken) for gang in session.snapshot.gangs if gang.taken)
+        if held != self._held and self._held_before and self._changed is None:
+            self._changed = session.now
+        self._held, self._held_before = held, True
 
     def tell(self, session: Session) -> None:
         """Tell of the budgets as this cycle sees them, unless that is done."""
@@ -48,6 +75,8 @@ class BudgetTeller:
             return
         self._next = now + EVERY_S
         standings = budgets_of(session.snapshot, session.now, session.inputs.usage)
+        if standings:
+            self._look(session)
         self._tell_metrics(standings)
         self._told = {name: said for name, said in self._told.items() if name in standings}
         for name, standing in standings.items():

@@ -95,7 +95,7 @@ class Extender:
             node_fault_grace_s=settings.node_fault_grace_s,
             fault_stop=settings.fault_stop,
             tap=tap,
-            usage=lambda: self._usage.current,
+            usage=lambda: budgets.believed(self._usage.current),
             tell_budgets=budgets.tell,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)

@@ -20,7 +20,7 @@ WaitFor = Callable[..., Any]
 DEPLOYMENTS: Resource[dict[str, Any]] = Resource("apps", "v1", "deployments", "Deployment", dict[str, Any])
 CRON_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "cronjobs", "CronJob", dict[str, Any])
 FORGED = {"annotations": {CREATED_BY: "somebody-else"}}
-DEPLOYS = {"apiGroups": ["apps", "batch"], "resources": ["deployments", "cronjobs"], "verbs": ["*"]}
+DEPLOYS = {"apiGroups": ["apps", "batch"], "resources": ["deployments", "cronjobs", "jobs/status"], "verbs": ["*"]}
 TEMPLATE = {
     "metadata": {"labels": {"app": "a"}, **FORGED},
     "spec": {"containers": [{"name": "main", "image": "none"}], "restartPolicy": "Never"},
@@ -97,6 +97,10 @@ def test_nobody_names_another_creator(plane: Plane, namespace: str, tmp_path: Pa
         patch = {"metadata": {"annotations": {CREATED_BY: value}}}
         assert says in refusal(lambda patch=patch: client.merge_patch(POD_GROUPS, "own", patch, where))
         assert says in refusal(lambda patch=patch: client.merge_patch(PODS, "own", patch, where))
+    by_status = {"metadata": {"annotations": {CREATED_BY: "somebody-else"}}}
+    batch = {"metadata": {"name": "own", "labels": {QUEUE: "default"}}, "spec": {"template": TEMPLATE}}
+    client.create(INDEXED_JOBS, batch, where)
+    assert says in refusal(lambda: client.merge_patch(INDEXED_JOBS, "own", by_status, where, subresource="status"))
     client.create(JOBS, job("own", where, replicas=1), where)
     client.merge_patch(JOBS, "own", {"metadata": {"annotations": {CREATED_BY: None}}}, where)
     assert admin.get(JOBS, "own", where).metadata.annotations[CREATED_BY] == he.user

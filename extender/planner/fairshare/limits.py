@@ -16,7 +16,7 @@ from extender.planner.framework.ordering import upwards
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts, sum_along
-from muster.api.muster.usage import STALE_S, Usage, month_of
+from muster.api.muster.usage import AHEAD_S, Usage, month_of
 from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import QueueLimits, limits_of
 
@@ -142,7 +142,7 @@ class BudgetStanding:
     ratios: Mapping[str, float]
     """Resource → used by budget."""
     known: bool
-    """False without usage, or with usage that is too old: what runs now is all that counts then."""
+    """False without usage that can be believed: nothing is enforced then."""
     enforced: bool
 
 
@@ -153,7 +153,7 @@ def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str,
     if not budgets:
         return {}
     month, begin, _ = month_of(now)
-    known = usage is not None and -STALE_S <= now - usage.until <= STALE_S
+    known = usage is not None and usage.until <= now + AHEAD_S
     since = max(begin, min(usage.until, now)) if usage is not None and known else now
     used: dict[str, dict[str, float]] = {}
     for name, use in snapshot.queue_use.items():

@@ -84,7 +84,7 @@ def budget_step(reason: str, queue: str, resource: str, *, ratio: float, enforce
     """What an event says as the budget of a queue goes by."""
     if reason == BUDGET_UNKNOWN:
         return (
-            f"nobody says what queue {queue} has used this month, so its budget is not enforced; look whether the "
+            f"nobody says what queue {queue} has used until now, so its budget is not enforced; look whether the "
             "recorder of the history runs (ConfigMap muster-usage)"
         )
     used = f"queue {queue} has used {ratio:.0%} of its budget of {resource} this month"

@@ -12,8 +12,8 @@ import msgspec
 KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
-STALE_S: Final = 600.0
-"""Age from which on budgets are not enforced by it: the recorder publishes every ten seconds while anything runs."""
+AHEAD_S: Final = 600.0
+"""What is said to be up to a later time than this from now is not believed: clocks differ less."""
 
 
 class QueueUsage(msgspec.Struct, frozen=True):

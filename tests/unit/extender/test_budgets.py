@@ -3,7 +3,7 @@
 from extender_world import NOW, World
 from prometheus_client import REGISTRY
 
-from extender.budgets import EVERY_S, BudgetTeller
+from extender.budgets import EVERY_S, LATE_S, BudgetTeller
 from extender.planner.plugins.proportion import Proportion
 from muster.api.muster.usage import QueueUsage, Usage, month_of
 
@@ -73,6 +73,31 @@ def test_unknown_usage_is_told_when_it_lasts() -> None:
     assert budgets.told(None, after_s=60) == ["BudgetNotKnown"]
     assert budgets.told(1) == []
     assert REGISTRY.get_sample_value("muster_queue_budget_known", {"queue": "team"}) == 1
+
+
+def test_usage_that_lacks_what_happened_is_not_believed() -> None:
+    """Its age alone says nothing: it is written when something has changed. A later one is believed at once."""
+    budgets = Budgets()
+    world, old = budgets.world, Usage(NOW, {})
+
+    def look(after_s: float = EVERY_S + 1) -> None:
+        world.now += after_s
+        budgets.teller.tell(world.plan())
+
+    look()
+    look(10 * LATE_S)
+    assert budgets.teller.believed(old) is old
+    key = world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})}, queue="team", phase="Running")
+    world.pod(key, "worker", 0, {"nvidia.com/gpu": 1}, node="node-0", phase="Running")
+    look()
+    look(LATE_S - EVERY_S)
+    assert budgets.teller.believed(old) is old
+    world.now += EVERY_S + 1
+    assert budgets.teller.believed(old) is None
+    new = Usage(world.now, {})
+    assert budgets.teller.believed(new) is new
+    look(LATE_S + 1)
+    assert budgets.teller.believed(new) is new
 
 
 def test_a_budget_that_is_gone_is_told_no_more() -> None:

@@ -175,7 +175,6 @@ def test_what_is_held_since_the_usage_counts() -> None:
     "usage",
     [
         None,
-        used(1000, until=NOW - 601),
         used(1000, until=NOW + 601),
         used(1000, month="2020-01"),
         used(1000, queue="x"),
