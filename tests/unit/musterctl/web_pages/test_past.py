@@ -7,9 +7,9 @@ import pytest
 from page_world import NOW
 from web_world import Pages
 
-from history.model import Changes, Gang, Gap, Happening, Holding, Run, What
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
 from history.scope import Scope
-from history.store import MEMORY, Store
+from history.store import Store
 from history.usage import Row, Seconds
 from muster.api.names import BUDGET
 from muster.api.volcano.scheduling import QUEUES
