@@ -54,6 +54,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as the webhook configurations have them. Other names mean another
     certificate."""
+    web_dns_name: tuple[str, ...] = ()
+    """Host names or addresses of the page (docs/web.md), if its certificate is to be in that Secret, too (web.crt,
+    web.key)."""
     cert_lifetime: str = "2160h"
     """Life of a certificate, which is renewed after two thirds of it: so much is left to notice what hinders that."""
     cert_authority_lifetime: str = "8760h"

@@ -25,6 +25,7 @@ from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
+from muster.kube.config import Config, load_config
 from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
 from musterctl import unanswered
 from musterctl.kind import cluster as kind
@@ -62,6 +63,10 @@ class Where(NamedTuple):
             name = _meant()
         return existing(name).kubeconfig if name else None
 
+    def config(self) -> Config:
+        """Return the way to the cluster, with the credentials of its user."""
+        return load_config(self.kubeconfig)
+
     def client(self) -> Client:
         """Return a client of the cluster, which shows warnings of the API server, each once."""
         shown: set[str] = set()
@@ -94,6 +99,19 @@ def _meant() -> str | None:
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
         return None
     return name
+
+
+def known_plane(where: Where) -> Path | None:
+    """Return the folder of the plane that is meant, also by its kubeconfig; None if another cluster is."""
+    named = where.given or (
+        Path(os.environ["KUBECONFIG"]) if not where.plane and os.environ.get("KUBECONFIG") else None
+    )
+    if named is not None:
+        folder = named.absolute().parent
+        return folder if (folder / "plane.json").exists() else None
+    name = where.plane or _meant()
+    found = existing(name) if name else None
+    return found.root if isinstance(found, Plane) else None
 
 
 def existing(name: str) -> Plane | KindCluster:
@@ -168,6 +186,13 @@ def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
         raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
     client = where.client()
     return client, namespace or client.namespace
+
+
+def namespace_in(namespace: str | None, where: Where) -> str:
+    """Return the namespace as `connect_in` does, for what is not read from a cluster."""
+    if namespace and not _NAME.fullmatch(namespace):
+        raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
+    return namespace or load_config(where.kubeconfig).namespace
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:

@@ -9,10 +9,12 @@ import click
 
 from extender.planner.cycle import report_of
 from extender.planner.framework.snapshot import RECOVERY_S
+from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
 from musterctl.plane import state
 from musterctl.reader import Reader
+from musterctl.webclient import WebServer
 from webhook.config import load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,6 +94,17 @@ _scheduler_config = click.option(
 )
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
 _output = click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+_server = click.option(
+    "--server",
+    "server_url",
+    envvar="MUSTER_WEB",
+    show_envvar=True,
+    metavar="URL",
+    help="The page in the cluster, which is asked where you may not list the cluster (docs/web.md).",
+)
+_server_ca = click.option(
+    "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
+)
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
 planned_namespace_option = click.option(
     "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
@@ -127,6 +140,47 @@ def where_options(command: Command) -> Command:
     return _with(run, _kubeconfig, _plane)
 
 
+def since_option(default: str) -> Callable[[F], F]:
+    """Return --since, which says how far back; the command gets `since_s`, in seconds."""
+    return click.option(
+        "--since",
+        "since_s",
+        default=default,
+        show_default=True,
+        callback=_duration,
+        metavar="DURATION",
+        help="How far back, e.g. 12h, 7d or 4w.",
+    )
+
+
+def _duration(_: click.Context, param: click.Parameter, value: str) -> float:
+    try:
+        return parse_days_s(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+
+
+def records_options(command: F) -> F:
+    """Add --store and --server, which say where the history is read from."""
+    return _with(
+        command,
+        click.option(
+            "--store",
+            envvar="MUSTER_HISTORY",
+            show_envvar=True,
+            metavar="URL",
+            help="The history's store.",
+        ),
+        click.option(
+            "--server",
+            envvar="MUSTER_WEB",
+            show_envvar=True,
+            metavar="URL",
+            help="The page's server.",
+        ),
+    )
+
+
 def dump_options(command: Command) -> Command:
     """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
 
@@ -141,6 +195,16 @@ def dump_options(command: Command) -> Command:
 def report_options(command: Command) -> Command:
     """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
     return _with(dump_options(command), _snapshot, _output)
+
+
+def server_options(command: Command) -> Command:
+    """Add --server and --server-ca; the command gets `server`, the page in the cluster, or None."""
+
+    @wraps(command)
+    def run(*args: Any, server_url: str | None, server_ca: Path | None, **more: Any) -> None:
+        command(*args, server=WebServer(server_url, server_ca) if server_url else None, **more)
+
+    return _with(run, _server, _server_ca)
 
 
 def listing_options(command: F) -> F:

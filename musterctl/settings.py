@@ -1,4 +1,4 @@
-"""The settings of the three processes: files of their defaults, checks of files, and tables for the documentation."""
+"""The settings of the processes: files of their defaults, checks of files, and tables for the documentation."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,6 +8,7 @@ import yaml
 
 from controller.settings import ControllerSettings
 from extender.settings import ExtenderSettings
+from history.settings import HistorySettings
 from muster.crds.schema import field_descriptions
 from muster.process.settings import Settings, SettingsError, file_of, read
 from webhook.settings import WebhookSettings
@@ -16,6 +17,7 @@ PROCESSES: Final[dict[str, type[Settings]]] = {
     "webhook": WebhookSettings,
     "extender": ExtenderSettings,
     "controller": ControllerSettings,
+    "history": HistorySettings,
 }
 
 

@@ -13,6 +13,8 @@ SERVING: Final = "tls"
 """The name of the webhook's certificate in the Secret: tls.crt and tls.key."""
 REPORTS: Final = "reports"
 """The name of the certificate of the TrainJobs' status server."""
+WEB: Final = "web"
+"""The name of the certificate of the page."""
 TRUST_WAIT_S: Final = 30.0
 """Until all API servers have taken up a new caBundle: a new authority signs nothing before."""
 
@@ -35,6 +37,8 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
     if settings.report_port and settings.cert_issuer == "own":
         host = _normal(urlsplit(settings.report_url).hostname or "")
         wanted.append(Wanted(name=REPORTS, common_name="muster-reports", names=frozenset({host})))
+    if settings.web_dns_name and settings.cert_issuer == "own":
+        wanted.append(Wanted(name=WEB, common_name="muster-web", names=frozenset(map(_normal, settings.web_dns_name))))
     return CertificateOptions(
         secret=settings.cert_secret,
         issuer=settings.cert_issuer,

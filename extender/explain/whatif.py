@@ -178,10 +178,14 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 class WhatIf:
-    """The cluster of a dump, with that extender's `recovery_s`; the changes of `tried_*` are undone at the end."""
+    """The cluster of a dump, with that extender's `recovery_s`; the changes of `tried_*` are undone at the end.
 
-    def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
+    `names_others`: its reader may see all that is in the dump.
+    """
+
+    def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S, names_others: bool = True) -> None:
         self.dump = dump
+        self._names_others = names_others
         self.now = dump.taken_at
         self._provisioning_served = True if dump.has(PROVISIONING_REQUESTS) else None
         self.state = state_of(dump)
@@ -210,10 +214,11 @@ class WhatIf:
             snapshot=take(self.state),
             now=self.now,
             causes=self._causes,
-            names_others=True,  # of a dump, which has what its reader may list
+            names_others=self._names_others,
             hyper_nodes=self._hyper_nodes,
             provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,
+            usage=self.dump.usage,
             recovery_s=self.recovery_s,
         )
         return run_cycle(inputs, actions, self._plugins)

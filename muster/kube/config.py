@@ -53,6 +53,8 @@ class Config:
     authorization: Callable[[], str] | None = None
     namespace: str = "default"
     """The namespace of a kubeconfig's context."""
+    certificate: bool = False
+    """TLS shows a certificate of the user, which counts beside any `authorization`."""
 
 
 class Options(TypedDict, total=False):
@@ -241,6 +243,7 @@ def _config(found: Any, credentials: "_Credentials | None", namespace: str | Non
         proxy=_proxy(found.proxy) if proxied else None,
         authorization=credentials,
         namespace=namespace or "default",
+        certificate=bool(found.cert_file),
     )
 
 

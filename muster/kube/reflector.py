@@ -126,6 +126,16 @@ class Reflector(Generic[T]):
         return self._synced.is_set()
 
     @property
+    def following(self) -> bool:
+        """True while the kind is followed: it was listed, and the last request about it did not fail."""
+        return self.synced and self._failing is None
+
+    @property
+    def version(self) -> str:
+        """The resource version up to which handlers have been told everything; empty before the first list."""
+        return self._version
+
+    @property
     def size(self) -> int:
         """Number of known objects."""
         return len(self.store)

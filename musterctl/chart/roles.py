@@ -14,13 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from muster.api.names import CONTROLLER_ACCOUNT, CONTROLLER_LEASE, SCHEDULER_LEASE
+from muster.api.names import CONTROLLER_ACCOUNT, CONTROLLER_LEASE, HISTORY_LEASE, SCHEDULER_LEASE
 from musterctl.chart.files import FILES, manifests
 
 WEBHOOK: Final = "webhook"
 EXTENDER: Final = "extender"
 SCHEDULER: Final = "scheduler"
 CONTROLLER: Final = "controller"
+HISTORY: Final = "history"
+WEB: Final = "web"
 USERS: Final = "users"
 POOL: Final = "pool"
 LEVELS: Final = ("view", "edit", "admin")
@@ -53,8 +55,11 @@ ACCOUNTS: Final = {
     WEBHOOK: Account("muster-webhook", (WEBHOOK,)),
     SCHEDULER: Account("muster-scheduler", (SCHEDULER, EXTENDER)),
     CONTROLLER: Account(CONTROLLER_ACCOUNT, (CONTROLLER,)),
+    HISTORY: Account("muster-web", (HISTORY,)),
 }
-"""Of the chart's three pods."""
+"""Of the chart's pods."""
+WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
+"""Of the page, where the chart serves it; the recorder is in the same pod there."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 """Of an extender beside the cluster's own kube-scheduler."""
 
@@ -84,6 +89,7 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process has one account, and its binding one name")
     leases = {SCHEDULER: (namespace, SCHEDULER_LEASE), CONTROLLER: (namespace, CONTROLLER_LEASE)}
+    leases[HISTORY] = (namespace, HISTORY_LEASE)
     leases[EXTENDER] = lease or leases[SCHEDULER]
     found: list[dict[str, Any]] = []
     for account in accounts:

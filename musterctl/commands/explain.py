@@ -1,6 +1,7 @@
 """`muster explain`: why a job, gang or pod is where it is; `muster topo`: domains; `muster snapshot`: their data."""
 
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -17,12 +18,14 @@ from extender.explain.whatif import WhatIf
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
 from musterctl import completion
 from musterctl.allowed import dump_for
-from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
+from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options, server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
 from musterctl.reader import Reader
 from musterctl.unplaced import slips, why_unplaced
+from musterctl.webclient import WebServer
 
 
 @click.command()
@@ -30,15 +33,32 @@ from musterctl.unplaced import slips, why_unplaced
 @click.argument("object_name", metavar="NAME", shell_complete=completion.explained)
 @planned_namespace_option
 @recovery_option
+@server_options
 @report_options
-def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, output: str, read: Reader) -> None:
+def explain(
+    *,
+    kind: str,
+    object_name: str,
+    namespace: str,
+    recovery_s: float,
+    output: str,
+    read: Reader,
+    server: WebServer | None,
+) -> None:
     """Explains why a job, gang or pod is where it is.
 
     The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
-    cluster it has what the objects of the namespace say.
+    cluster it is made by the page in the cluster, if there is a --server, without the names of others; else it has
+    what the objects of the namespace say.
     """
     space = read.namespace(namespace)
-    dump = dump_for(read, space)
+    try:
+        dump = dump_for(read, space) if server is None else read()
+    except Forbidden:
+        assert server is not None  # noqa: S101 # without one the objects of the namespace are read
+        if _explain_there(server, read, kind, object_name, space, output):
+            return
+        dump = dump_for(read, space)
     try:
         pooled = in_pool(dump, pool_of_object(dump, kind, object_name, space))
         report = explain_in(WhatIf(pooled, recovery_s=recovery_s), kind, object_name, space)
@@ -54,6 +74,22 @@ def explain(*, kind: str, object_name: str, namespace: str, recovery_s: float, o
         pod = dump.pod(space, object_name) if kind == "pod" else None
         hints = [Line("", text, "hint") for text in slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
         print_lines([*lines_of(report, dump.taken_at), *hints])
+
+
+def _explain_there(server: WebServer, read: Reader, kind: str, name: str, namespace: str, output: str) -> bool:
+    """Print the report of the page; False, with a word on standard error, if that does not answer."""
+    try:
+        report = server.explain(read.where, kind, namespace, name)
+    except (NotFound, Conflict, Forbidden, Unauthorized) as error:
+        raise click.ClickException(f"{server.url} says: {error.message}") from error
+    except APIError as error:
+        click.echo(f"{server.url} does not answer: {error.message}", err=True)
+        return False
+    if output != "text":
+        print_data(report, output)
+    else:
+        print_lines(lines_of(report, time.time()))
+    return True
 
 
 @click.command()

@@ -162,7 +162,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         plane.remove()
     options = Options(**chosen)
     _check(options, chosen)
-    wanted = set(state.COMPONENTS)
+    wanted = set(state.ALL)
     if options.kubeconfig:
         wanted -= state.CLUSTER
     if options.shared or not options.scheduler:
@@ -272,6 +272,9 @@ def show(plane: Plane, console: Console) -> None:
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
     if plane.attached or plane.part(state.API_SERVER).alive:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
+    if not plane.attached:
+        named = "" if plane.root.name == state.DEFAULT_NAME else f" --name {plane.root.name}"
+        console.print(f"page muster web{named}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_kind(cluster: KindCluster) -> None:

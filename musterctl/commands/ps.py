@@ -11,12 +11,18 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl import completion
 from musterctl.chart.commands import CLUSTER
-from musterctl.cluster import Where, connect_in
+from musterctl.cluster import Where, connect_in, namespace_in
 from musterctl.gangs.forecast import with_starts
 from musterctl.gangs.news import wait_for_news
 from musterctl.gangs.read import read, read_cluster, unread
 from musterctl.gangs.rows import Objects, Row, difference, rows
-from musterctl.options import all_namespaces_option, namespace_option, where_options
+from musterctl.options import (
+    all_namespaces_option,
+    namespace_option,
+    records_options,
+    since_option,
+    where_options,
+)
 from musterctl.output.gangtable import Printer, Shown
 from musterctl.output.listing import INTERRUPTED
 
@@ -32,18 +38,50 @@ _NO_FORECAST = (
 @all_namespaces_option
 @click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
 @click.option("-a", "--all", "ended", is_flag=True, help="Show gangs that have ended, too.")
+@click.option(
+    "--ended", "only_ended", is_flag=True, help="Show gangs that have ended, from the history, also gone ones."
+)
+@since_option("7d")
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
 @click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
 @click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
+@records_options
 @where_options
-def ps(*, namespace: str | None, all_namespaces: bool, watch: bool, where: Where, **how: Any) -> None:
+def ps(
+    *,
+    namespace: str | None,
+    all_namespaces: bool,
+    watch: bool,
+    where: Where,
+    only_ended: bool,
+    since_s: float,
+    store: str | None,
+    server: str | None,
+    **how: Any,
+) -> None:
     """Lists gangs of every kind with state, place and reason.
 
     A gang is called as its owner calls it: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
     if watch and how["start"]:
         raise click.UsageError("--start and -w do not go together: a forecast is not made anew with each change")
+    if only_ended:
+        if watch or how["start"] or how["output"] == "name":
+            raise click.UsageError("--ended does not go with -w, --start and -o name: what has ended does not change")
+        from musterctl.commands.history import list_history  # noqa: PLC0415 - its libraries are for this option only
+        from musterctl.records import source_of  # noqa: PLC0415
+
+        space = None if all_namespaces else namespace_in(namespace, where)
+        list_history(
+            source_of(where, store, server),
+            space,
+            how["queue"],
+            since_s,
+            how["output"].replace("wide", "table"),
+            ended=True,
+        )
+        return
     client, space = connect_in(namespace, where)
     list_gangs(client, Shown(None if all_namespaces else space, **how), watch=watch)
 

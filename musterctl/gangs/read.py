@@ -8,7 +8,14 @@ from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
-from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
+from muster.api.kubernetes.scheduling import (
+    COMPOSITE_POD_GROUPS,
+    NATIVE_POD_GROUPS,
+    WORKLOADS,
+    CompositePodGroup,
+    NativePodGroup,
+    Workload,
+)
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -57,12 +64,32 @@ def native_gangs(
     """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
     if not natives:
         return []
+    return natives_of(
+        natives,
+        pods,
+        composites=may_list(client, COMPOSITE_POD_GROUPS, namespace) or (),
+        workloads=may_list(client, WORKLOADS, namespace) or (),
+        namespaces=(may_list(client, NAMESPACES) or ()) if namespace is None else _namespace(client, namespace),
+    )
+
+
+def natives_of(
+    natives: Sequence[NativePodGroup],
+    pods: Iterable[Pod],
+    *,
+    composites: Iterable[CompositePodGroup],
+    workloads: Iterable[Workload],
+    namespaces: Iterable[Namespace],
+) -> list[PodGroup]:
+    """The same of objects that were read before."""
+    if not natives:
+        return []
     state = State()
-    for composite in may_list(client, COMPOSITE_POD_GROUPS, namespace) or ():
+    for composite in composites:
         state.native.on_composite(None, composite)
-    for workload in may_list(client, WORKLOADS, namespace) or ():
+    for workload in workloads:
         state.native.on_workload(None, workload)
-    for each in (may_list(client, NAMESPACES) or ()) if namespace is None else _namespace(client, namespace):
+    for each in namespaces:
         state.on_namespace(None, each)
     for native in natives:
         state.native.on_group(None, native)

@@ -21,8 +21,8 @@ from muster.api.muster.pools import is_musters
 from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.owners import Workload, job_workload, workload_of
 from muster.workloads.table import group_name
-from musterctl.gangs.owners import Workload, job_workload, workload_of
 from musterctl.gangs.states import ENDED, WAITING, message_of, needs_room, nodes_of, reason_of, state_of
 from musterctl.gangs.words import brief
 

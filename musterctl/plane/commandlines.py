@@ -11,6 +11,7 @@ import yaml
 
 from controller.settings import ControllerSettings
 from extender.settings import ExtenderSettings
+from history.settings import HistorySettings
 from muster.api.muster.pools import DEFAULT_POOL, lease_of
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
@@ -64,7 +65,7 @@ class CommandLines:
 
     def listens(self, part: str) -> str:
         """The URL of the part; for a process of Muster's without an API that is its status page."""
-        plain = part in {state.ETCD, state.KWOK, state.CONTROLLER} or (
+        plain = part in {state.ETCD, state.KWOK, state.CONTROLLER, state.HISTORY} or (
             state.base_of(part) == state.EXTENDER and not self.options.extender_tls
         )
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
@@ -247,6 +248,13 @@ def _controller(commandlines: CommandLines) -> list[str]:
     return [*_own(commandlines, state.CONTROLLER, settings), f"--report-host={LOOPBACK}"]
 
 
+def _history(commandlines: CommandLines) -> list[str]:
+    settings = HistorySettings(
+        status_port=commandlines.ports["history-status"], database=state.history_of(commandlines.folder)
+    )
+    return _own(commandlines, state.HISTORY, settings)
+
+
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
     """The arguments of every process of Muster's: its kubeconfig, and the file with its settings, which is written."""
     told = text_of(settings, commandlines.settings.get(state.base_of(part), {}))
@@ -268,4 +276,5 @@ _ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
     state.KWOK: _kwok,
     state.WEBHOOK: _webhook,
     state.CONTROLLER: _controller,
+    state.HISTORY: _history,
 }

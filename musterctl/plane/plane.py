@@ -136,6 +136,7 @@ class Plane:
         self._launch(state.CLUSTER)  # ready later: meanwhile the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
             self._install(client, report)
+        self._launch((state.HISTORY,))  # nobody waits for it: what comes first is written later
         self._start((state.WEBHOOK,), report)
         if state.WEBHOOK in self.parts:
             report("webhooks and runtimes")

@@ -47,12 +47,12 @@ _INSTALLS: Final = {
     "queues.scheduling.volcano.sh": "get",
 }
 """For what `up` installs and looks at. Rights that it grants, it must have itself."""
-_GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.USERS)
+_GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.HISTORY, chart.USERS)
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
     """The account of each part that has one; `shared`: the cluster's own kube-scheduler asks the extender."""
-    own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER)}
+    own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER, state.HISTORY)}
     if shared:
         return own | {state.EXTENDER: chart.OWN_EXTENDER}
     return own | dict.fromkeys((state.EXTENDER, state.MUSTER_SCHEDULER), chart.ACCOUNTS[chart.SCHEDULER])

@@ -20,6 +20,7 @@ WEBHOOK: Final = "webhook"
 EXTENDER: Final = "extender"
 MUSTER_SCHEDULER: Final = "muster-scheduler"
 CONTROLLER: Final = "controller"
+HISTORY: Final = "history"
 
 READY: Final = {
     ETCD: ("http", ETCD, "/readyz"),
@@ -31,16 +32,19 @@ READY: Final = {
     EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
     MUSTER_SCHEDULER: ("https", MUSTER_SCHEDULER, "/healthz"),
     CONTROLLER: ("http", "controller-status", "/readyz"),
+    HISTORY: ("http", "history-status", "/healthz"),
 }
 """The health check of each part: scheme, name of the port, path."""
-COMPONENTS: Final = tuple(READY)
+ALL: Final = tuple(READY)
 """All parts, in the order in which they are started."""
-STOP_GROUPS: Final = (frozenset(COMPONENTS) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
+COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
+"""What a plane needs to run gangs: all but what writes down what happened."""
+STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
 """Parts that are ended together, in this order: without etcd not even an API server can end."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
 """The parts that an existing control plane already has."""
-OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER})
-"""Muster's three processes; the other parts are programs of others."""
+OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
+"""Muster's processes; the other parts are programs of others."""
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
@@ -49,6 +53,7 @@ OF_A_PAIR: Final = (EXTENDER, MUSTER_SCHEDULER)
 PORTS = (
     "etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-scheduler", "kwok",
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
+    "history-status",
 )  # fmt: skip
 """The ports of a plane without pools."""
 _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
@@ -74,7 +79,7 @@ def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)
-        for name in COMPONENTS
+        for name in ALL
         if name in wanted
         for pool in (pools if name in OF_A_PAIR else (DEFAULT_POOL,))
     )
@@ -147,6 +152,11 @@ def folder_of(name: str) -> Path:
             f"a plane cannot be called {name!r}: lower-case letters, digits and '-', at most 42, no '-' at the ends"
         )
     return home() / name
+
+
+def history_of(folder: Path) -> str:
+    """The URL of the store of the plane in that folder."""
+    return f"sqlite:///{folder.absolute() / 'history.db'}"
 
 
 def names() -> list[str]:

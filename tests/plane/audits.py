@@ -20,9 +20,11 @@ _AGENTS = {
     "muster-webhook": roles.WEBHOOK,
     "muster-extender": roles.EXTENDER,
     "muster-controller": roles.CONTROLLER,
+    "muster-history": roles.HISTORY,
+    "muster-web": roles.WEB,
     "kube-scheduler": roles.SCHEDULER,
 }
-_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.SCHEDULER)
+_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY, roles.SCHEDULER, roles.WEB)
 _TRACED = (
     {
         "level": "RequestResponse",
@@ -40,7 +42,7 @@ _TRACED = (
     },
 )
 """What a trace is made of: writes of what the protocol of gangs is about."""
-_ACCOUNTS = (*roles.ACCOUNTS.values(), roles.OWN_EXTENDER)
+_ACCOUNTS = (*roles.ACCOUNTS.values(), roles.OWN_EXTENDER, roles.WEB_ACCOUNT)
 
 
 class Use(NamedTuple):

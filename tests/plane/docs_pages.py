@@ -74,6 +74,7 @@ PAGES: Final[dict[str, Page]] = {
     "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "certificates.md": Page(setup=(KEPT,)),
+    "web.md": Page(setup=(KEPT, f"muster job run train {GANG} 2", "kubectl create serviceaccount ada")),
     "dynamic-resources.md": Page(setup=(f"muster job run train {GANG} 4",)),
     "jobs.md": Page(
         before={
@@ -93,6 +94,13 @@ PAGES: Final[dict[str, Page]] = {
             "FILE": "planning.yaml",
             ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
         },
+    ),
+    "history.md": Page(
+        setup=(
+            "kubectl create namespace research",
+            f"muster job run train -n research {GANG} 1",
+            "until muster history train -n research; do sleep 0.2; done",
+        )
     ),
     "ps.md": Page(
         setup=(

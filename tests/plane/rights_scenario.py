@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from audits import Use, asked
@@ -17,7 +18,8 @@ from job_flows import job_flow, template
 from jobs import command, job, task
 from making import SERVES_NATIVE_GROUPS
 from native_groups import Scene
-from tenants import pod
+from page_server import page_server, token_of
+from tenants import bind, pod, user
 from train_jobs import make_volume, patch, runtime, train_job
 
 from muster.api import names
@@ -38,6 +40,7 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.volcano.podgroup import group_name
+from musterctl.chart import roles
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import token_file
 from musterctl.plane.state import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
@@ -535,6 +538,28 @@ def _suspended(s: Scenario, name: str) -> bool:
     return any(one.type == "Suspended" and one.status == "True" for one in conditions)
 
 
+def the_history(s: Scenario) -> None:
+    """The recorder follows gangs, and tells what their queues have held."""
+    s.client.create(JOBS, gang("recorded", s.namespace, replicas=1, gpus=0), s.namespace)
+    s.until(lambda: s.phase("recorded") == "Running", "the Job to run")
+    s.until(lambda: s.used(roles.HISTORY, "patch", "configmaps"), "the recorder to tell what is held")
+    s.end("recorded")
+
+
+def the_page(s: Scenario) -> None:
+    """It follows everything, asks whose a token is and what he may see, and explains with what the extender says."""
+    subject, _ = user(s.plane, s.namespace, s.plane.root, "reader")
+    bind(s.plane, "cluster-admin", subject, everywhere=True)
+    s.client.create(JOBS, gang("explained", s.namespace, replicas=1, gpus=0), s.namespace)
+    s.until(lambda: s.phase("explained") == "Running", "the Job to run")
+    with page_server(s.plane, s.plane.root / "page", s.wait_for) as server:
+        token = token_of(s.client, s.namespace, subject["name"])
+        path = f"/api/explain/{s.namespace}/explained"
+        s.until(lambda: server.ask(path, token)[0] == HTTPStatus.OK, "the page to explain")
+        s.until(lambda: s.used(roles.WEB, "watch", "topologies", "kueue.x-k8s.io"), "the page to follow topologies")
+    s.end("explained")
+
+
 STEPS: tuple[Callable[[Scenario], None], ...] = (
     foreign_kinds,
     objects_of_a_job,
@@ -557,4 +582,6 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     a_native_gang,
     networks,
     train_jobs,
+    the_history,
+    the_page,
 )

@@ -145,7 +145,8 @@ def test_roles_are_those_of_planes(mode: str) -> None:
     lease = CLUSTER_LEASE if mode == "cluster" else None
     wanted = [*roles.objects(NAMESPACE, list(accounts.values()), lease), *policies()]
     kinds = {each["kind"] for each in wanted}
-    every = [bare(each) for each in rendered({"scheduler": {"mode": mode}}) if each["kind"] in kinds]
+    values = {"scheduler": {"mode": mode}, "history": {"enabled": True}}
+    every = [bare(each) for each in rendered(values) if each["kind"] in kinds]
     settings_of = {key(each) for each in every if each["kind"] == "ConfigMap"} - {key(each) for each in wanted}
     others = [each for each in every if key(each) not in settings_of]
     found = [each for each in others if each["metadata"]["name"] != "muster-certificates"]

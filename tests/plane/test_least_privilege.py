@@ -21,10 +21,10 @@ from muster.api.kubernetes.core import NAMESPACES, SECRETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from musterctl.chart import roles
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
+from musterctl.plane.state import ALL, API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
-OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER)
+OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY, roles.WEB)
 NAMESPACE = "everything"
 NATIVE = ARGUMENTS if SERVES_NATIVE_GROUPS else {}
 """What the cluster's parts are told where they know native PodGroups."""
@@ -42,6 +42,7 @@ def scenario(
     runtime = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"}
     (shipped / "runtime.yaml").write_text(yaml.safe_dump({**runtime, "metadata": {"name": "shipped"}, "spec": spec}))
     plane = module_plane(
+        ALL,
         planning_config=defaults(),
         nodes=NODES_THERE,
         gpus=GPUS,

@@ -182,6 +182,10 @@ spec:
 {{- if eq .Values.scheduler.mode "muster" }}{{ $_ := set $accounts "scheduler" (list "scheduler" "extender") }}{{ end -}}
 {{- if eq .Values.scheduler.mode "cluster" }}{{ $_ := set $accounts "extender" (list "extender") }}{{ end -}}
 {{- if .Values.controller.enabled }}{{ $_ := set $accounts "controller" (list "controller") }}{{ end -}}
+{{- $page := list -}}
+{{- if .Values.web.enabled }}{{ $page = append $page "web" }}{{ end -}}
+{{- if .Values.history.enabled }}{{ $page = append $page "history" }}{{ end -}}
+{{- if $page }}{{ $_ := set $accounts "web" $page }}{{ end -}}
 {{- toJson $accounts -}}
 {{- end }}
 
@@ -190,6 +194,8 @@ spec:
 {{- $root := index . 0 -}}
 {{- if eq (index . 1) "controller" -}}
 {{ toJson (dict "namespace" $root.Release.Namespace "name" "muster-controller") }}
+{{- else if eq (index . 1) "history" -}}
+{{ toJson (dict "namespace" $root.Release.Namespace "name" "muster-history") }}
 {{- else if eq $root.Values.scheduler.mode "cluster" -}}
 {{ toJson (dict "namespace" "kube-system" "name" "kube-scheduler") }}
 {{- else -}}

@@ -76,6 +76,17 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
 {{- end }}
 
+{{/* Whether the controller makes the certificate of the page itself. */}}
+{{- define "muster.ownWeb" -}}
+{{- if and .Values.web.enabled .Values.controller.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
+{{- end }}
+
+{{/* The names by which the page is asked for; localhost is for kubectl port-forward. */}}
+{{- define "muster.webNames" -}}
+{{- $service := printf "muster-web.%s.svc" .Release.Namespace -}}
+{{- toJson (list $service (printf "%s.cluster.local" $service) "localhost") }}
+{{- end }}
+
 {{- define "muster.controllerSettings" -}}
 {{- $values := .Values.controller -}}
 {{- $reports := .Values.trainJobs.reports -}}
@@ -91,6 +102,9 @@ shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}
 certSecret: {{ .Values.certificates.secretName }}
 certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
+{{- if include "muster.ownWeb" . }}
+webDnsName: {{ include "muster.webNames" . }}
+{{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
 {{- end }}
 {{- if $reports.enabled }}
@@ -103,6 +117,43 @@ reportCaFile: /etc/muster/reports/ca.crt
 {{- with .Values.traces.endpoint }}
 tracesEndpoint: {{ . | quote }}
 {{- end }}
+logLevel: {{ $values.logLevel }}
+{{- end }}
+
+{{/* Whether the history is a file, which only the containers of one pod can share. */}}
+{{- define "muster.historyFile" -}}
+{{- if and .Values.history.enabled (not .Values.history.database.url) (not .Values.history.database.existingSecret) }}yes{{ end -}}
+{{- end }}
+
+{{/* The URL of the history's store, where no Secret has it. */}}
+{{- define "muster.historyURL" -}}
+{{- $given := .Values.history.database -}}
+{{- if and $given.url $given.existingSecret }}
+{{- fail "history.database: set one of url and existingSecret (docs/history.md)" }}
+{{- end -}}
+{{- if regexMatch "://[^/@]*:[^/@]*@" $given.url }}
+{{- fail "history.database.url: it has a password in it; put the URL into a Secret and name that in history.database.existingSecret" }}
+{{- end -}}
+{{- if not $given.existingSecret -}}
+{{ $given.url | default "sqlite:////var/lib/muster/history/history.db" }}
+{{- end -}}
+{{- end }}
+
+{{- define "muster.historySettings" -}}
+{{- $values := .Values.history -}}
+apiVersion: config.muster.dev/v1alpha1
+kind: HistoryConfiguration
+statusPort: {{ $values.statusPort }}
+{{- with include "muster.historyURL" . }}
+database: {{ . | quote }}
+{{- else }}
+databaseFile: /etc/muster/history/url
+{{- end }}
+keepDays: {{ $values.keepDays }}
+keepUsageDays: {{ $values.keepUsageDays }}
+maxMegabytes: {{ $values.maxMegabytes }}
+leaseNamespace: {{ .Release.Namespace }}
+leaseName: muster-history
 logLevel: {{ $values.logLevel }}
 {{- end }}
 

@@ -11,6 +11,7 @@ class ResourceAttributes(Wire):
     verb: str
     group: str = ""
     resource: str = ""
+    subresource: str = ""
     namespace: str = ""
     name: str = ""
 
@@ -44,6 +45,29 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 )
 
 
+class SelfSubjectAccessReviewSpec(Wire):
+    """The action that the caller himself asks about."""
+
+    resource_attributes: ResourceAttributes
+
+
+class SelfSubjectAccessReview(Wire):
+    """The question whether its sender may do something, and the answer. It is not stored, and everybody may ask."""
+
+    spec: SelfSubjectAccessReviewSpec
+    status: SubjectAccessReviewStatus = field(default_factory=SubjectAccessReviewStatus)
+
+
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    SelfSubjectAccessReview,
+    namespaced=False,
+)
+
+
 class TokenReviewSpec(Wire):
     """The token, and the audiences that it must be for."""
 
@@ -57,6 +81,7 @@ class TokenUser(Wire):
     username: str = ""
     uid: str = ""
     groups: list[str] = field(default_factory=list)
+    extra: dict[str, list[str]] = field(default_factory=dict)
 
 
 class TokenReviewStatus(Wire):
@@ -76,3 +101,20 @@ class TokenReview(Wire):
 
 
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", TokenReview, namespaced=False)
+
+
+class SelfSubjectReviewStatus(Wire):
+    """The answer of the API server."""
+
+    user_info: TokenUser = field(default_factory=TokenUser)
+
+
+class SelfSubjectReview(Wire):
+    """The question who asks, and the API server's answer. It is not stored."""
+
+    status: SelfSubjectReviewStatus = field(default_factory=SelfSubjectReviewStatus)
+
+
+SELF_SUBJECT_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", SelfSubjectReview, namespaced=False
+)

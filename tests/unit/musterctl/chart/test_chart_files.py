@@ -24,7 +24,7 @@ from musterctl.chart.files import FILES, document, policies
 from musterctl.plane import rights
 
 ROOT = Path(__file__).parents[4]
-PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.SCHEDULER, roles.CONTROLLER)
+PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.SCHEDULER, roles.CONTROLLER, roles.HISTORY, roles.WEB)
 SUFFIXES = ("_bucket", "_count", "_sum", "_total")
 
 

@@ -1,0 +1,147 @@
+"""What is new about a PodGroup, its Placement or its Volcano Job, given what was seen of it before. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import field
+
+from history.model import Seen, What
+from history.pods import Moment
+from muster.api.base import Resource
+from muster.api.kubernetes.meta import Object
+from muster.api.muster.placement import Placement, slots_of
+from muster.api.volcano.batch import JOBS, JobStatus, is_job
+from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
+from muster.resources.vector import Vector, vector
+from muster.workloads.owners import Workload, workload_of
+
+JOB_STATES: Final = {
+    "Completed": "Completed",
+    "Failed": "Failed",
+    "Terminated": "Terminated",
+    "Aborted": "Suspended",
+}
+"""Phases of a Volcano Job in which its gang wants no nodes → the state of the gang."""
+_OF_QUOTAS: Final = ("requests.", "limits.", "count/")
+_PLACED: Final = frozenset({"Planned", "Binding", "Bound"})
+
+
+class RecordedJob(Object):
+    """A Volcano Job without its spec, which may be long."""
+
+    status: JobStatus = field(default_factory=JobStatus)
+
+
+RECORDED_JOBS: Final = Resource(JOBS.group, JOBS.version, JOBS.plural, JOBS.kind, RecordedJob)
+
+
+class News(NamedTuple):
+    """Something that has happened, before it has a row."""
+
+    what: What
+    at: int
+    epoch: int = 0
+    text: str = ""
+    subject: str = ""
+    nodes: Sequence[str] = ()
+
+
+def workload(group: PodGroup) -> Workload:
+    """Return what a gang belongs to, as people call it."""
+    return workload_of(group)
+
+
+def owner_uid(group: PodGroup) -> str:
+    """Return the UID of the Volcano Job of a gang; empty for a gang of something else."""
+    owner = group.metadata.controller
+    return owner.uid if owner and is_job(owner) else ""
+
+
+def minimum(group: PodGroup) -> Vector:
+    """Return what a gang needs at least; nothing where that cannot be read. Names of quotas say the same twice."""
+    plain = {name: each for name, each in (group.spec.min_resources or {}).items() if not name.startswith(_OF_QUOTAS)}
+    try:
+        return {name: amount for name, amount in vector(plain).items() if amount > 0}
+    except ValueError:
+        return {}
+
+
+def state(group: PodGroup, seen: Seen) -> str:
+    """Return the state of a gang by its PodGroup."""
+    status = group.status
+    match status.phase:
+        case "Completed":
+            return "Failed" if status.failed and not status.succeeded else "Completed"
+        case "Unknown":
+            return "Degraded"
+        case "Running":
+            return "Running"
+    return "Starting" if seen.phase in _PLACED and not group.why_waiting else "Waiting"
+
+
+def news(seen: Seen, group: PodGroup, moment: Moment) -> Iterator[News]:
+    """Yield what is new in the status of a PodGroup, and note it in `seen`."""
+    condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
+    if condition is not None and condition.status == "True":
+        since = condition.last_transition_time or ""
+        # Waiting goes on while its reason changes, so the time since when it waits says little of what was seen live.
+        at = moment.at if moment.live else moment.of(since)
+        if condition.reason == EVICTED:
+            if since != seen.evicted_at:
+                yield News(What.EVICTED, at, seen.epoch, condition.message)
+            seen.evicted_at = since
+        elif condition.reason not in {seen.waits, TOO_FEW_PODS}:
+            yield News(What.WAITS, at, seen.epoch, condition.message, condition.reason)
+            seen.waits = condition.reason
+    degraded = group.status.phase == "Unknown"
+    if degraded and not seen.degraded:
+        yield News(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
+    seen.degraded = degraded
+
+
+def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
+    """Yield what is new in a placement, and note it in `seen`."""
+    spec, status = placement.spec, placement.status
+    if spec.epoch < seen.epoch:
+        return
+    if spec.epoch > seen.epoch or status.phase != seen.phase:
+        if spec.epoch > seen.epoch:
+            seen.waits = ""
+        first = spec.epoch > seen.epoch or seen.phase not in _PLACED
+        seen.epoch, seen.phase = spec.epoch, status.phase
+        if status.phase in _PLACED and first:
+            nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
+            yield News(What.PLANNED, moment.at, spec.epoch, _planned(placement, nodes), nodes=nodes)
+        elif status.phase == "Abandoned":
+            yield News(What.ABANDONED, moment.at, spec.epoch, status.message)
+    if status.phase == "Reserved" and status.reserved_at != seen.reserved_at:
+        seen.reserved_at = status.reserved_at
+        nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
+        yield News(What.RESERVED, moment.of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
+    if status.started and status.started_at != seen.started_at:
+        seen.started_at = status.started_at
+        # The time is the next full second: what was seen before it is nearer.
+        at = min(moment.of(status.started_at), moment.at) if moment.live else moment.of(status.started_at)
+        yield News(What.STARTED, at, spec.epoch, "all members that it needs have their nodes")
+
+
+def _planned(placement: Placement, nodes: Sequence[str]) -> str:
+    members = sum(1 for _ in slots_of(placement))
+    words = (
+        f"{members} {'member' if members == 1 else 'members'} on {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    )
+    victims = len(placement.spec.victims)
+    return f"{words}, after {victims} {'pod goes' if victims == 1 else 'pods go'}" if victims else words
+
+
+def of_job(status: JobStatus, moment: Moment) -> Iterator[News]:
+    """Yield what the status of a Volcano Job tells: its last restart, its suspension, its end; each by its own name."""
+    phase = status.state
+    at = moment.of(phase.last_transition_time)
+    if status.retry_count > 0:
+        yield News(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
+    if phase.phase == "Aborted":
+        yield News(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
+    elif phase.phase in JOB_STATES:
+        words = JOB_STATES[phase.phase].lower()
+        yield News(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)

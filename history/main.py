@@ -1,0 +1,105 @@
+"""The life of the recorder process, which ends with code 0 when asked to, and with 1 when it loses its lease."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Literal
+
+import structlog
+from prometheus_client import REGISTRY
+
+from history.model import MEMORY
+from history.publish import Publisher, UsageCounters
+from history.recorder import Recorder
+from history.settings import Options, parse
+from history.store import Store, StoreError
+from muster.kube.client import Client
+from muster.kube.errors import ConfigurationError
+from muster.kube.lease import Elector
+from muster.process.health import Debug, Health, StatusServer
+from muster.process.logs import configure
+
+log = structlog.get_logger(__name__)
+
+LOST_LEASE = 1
+_JOIN_S = 10.0
+News = Literal["leading", "lost", "end"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or until the lease is lost; return the exit code."""
+    options = parse(argv)
+    configure("history", options.settings.log_level)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        url = options.settings.url()
+        client = Client.load(options.kubeconfig, user_agent="muster-history")
+        store = Store.for_writing(url)
+    except (ConfigurationError, StoreError, OSError, ValueError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        return 2
+    if url == MEMORY:
+        log.warning("the history is kept in memory only and ends with this process: set `database` to keep it")
+    log.info("store opened", store=store.shown)
+    return Process(client, store, options).run()
+
+
+class Process:
+    """The recorder with its lease and its status port."""
+
+    def __init__(self, client: Client, store: Store, options: Options) -> None:
+        settings = options.settings
+        self._store = store
+        self._news: SimpleQueue[News] = SimpleQueue()
+        publisher = Publisher(client, settings.lease_namespace)
+        self._recorder = Recorder(
+            client, store, settings, changed=publisher.changed if settings.publish else lambda _: None
+        )
+        REGISTRY.register(UsageCounters(self._recorder))
+        # The name of the pod, and nothing more: a container that starts again in its pod goes on at once, and a pod
+        # never runs two of them.
+        self._elector = Elector(
+            client,
+            settings.lease_namespace,
+            settings.lease_name,
+            socket.gethostname(),
+            lease_duration_s=settings.lease_duration_s,
+            renew_deadline_s=settings.lease_duration_s * 2 / 3,
+            retry_period_s=settings.lease_duration_s / 7.5,
+            on_started=lambda: self._news.put("leading"),
+            on_stopped=lambda: self._news.put("lost"),
+        )
+        health = Health()
+        health.add_check("recorder", self._recorder.not_ready)
+        debug = Debug("history", options, self._sizes)
+        self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
+        self._thread = threading.Thread(target=self._recorder.run, name="recorder", daemon=True)
+
+    def run(self) -> int:
+        """Until told to end, or the lease is lost."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: self._news.put("end"))
+        self._status.start()
+        self._elector.start()
+        while (news := self._news.get()) == "leading":
+            self._thread.start()
+        if news == "lost":
+            # Another recorder may write from now on; what is half done here is in no transaction.
+            log.error("lease lost, ending so that a fresh process can stand for election")
+            os._exit(LOST_LEASE)
+        log.info("ending")
+        self._recorder.stop()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_S)
+        self._elector.stop()
+        self._status.stop()
+        self._store.close()
+        return 0
+
+    def _sizes(self) -> dict[str, int]:
+        book = self._recorder.book
+        return {"gangs": len(book.gangs), "runs": len(book.runs), "holdings": len(book.holdings)}

@@ -1,0 +1,8 @@
+"""What Alembic runs for each upgrade: the steps on the connection that the store hands over, in its transaction."""
+
+from alembic import context
+
+from history.schema import METADATA
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
+context.run_migrations()

@@ -1,0 +1,172 @@
+"""What the history keeps, as plain values: times in whole milliseconds since the epoch, amounts as exact integers.
+
+Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from muster.resources.vector import Vector
+
+MEMORY: Final = "sqlite://"
+"""URL of the store of who has none: it is gone with its process."""
+MS: Final = 1000
+"""Milliseconds of a second."""
+DAY_MS: Final = 86_400_000
+"""Milliseconds of a day; days are those of UTC."""
+TEXT_CHARS: Final = 1_000
+"""Characters that are kept of a sentence: what tenants can write has a limit."""
+NODES_KEPT: Final = 512
+"""Nodes that a happening names; holdings have those of every member."""
+HAPPENINGS_KEPT: Final = 2_000
+"""Happenings of one run: a gang that is planned and given up for weeks must not fill the store."""
+
+
+class What(StrEnum):
+    """Everything that can happen to a gang, in the words that people read."""
+
+    SUBMITTED = "submitted"
+    WAITS = "waits"
+    RESERVED = "reserved"
+    PLANNED = "planned"
+    STARTED = "started"
+    ABANDONED = "abandoned"
+    EVICTED = "evicted"
+    EVICTED_MEMBER = "member evicted"
+    FAILED_MEMBER = "member failed"
+    LOST_MEMBER = "member lost"
+    DEGRADED = "degraded"
+    RESTARTED = "restarted"
+    SUSPENDED = "suspended"
+    ENDED = "ended"
+
+
+class End(StrEnum):
+    """Why a member does not hold its node any more."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EVICTED = "evicted"
+    LOST = "lost"
+    """Its node went away."""
+    DELETED = "deleted"
+    UNSEEN = "unseen"
+    """It ended while nothing was recorded, and the API server has forgotten how."""
+
+
+class Gang(msgspec.Struct, kw_only=True):
+    """A gang over all of its runs: a Job that restarts gets another PodGroup of the same name, and is one gang."""
+
+    id: str
+    """UID of its workload and name of its PodGroup; the PodGroup's UID if nobody owns that."""
+    namespace: str
+    name: str
+    """Name of its workload."""
+    kind: str
+    """Kind of its workload."""
+    queue: str
+    user: str = ""
+    """Who created it; empty if that is not known."""
+    submitted: int
+    started: int | None = None
+    """First start."""
+    ended: int | None = None
+    state: str = "Waiting"
+    """Waiting, Starting, Running, Degraded, Suspended, Completed, Failed, Terminated or Deleted."""
+    owner: str = ""
+    """UID of the Volcano Job that its PodGroups belong to, which tells when it has ended; empty for other kinds."""
+    saved: int | None = None
+    """Time of its last checkpoint."""
+
+
+class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What was last seen of a run, so that the next look tells what is new; it is written with what it tells."""
+
+    group: str = ""
+    """Namespace and name of its PodGroup."""
+    group_version: int = 0
+    placement_version: int = 0
+    """Resource versions: older ones, as a list after a watch has them, are no news."""
+    epoch: int = 0
+    phase: str = ""
+    started_at: str = ""
+    reserved_at: str = ""
+    waits: str = ""
+    """Reason, in one word."""
+    evicted_at: str = ""
+    degraded: bool = False
+    happened: int = 0
+    """Happenings so far."""
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """One PodGroup, from its creation to its end: the time for which a gang asks for something."""
+
+    uid: str
+    gang: str
+    submitted: int
+    ended: int | None = None
+    asked: Vector = {}
+    """What it asks for: its minimum, or all of its members that existed at once, whichever is more."""
+    seen: Seen = msgspec.field(default_factory=Seen)
+
+
+class Holding(msgspec.Struct, kw_only=True):
+    """The time for which one pod had its room on a node."""
+
+    pod: str
+    """UID of the pod."""
+    name: str
+    """Name of the pod."""
+    gang: str
+    run: str
+    epoch: int
+    node: str
+    amounts: Vector
+    bound: int
+    ran_from: int | None = None
+    """From when on a container of it ran."""
+    ended: int | None = None
+    reason: str = ""
+    """An `End`, once it has ended."""
+    saved: int | None = None
+    """Time of the gang's last checkpoint before the end."""
+    within: int = 0
+    """Milliseconds by which it may be longer or shorter: what was not seen as it happened is known to the second."""
+
+
+class Happening(msgspec.Struct, kw_only=True, frozen=True):
+    """Something that happened to a gang; at most one for each run, epoch, what and subject."""
+
+    gang: str
+    run: str
+    epoch: int
+    what: What
+    subject: str = ""
+    """The member, or the kind of reason, that tells happenings of one epoch apart."""
+    at: int
+    text: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+class Gap(msgspec.Struct, kw_only=True, frozen=True):
+    """A time for which nothing was recorded, and what that means for what stands in the store."""
+
+    since: int
+    until: int
+    text: str
+
+
+class Changes(msgspec.Struct):
+    """What is to be written: rows that are new or differ, by their keys, and happenings in their order."""
+
+    gangs: dict[str, Gang] = {}
+    runs: dict[str, Run] = {}
+    holdings: dict[str, Holding] = {}
+    happenings: list[Happening] = []
+    gaps: list[Gap] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps)

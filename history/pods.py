@@ -1,0 +1,207 @@
+"""What a pod says of itself: its gang, what it holds of its node, since when, and how it has ended. Pure.
+
+The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder tells the
+rest, within that second; where it was seen later, the middle of the second is taken.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import field
+
+from history.model import MS, End
+from muster.api import names
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
+from muster.api.muster.gang import gang_of
+from muster.api.muster.pools import is_musters
+from muster.resources.gpus import counted
+from muster.resources.vector import Vector
+from muster.workloads.table import group_name
+
+_NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
+
+
+class Ran(Wire):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
+class Terminated(ContainerStateTerminated):
+    """A container that has ended, with the time of its start."""
+
+    started_at: str | None = None
+
+
+class State(ContainerState):
+    """The state of a container, with its times."""
+
+    running: Ran | None = None
+    terminated: Terminated | None = None
+
+
+class Status(ContainerStatus):
+    """The status of a container, with its times."""
+
+    state: State = field(default_factory=State)
+
+
+class RecordedStatus(PodStatus):
+    """Status of a pod, with the times of its containers."""
+
+    container_statuses: list[Status] = field(default_factory=list)  # type: ignore[assignment]
+    init_container_statuses: list[Status] = field(default_factory=list)  # type: ignore[assignment]
+
+
+class RecordedPod(Pod):
+    """A pod, with the times of its containers, which nobody else reads."""
+
+    status: RecordedStatus = field(default_factory=RecordedStatus)
+
+
+RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
+
+
+class Moment(NamedTuple):
+    """When something was looked at (ms)."""
+
+    at: int
+    live: bool
+    """It was looked at as it happened, so that the clock tells more than a second does."""
+    within: int = 0
+    """Milliseconds by which the time may be wrong: of what was read afterwards."""
+
+    def of(self, stamp: str | None) -> int:
+        """Return when something happened, by the second that was written for it; without one, now."""
+        second = readable_time(stamp)
+        if second is None:
+            return self.at
+        first = round(second * MS)
+        if self.live:
+            return min(max(self.at, first), first + MS - 1)
+        return min(first + MS // 2, max(self.at, first))
+
+    def error(self, stamp: str | None) -> int:
+        """Return by how many milliseconds `of` may be wrong, for things that are seen as they happen by none."""
+        known = readable_time(stamp) is not None
+        if self.live:
+            return min(self.within, MS // 2) if known else self.within
+        return MS // 2 if known else 0
+
+
+class Ended(NamedTuple):
+    """How and when a pod has ended."""
+
+    at: int
+    reason: End
+    text: str = ""
+    within: int = 0
+
+
+def identity(pod: RecordedPod) -> RecordedPod:
+    """Return the part of a pod that the cache keeps: all else is in the book."""
+    meta = pod.metadata
+    known = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+    return RecordedPod(metadata=known)
+
+
+def belongs(pod: Pod) -> str | None:
+    """Return the name of the PodGroup of a pod that Muster answers for; None for the pods of others."""
+    named = gang_of(pod)
+    if named:
+        return named
+    ours = is_musters(pod.spec.scheduler_name) or names.QUEUE in pod.metadata.labels
+    return group_name(pod.metadata) if ours else None
+
+
+def amounts_of(pod: Pod) -> Vector:
+    """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod."""
+    try:
+        return {name: amount for name, amount in counted(pod).items() if amount > 0}
+    except ValueError:
+        return {"pods": 1}
+
+
+def bound_at(pod: Pod) -> str | None:
+    """Return when a pod got its node, as the API server has written it."""
+    condition = pod.status.condition("PodScheduled")
+    known = condition is not None and condition.status == "True"
+    return condition.last_transition_time if condition and known else pod.metadata.creation_timestamp
+
+
+def ran_from(pod: RecordedPod, moment: Moment) -> int | None:
+    """Return from when on a container ran; None if none has."""
+    first = _first(pod)
+    return None if first is None else moment.of(first)
+
+
+def _first(pod: RecordedPod) -> str | None:
+    return min((text for text in _starts(pod) if readable_time(text) is not None), key=_second, default=None)
+
+
+def _second(text: str) -> float:
+    return readable_time(text) or 0.0
+
+
+def _starts(pod: RecordedPod) -> Iterator[str]:
+    for status in pod.status.container_statuses:
+        for state in (status.state.running, status.state.terminated):
+            if state is not None and state.started_at:
+                yield state.started_at
+
+
+def ended(pod: RecordedPod, moment: Moment) -> Ended | None:
+    """Return how a pod that is still there has ended; None if it has not."""
+    if not pod.finished:
+        return None
+    reason = End.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or End.FAILED
+    return Ended(moment.of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
+
+
+def gone(pod: RecordedPod, moment: Moment) -> Ended:
+    """Return how a pod that has been deleted has ended, by what was last seen of it."""
+    end = ended(pod, moment)
+    if end is not None:
+        return end
+    return Ended(moment.of(_last(pod)), disrupted(pod) or End.DELETED, why(pod), moment.error(_last(pod)))
+
+
+def stamps(pod: Pod) -> Iterator[str | None]:
+    """Yield the times that kubelet and the API server have written into a pod: it is as old as the last of them."""
+    yield from (each.last_transition_time for each in pod.status.conditions)
+    if isinstance(pod, RecordedPod):
+        yield from _starts(pod)
+        yield _last(pod)
+
+
+def disrupted(pod: Pod) -> End | None:
+    """Return if a pod was evicted, or lost with its node; None if it was neither."""
+    condition = pod.status.condition(DISRUPTION_TARGET)
+    if condition is None or condition.status != "True":
+        return End.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None
+    return End.LOST if condition.reason in _NODE_WENT else End.EVICTED
+
+
+def _last(pod: RecordedPod) -> str | None:
+    """Return when the last container has ended, if all have."""
+    ends = [status.state.terminated for status in pod.status.container_statuses]
+    times = [one.finished_at for one in ends if one is not None and readable_time(one.finished_at) is not None]
+    return max(filter(None, times), key=_second, default=None) if len(times) == len(ends) else None
+
+
+def why(pod: RecordedPod) -> str:
+    """Return what went wrong, in a sentence; empty if nothing is known."""
+    condition = pod.status.condition(DISRUPTION_TARGET)
+    if condition is not None and condition.status == "True" and condition.message:
+        return condition.message
+    if pod.status.message:
+        return pod.status.message
+    for status in pod.status.container_statuses:
+        last = status.state.terminated
+        if last is not None and last.exit_code:
+            reason = f" ({last.reason})" if last.reason else ""
+            return f"container {status.name} ended with exit code {last.exit_code}{reason}"
+    return ""

@@ -1,0 +1,94 @@
+"""What others take from the recorder: the ConfigMap `muster-usage` for budgets, and counters for Prometheus."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+import structlog
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from history.model import MS, Holding
+from history.recorder import Recorder
+from muster.api import names
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.resources.vector import unit
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 10.0
+"""Between two writes of the ConfigMap at least."""
+_MANAGER = "muster-history"
+_TIMEOUT_S = 5.0
+
+
+class Publisher:
+    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what goes on."""
+
+    def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock_s = clock_s
+        self._written_s = float("-inf")
+        self._written: object = None
+
+    def changed(self, recorder: Recorder) -> None:
+        """Write if that is due. A failure is tried again with the next turn that is due."""
+        tally, now_s = recorder.tally, self._clock_s()
+        if tally is None or now_s - self._written_s < EVERY_S:
+            return
+        state = tally.month, frozenset(recorder.book.holdings), tally.closings
+        if state == self._written:
+            return
+        self._written_s = now_s
+        document = tally.document(round(now_s * MS), held(recorder))
+        content = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": names.USAGE, "labels": {names.MANAGED_BY: names.MANAGER}},
+            "data": {"usage.json": msgspec.json.encode(document).decode()},
+        }
+        try:
+            self._client.apply(
+                CONFIG_MAPS, content, namespace=self._namespace, field_manager=_MANAGER, timeout_s=_TIMEOUT_S
+            )
+            self._written = state
+        except APIError as error:
+            log.warning("usage is not published, it is tried again", configMap=names.USAGE, why=str(error))
+
+
+def held(recorder: Recorder) -> Iterator[tuple[str, Holding]]:
+    """Yield all that is held now, with its queue; a copy, as the recorder goes on."""
+    for holding in [*recorder.book.holdings.values()]:
+        yield recorder.queue_of(holding.gang), holding
+
+
+class UsageCounters(Collector):
+    """Seconds that each queue has held and used of each resource since the month began; the next begins at 0."""
+
+    def __init__(self, recorder: Recorder, clock_s: Callable[[], float] = time.time) -> None:
+        self._recorder = recorder
+        self._clock_s = clock_s
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Yield both counters as they are now."""
+        of_held = CounterMetricFamily(
+            "muster_history_held_seconds",
+            "Units times seconds that members held this month; the next begins at 0",
+            labels=["queue", "resource"],
+        )
+        of_used = CounterMetricFamily(
+            "muster_history_used_seconds",
+            "Of these, with a container that ran",
+            labels=["queue", "resource"],
+        )
+        tally = self._recorder.tally
+        amounts = {} if tally is None else tally.at(round(self._clock_s() * MS), held(self._recorder))
+        for (queue, resource), each in sorted(amounts.items()):
+            whole = unit(resource) * MS
+            of_held.add_metric([queue, resource], each.held / whole)
+            of_used.add_metric([queue, resource], each.used / whole)
+        yield of_held
+        yield of_used

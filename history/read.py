@@ -1,0 +1,168 @@
+"""What happened, for who may see it: gangs, and the story of one. Times are seconds since the epoch."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, func, or_, select
+
+from history.model import MS, What
+from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
+from history.scope import Scope
+from history.store import Store
+from muster.resources.gpus import is_gpu
+from muster.resources.vector import Vector, unit
+
+_VECTOR = msgspec.json.Decoder(Vector)
+_NODES = msgspec.json.Decoder(tuple[str, ...])
+_MOST = 10_000
+"""Gangs or happenings of one answer."""
+
+
+class Gang(msgspec.Struct, frozen=True, kw_only=True):
+    """One gang, over all of its restarts."""
+
+    uid: str
+    """It tells gangs of the same name apart."""
+    namespace: str
+    name: str
+    """Name of its workload."""
+    kind: str
+    queue: str
+    user: str
+    """Who created it; empty if that is not known."""
+    submitted: float
+    started: float | None
+    """First start."""
+    ended: float | None
+    state: str
+    """Waiting, Starting, Running, Degraded, Completed, Failed or Deleted."""
+    restarts: int
+    """Starts after the first."""
+    evictions: int
+    nodes: tuple[str, ...]
+    """Every node that a member has been on, sorted."""
+    gpu_seconds: float
+    """GPUs that its members held, times seconds, until the recorder looked last."""
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened to a gang."""
+
+    at: float
+    epoch: int
+    """The placement that it belongs to, which counts from 1 in each run; 0 before any."""
+    what: str
+    """A word or two: submitted, waits, planned, started, evicted, ended."""
+    text: str
+    nodes: tuple[str, ...]
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """A time for which nothing was recorded."""
+
+    since: float
+    until: float
+    text: str
+
+
+def gangs(
+    store: Store,
+    scope: Scope,
+    *,
+    queue: str | None = None,
+    namespace: str | None = None,
+    name: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    ended: bool | None = None,
+    limit: int = 200,
+) -> list[Gang]:
+    """Return gangs that a caller may see and that lived within [since, until), the last submitted first."""
+    table = GANGS.c
+    chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
+    for column, value in ((table.queue, queue), (table.namespace, namespace), (table.name, name)):
+        chosen = chosen.where(column == value) if value is not None else chosen
+    if scope.namespaces is not None:
+        chosen = chosen.where(table.namespace.in_(sorted(scope.namespaces)))
+    if since is not None:
+        chosen = chosen.where(or_(table.ended.is_(None), table.ended >= round(since * MS)))
+    if until is not None:
+        chosen = chosen.where(table.submitted < round(until * MS))
+    if ended is not None:
+        chosen = chosen.where(table.ended.is_not(None) if ended else table.ended.is_(None))
+    with store.failing(), store.engine.connect() as connection:
+        found = connection.execute(chosen).mappings().all()
+        ids = [row["id"] for row in found]
+        counts = {(gang, what): count for gang, what, count in connection.execute(_counts(ids))}
+        held = connection.execute(
+            select(HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended).where(
+                HOLDINGS.c.gang.in_(ids)
+            )
+        ).all()
+    seen = int(store.note("seen-until") or 0)
+    nodes: dict[str, set[str]] = {}
+    gpus: dict[str, int] = {}
+    for gang, node, amounts, bound, end in held:
+        nodes.setdefault(gang, set()).add(node)
+        gpus[gang] = gpus.get(gang, 0) + _gpu_milli(_VECTOR.decode(amounts)) * max(0, (end or seen) - bound)
+    return [
+        Gang(
+            uid=row["id"],
+            **{field: row[field] for field in ("namespace", "name", "kind", "queue", "user", "state")},
+            submitted=row["submitted"] / MS,
+            started=_seconds(row["started"]),
+            ended=_seconds(row["ended"]),
+            restarts=max(0, counts.get((row["id"], What.STARTED), 0) - 1),
+            evictions=counts.get((row["id"], What.EVICTED), 0),
+            nodes=tuple(sorted(nodes.get(row["id"], ()))),
+            gpu_seconds=gpus.get(row["id"], 0) / (1000 * MS),
+        )
+        for row in found
+    ]
+
+
+def _counts(ids: list[str]) -> Select[Any]:
+    wanted = HAPPENINGS.c.what.in_([What.STARTED, What.EVICTED])
+    return (
+        select(HAPPENINGS.c.gang, HAPPENINGS.c.what, func.count())
+        .where(HAPPENINGS.c.gang.in_(ids), wanted)
+        .group_by(HAPPENINGS.c.gang, HAPPENINGS.c.what)
+    )
+
+
+def _gpu_milli(amounts: Vector) -> int:
+    return sum(amount * 1000 // unit(name) for name, amount in amounts.items() if is_gpu(name))
+
+
+def story(store: Store, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[Happening]:
+    """Return what happened to the gangs of a workload's name, oldest first; of the one with this UID, if given.
+
+    It is empty for a namespace that the caller may not see, as for a name that nobody has.
+    """
+    if not scope.has(namespace):
+        return []
+    chosen = (
+        select(HAPPENINGS.c.at, HAPPENINGS.c.epoch, HAPPENINGS.c.what, HAPPENINGS.c.text, HAPPENINGS.c.nodes)
+        .join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
+        .where(GANGS.c.namespace == namespace, GANGS.c.name == name)
+        .order_by(HAPPENINGS.c.at, HAPPENINGS.c.id)
+        .limit(_MOST)
+    )
+    chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
+    with store.failing(), store.engine.connect() as connection:
+        return [
+            Happening(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes))
+            for at, epoch, what, text, nodes in connection.execute(chosen)
+        ]
+
+
+def gaps(store: Store, since: float | None = None) -> list[Gap]:
+    """Return the times for which nothing was recorded, oldest first; they name no gang."""
+    chosen = select(GAPS).order_by(GAPS.c.since)
+    chosen = chosen if since is None else chosen.where(GAPS.c.until >= round(since * MS))
+    with store.failing(), store.engine.connect() as connection:
+        return [Gap(since=one.since / MS, until=one.until / MS, text=one.text) for one in connection.execute(chosen)]
+
+
+def _seconds(at: int | None) -> float | None:
+    return None if at is None else at / MS

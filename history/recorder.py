@@ -1,0 +1,273 @@
+"""Writes down what happens: one thread that turns looks at objects into rows, a batch of them in each transaction.
+
+How far it has read is part of each transaction. So a kill at any instruction loses nothing: the next recorder reads
+from there on what the API server remembers, compares what the store believes alive with what there is, and says what
+it cannot know (`Gap`).
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+from prometheus_client import Counter, Gauge
+
+from history.book import PODS_ONLY, Book
+from history.groups import RECORDED_JOBS
+from history.looks import Following, Look, Past, apply, past
+from history.model import MS, Changes, Gap
+from history.pods import RECORDED_PODS, Moment
+from history.retain import tidy
+from history.settings import HistorySettings
+from history.store import Store, StoreError
+from history.tally import Tally, begin_of, month_of
+from history.usage import SEEN, closed_since
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
+
+log = structlog.get_logger(__name__)
+
+POSITION: Final = "position"
+"""Note: the resource versions up to which everything is in the store."""
+GATHER_S: Final = 0.05
+"""Looks that come within this time are one transaction: a gang is bound in less."""
+BEAT_S: Final = 10.0
+"""Between two notes of how far the recorder has looked, while nothing happens."""
+SHORT_MS: Final = 5 * MS
+"""A pause that is no gap: a process that starts again takes as long."""
+_AGAIN_S: Final = 2.0
+_TIDY_S: Final = 3600.0
+HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
+FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
+GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
+SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
+
+
+class Known(NamedTuple):
+    """UIDs of what the store believes alive."""
+
+    pods: set[str]
+    groups: set[str]
+    jobs: set[str]
+
+
+class Recorder:
+    """Records while it leads: `run` from the thread that has the lease, until `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: Store,
+        settings: HistorySettings,
+        *,
+        clock_s: Callable[[], float] = time.time,
+        changed: Callable[["Recorder"], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._settings = settings
+        self._clock_s = clock_s
+        self._changed = changed
+        self._stopping = threading.Event()
+        self.book = Book()
+        self.following = Following(client, clock_s)
+        self.tally: Tally | None = None
+        self._trouble: str | None = "it does not lead yet"
+        self._written_s = self._tidied_s = float("-inf")
+        self._blind_since: int | None = None
+        self._seen = 0
+
+    def not_ready(self) -> str | None:
+        """Return why nothing is recorded now; None if all is well."""
+        return self._trouble or self.following.not_ready()
+
+    def stop(self) -> None:
+        """Have `run` return after what it does now."""
+        self._stopping.set()
+        self.following.looks.put(None)
+
+    def run(self) -> None:
+        """Record until told to stop."""
+        while not self._stopping.is_set():
+            try:
+                self._begin()
+                break
+            except StoreError as error:
+                self._failed(error)
+        while not self._stopping.is_set():
+            self._turn()
+        self.following.stop()
+
+    # The start: what happened meanwhile
+
+    def _begin(self) -> None:
+        self.book = Book()
+        self.book.reopen(*self._store.open_rows())
+        seen = int(self._store.note(SEEN) or 0)
+        positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
+        now = self._now()
+        self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+        self._trouble = None
+        known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
+        self.following.start()
+        while not self.following.synced and not self._stopping.is_set():
+            self._stopping.wait(GATHER_S)
+        if self._stopping.is_set():
+            return
+        listed = self.following.versions
+        meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
+        versions, first = self._looked()
+        for look in meanwhile.looks:
+            apply(self.book, look)
+        order = {name: number for number, name in enumerate(self.following.reflectors)}
+        for look in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
+            apply(self.book, look)
+        lost = self._compare(known, first, seen)
+        if seen:
+            self._tell_gap(seen, meanwhile, lost)
+        log.info(
+            "recording", gangs=len(self.book.gangs), holdings=len(self.book.holdings), caughtUp=len(meanwhile.looks)
+        )
+        self._write(versions)
+
+    def _compare(self, known: "Known", first: list[Look], seen: int) -> int:
+        """Close what the store believed alive and the API does not have; return the number of members."""
+        listed = {kind: {look.uid for look in first if look.kind == kind} for kind in self.following.reflectors}
+        now = self._now()
+        middle = Moment((seen + now) // 2, live=False)
+        count = self.book.unseen(known.pods - listed[RECORDED_PODS.plural], seen, now)
+        for uid in known.groups - listed[POD_GROUPS.plural]:
+            if not uid.startswith(PODS_ONLY):
+                self.book.group_gone(uid, middle)
+        for uid in known.jobs - listed[RECORDED_JOBS.plural]:
+            self.book.job_gone(uid, middle)
+        return count
+
+    def _tell_gap(self, seen: int, meanwhile: Past, lost: int) -> None:
+        now = self._now()
+        if not lost and not meanwhile.forgotten and now - seen < SHORT_MS:
+            return
+        text = "the recorder did not run"
+        if meanwhile.forgotten or lost:
+            members = f"{lost} {'member' if lost == 1 else 'members'} ended at a time that is not known"
+            text += f"; the API server had forgotten what happened meanwhile: {members}, and what both began and ended"
+            text += " then is missing"
+        else:
+            text += "; what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
+        self._gap(seen, now, text)
+
+    def _gap(self, since: int, until: int, text: str) -> None:
+        GAPS.inc()
+        log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
+        self.book.changes.gaps.append(Gap(since=since, until=until, text=text))
+
+    # Each turn
+
+    def _turn(self) -> None:
+        """Wait for looks, gather what comes with them, and write."""
+        try:
+            first = self.following.looks.get(timeout=BEAT_S)
+        except Empty:
+            first = None
+        if self._stopping.is_set():
+            return
+        if first is not None:
+            apply(self.book, first)
+            self._stopping.wait(GATHER_S)
+        self._watch_sight()
+        versions, more = self._looked()
+        for look in more:
+            apply(self.book, look)
+        beat = self._clock_s() - self._written_s >= BEAT_S
+        if self.book.changes or beat:
+            self._write(versions)
+        self._changed(self)
+        self._tidy()
+
+    def _looked(self) -> tuple[dict[str, str], list[Look]]:
+        """Return all looks that are in the queue, and the versions that they reach at least."""
+        self._seen, versions = self._now(), self.following.versions
+        found: list[Look] = []
+        while True:
+            try:
+                look = self.following.looks.get_nowait()
+            except Empty:
+                return versions, found
+            if look is not None:
+                found.append(look)
+
+    def _watch_sight(self) -> None:
+        """Note since when something cannot be read, and a gap when it can be read again."""
+        now = self._now()
+        if not self.following.following:
+            self._blind_since = self._blind_since or now
+        elif self._blind_since is not None:
+            if now - self._blind_since >= SHORT_MS:
+                text = "the API server did not answer the recorder; ends of members may be written late by as much"
+                self._gap(self._blind_since, now, text)
+            self._blind_since = None
+
+    def _write(self, versions: dict[str, str]) -> None:
+        """Write what has changed and how far this goes, until that succeeds or the process is told to end."""
+        while True:
+            changes = self.book.changes
+            notes = {POSITION: msgspec.json.encode(versions).decode()}
+            if self._blind_since is None:
+                notes[SEEN] = str(self._seen)
+            try:
+                self._store.write(changes, notes)
+            except StoreError as error:
+                self._failed(error)
+                if self._stopping.is_set():
+                    return
+                continue
+            self.book.take()
+            self._trouble, self._written_s = None, self._clock_s()
+            self._count(changes)
+            return
+
+    def _count(self, changes: Changes) -> None:
+        for each in changes.happenings:
+            HAPPENED.labels(each.what).inc()
+        now = self._now()
+        if self.tally is None or self.tally.month != month_of(now):
+            self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+            return
+        for holding in changes.holdings.values():
+            if holding.ended is not None:
+                self.tally.close(self.queue_of(holding.gang, changes), holding)
+
+    def queue_of(self, gang: str, changes: Changes | None = None) -> str:
+        """Return the queue of a gang that the book has, or has just closed."""
+        known = self.book.gangs.get(gang) or (changes.gangs.get(gang) if changes else None)
+        return known.queue if known else ""
+
+    def _failed(self, error: StoreError) -> None:
+        FAILED.inc()
+        if self._trouble != str(error):
+            log.error("not written, it is tried again", why=str(error))
+        self._trouble = str(error)
+        self._stopping.wait(_AGAIN_S)
+
+    def _tidy(self) -> None:
+        if self._clock_s() - self._tidied_s < _TIDY_S:
+            return
+        self._tidied_s = self._clock_s()
+        settings = self._settings
+        try:
+            tidy(
+                self._store,
+                self._now(),
+                keep_days=settings.keep_days,
+                keep_usage_days=settings.keep_usage_days,
+                megabytes=settings.max_megabytes,
+            )
+            SIZE.set(self._store.megabytes())
+        except StoreError as error:
+            log.warning("old days are not folded", why=str(error))
+
+    def _now(self) -> int:
+        return round(self._clock_s() * MS)

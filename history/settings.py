@@ -1,0 +1,74 @@
+"""The command line of the recorder, and the file with its settings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from history.model import MEMORY
+from muster.api import names
+from muster.process import settings
+from muster.process.settings import Settings
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class HistorySettings(Settings, frozen=True, kw_only=True):
+    """The settings of the recorder."""
+
+    KIND: ClassVar[str] = "HistoryConfiguration"
+
+    status_port: Port = 8084
+    """HTTP port of /metrics, /healthz and /readyz."""
+    database: str = ""
+    """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. Empty: the memory of the
+    process, which is gone when that ends."""
+    database_file: str = ""
+    """A file with that URL, for one with a password."""
+    keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90
+    """Days for which every gang and each of its members is kept. Older days are folded into usage per day."""
+    keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100
+    """Days for which usage per day is kept: three years."""
+    max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024
+    """Size of the store above which the oldest days are folded before their time."""
+    publish: bool = True
+    """Write what each queue has held this month into the ConfigMap muster-usage, beside the Lease, for budgets."""
+    lease_name: str = names.HISTORY_LEASE
+    """The Lease of the one recorder that writes."""
+    lease_namespace: str = names.SYSTEM_NAMESPACE
+    """Namespace of that Lease and of the ConfigMap."""
+    lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
+    """Seconds until a dead recorder of another pod is replaced; in its own pod it goes on at once."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lowest level that is logged, as JSON on standard error."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield what does not go together."""
+        if self.database and self.database_file:
+            yield "databaseFile: not beside database, as both name the store"
+        if self.keep_usage_days < self.keep_days:
+            yield "keepUsageDays: at least keepDays, as usage per day is what is left of these"
+
+    def url(self) -> str:
+        """Return the URL of the store. OSError if its file cannot be read."""
+        if self.database_file:
+            return Path(self.database_file).read_text(encoding="utf-8").strip()
+        return self.database or MEMORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The values of the command line."""
+
+    kubeconfig: str
+    status_host: str
+    settings: HistorySettings
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """Read the arguments, by default those of this process; mistakes end the process with code 2."""
+    parser = settings.parser_of("history", "Muster's recorder: what happened to every gang, and who used what.")
+    parser.add_argument("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
+    return Options(**settings.parse(parser, argv, HistorySettings))

@@ -1,0 +1,268 @@
+"""The store of the history: SQLite or PostgreSQL, opened by one writer or by any number of readers.
+
+SQLite runs with a write-ahead log, so readers never wait for the writer. `synchronous` is NORMAL: a killed process
+loses nothing; a machine that loses its power may lose the last transactions, and how far the recorder has read is
+part of each transaction, so it reads from there again.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import quote, unquote
+
+import msgspec
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, or_, select, text, union
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from history.model import Changes, Gang, Holding, Run, Seen
+from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
+from muster.resources.vector import Vector
+
+REVISION: Final = "0001"
+"""The schema that this version reads and writes: the last step in `migrations`."""
+_BUSY_S: Final = 10.0
+_KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+_AT_ONCE: Final = 500
+_VECTOR: Final = msgspec.json.Decoder(Vector)
+_SEEN: Final = msgspec.json.Decoder(Seen)
+
+
+class StoreError(Exception):
+    """The store cannot be used; the message says which, why and what to do. It has no password in it."""
+
+
+class Store:
+    """One store by its URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
+
+    def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
+        self.engine = engine
+        self.shown = shown
+        """Its URL without a password."""
+        self._checked = checked
+
+    @classmethod
+    def for_writing(cls, url: str) -> Self:
+        """Open a store for the recorder, and bring its schema up to date. StoreError if that fails."""
+        store = cls(*_engine(url))
+        with store.failing():
+            store._upgrade()
+        return store
+
+    @classmethod
+    def for_reading(cls, url: str) -> Self:
+        """Open a store that a recorder has made. StoreError if there is none, or it has another schema."""
+        store = cls.for_serving(url)
+        with store.failing():
+            pass
+        return store
+
+    @classmethod
+    def for_serving(cls, url: str) -> Self:
+        """Return a store that may not be there yet: until a recorder has made it, whoever reads gets a StoreError."""
+        return cls(*_engine(url, make=False), checked=False)
+
+    def _check(self) -> None:
+        """StoreError if there is no store, or its schema is not the one of this version."""
+        file = unquote((self.engine.url.database or "").removeprefix("file:"))
+        if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
+            raise StoreError(f"there is no history at {self.shown}: no recorder has run with it yet")
+        with self.engine.connect() as connection:
+            found = _revision(connection)
+        if found != REVISION:
+            made = f"has schema {found}" if found else "has no schema yet"
+            raise StoreError(
+                f"the history at {self.shown} {made}, and this version reads {REVISION}: "
+                "let the recorder of the same version start first, which brings it up to date"
+            )
+
+    def close(self) -> None:
+        """End all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Turn an error of the database into a StoreError that names the store."""
+        try:
+            if not self._checked:
+                self._check()
+                self._checked = True
+            yield
+        except SQLAlchemyError as error:
+            why = str(getattr(error, "orig", None) or error).strip().splitlines()
+            raise StoreError(f"the history at {self.shown} cannot be used: {why[0] if why else error}") from error
+
+    def _upgrade(self) -> None:
+        """Make the tables of a new store, or take the steps that an old one lacks."""
+        with self.engine.begin() as connection:
+            found = _revision(connection)
+            if not found and not inspect(connection).has_table(NOTES.name):
+                METADATA.create_all(connection)
+                VERSIONS.create(connection)
+                connection.execute(VERSIONS.insert(), {"version_num": REVISION})
+            elif found != REVISION:
+                self._take_steps(connection)
+
+    def _take_steps(self, connection: Connection) -> None:
+        from alembic import command  # noqa: PLC0415 - its import costs more than the start of all else
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.util import CommandError  # noqa: PLC0415
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, REVISION)
+        except CommandError as error:
+            raise StoreError(
+                f"the history at {self.shown} cannot be brought to schema {REVISION}: {error}. "
+                "Was it written by a newer version? Use that, or another store"
+            ) from error
+
+    def note(self, key: str) -> str:
+        """Return what the recorder has noted under a key; empty if nothing."""
+        with self.failing(), self.engine.connect() as connection:
+            return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
+
+    def write(self, changes: Changes, notes: dict[str, str]) -> None:
+        """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
+        with self.failing(), self.engine.begin() as connection:
+            gangs = [*map(msgspec.structs.asdict, changes.gangs.values())]
+            self._put(connection, GANGS, "id", gangs, keep=("submitted",))
+            self._put(
+                connection, RUNS, "uid", [_packed(each, "asked", "seen") for each in changes.runs.values()], final=True
+            )
+            holdings = [_packed(each, "amounts") for each in changes.holdings.values()]
+            self._put(connection, HOLDINGS, "pod", holdings, final=True)
+            happenings = [_packed(each, "nodes") for each in changes.happenings]
+            self._put(connection, HAPPENINGS, "", happenings)
+            self._put(connection, GAPS, "", [*map(msgspec.structs.asdict, changes.gaps)])
+            self.put_notes(connection, notes)
+
+    def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
+        """Write notes of the recorder's."""
+        self._put(connection, NOTES, "key", [{"key": key, "value": value} for key, value in notes.items()])
+
+    def _put(
+        self,
+        connection: Connection,
+        table: Any,
+        key: str,
+        rows: Sequence[dict[str, Any]],
+        *,
+        final: bool = False,
+        keep: Collection[str] = (),
+    ) -> None:
+        """Insert rows; those whose key is there are replaced, unless they have ended and that is `final`.
+
+        Columns in `keep` stay as they were. Without a key, rows that are there already stay.
+        """
+        if not rows:
+            return
+        insert = self.insert(table)
+        if key:
+            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in {key, *keep}}
+            where = table.c.ended.is_(None) if final else None
+            insert = insert.on_conflict_do_update(index_elements=[key], set_=new, where=where)
+        else:
+            insert = insert.on_conflict_do_nothing()
+        for first in range(0, len(rows), _AT_ONCE):
+            connection.execute(insert, rows[first : first + _AT_ONCE])
+
+    def insert(self, table: Any) -> Any:
+        """Return an INSERT that can say what becomes of conflicts, in the words of the database."""
+        return (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
+
+    def open_rows(self) -> tuple[list[Gang], list[Run], list[Holding]]:
+        """Return what has not ended, as the recorder takes it up again."""
+        with self.failing(), self.engine.connect() as connection:
+            holdings = [
+                Holding(**{**row, "amounts": _VECTOR.decode(row["amounts"])})
+                for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
+            ]
+            runs = [
+                Run(**{**row, "asked": _VECTOR.decode(row["asked"]), "seen": _SEEN.decode(row["seen"])})
+                for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
+            ]
+            used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))
+            chosen = select(GANGS).where(or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
+            gangs = [Gang(**row) for row in connection.execute(chosen).mappings()]
+        known = {gang.id for gang in gangs}
+        return (
+            gangs,
+            [each for each in runs if each.gang in known],
+            [each for each in holdings if each.gang in known],
+        )
+
+    def megabytes(self) -> float:
+        """Return the size of what is stored, without room that is free again."""
+        with self.failing(), self.engine.connect() as connection:
+            if self.engine.dialect.name == "sqlite":
+                pages, free, size = (
+                    connection.execute(text(f"PRAGMA {name}")).scalar_one()
+                    for name in ("page_count", "freelist_count", "page_size")
+                )
+                return float((pages - free) * size / 1e6)
+            tables = (NOTES, GANGS, RUNS, HOLDINGS, HAPPENINGS, GAPS)
+            return sum(
+                float(connection.execute(text("SELECT pg_total_relation_size(:name)"), {"name": one.name}).scalar_one())
+                for one in tables
+            ) / 1e6  # fmt: skip
+
+
+def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
+    """Return a row with some fields as JSON."""
+    values = msgspec.structs.asdict(row)
+    return {**values, **{field: msgspec.json.encode(values[field]).decode() for field in fields}}
+
+
+def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
+    """Return the engine of a URL, and the URL without its password; `make`: also of a file that is not there yet."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise StoreError(
+            "the history's database is no URL: write sqlite:////folder/history.db or "
+            "postgresql://user:password@host:5432/database"
+        ) from None
+    shown = parsed.render_as_string(hide_password=True)
+    driver = _KINDS.get(parsed.get_backend_name())
+    if driver is None:
+        raise StoreError(f"{shown}: there is no such kind of store; there are {' and '.join(_KINDS)}")
+    parsed = parsed.set(drivername=driver)
+    try:
+        if driver != "sqlite":
+            engine = create_engine(parsed, pool_pre_ping=True, pool_size=2, connect_args={"connect_timeout": 10})
+            return engine, shown
+        given: dict[str, Any] = {"connect_args": {"timeout": _BUSY_S, "check_same_thread": False}}
+        if not parsed.database or parsed.database == ":memory:":
+            given["poolclass"] = StaticPool  # each connection would have a store of its own
+        elif not make:
+            parsed = parsed.set(database=f"file:{quote(parsed.database)}", query={"mode": "rw", "uri": "true"})
+        engine = create_engine(parsed, **given)
+    except (SQLAlchemyError, ImportError) as error:
+        raise StoreError(f"the history at {shown} cannot be used: {error}") from error
+    event.listen(engine, "connect", _prepare)
+    return engine, shown
+
+
+def _prepare(connection: Any, _: Any) -> None:
+    """Set up a connection to SQLite."""
+    cursor = connection.cursor()
+    cursor.execute(
+        "PRAGMA auto_vacuum = INCREMENTAL"
+    )  # before the first table: room of days that went can be given back
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.close()
+
+
+def _revision(connection: Connection) -> str:
+    """Return the step that the schema has come to; empty without one."""
+    if not inspect(connection).has_table(VERSIONS.name):
+        return ""
+    return str(connection.scalar(select(VERSIONS.c.version_num)) or "")

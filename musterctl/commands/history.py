@@ -1,0 +1,135 @@
+"""`muster history`: what happened to gangs, also to those that are gone."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from history.read import Gang, Gap, Happening
+from muster.api.volcano.scheduling import QUEUES
+from musterctl import completion
+from musterctl.cluster import Where, namespace_in
+from musterctl.gangs.words import nodes_words
+from musterctl.options import (
+    all_namespaces_option,
+    namespace_option,
+    records_options,
+    since_option,
+    where_options,
+)
+from musterctl.output.listing import Table, short, show_object
+from musterctl.records import Asked, Source, source_of
+
+_ALL = 100_000
+
+
+@click.command()
+@click.argument("name", required=False)
+@namespace_option
+@all_namespaces_option
+@click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
+@since_option("7d")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@records_options
+@where_options
+def history(
+    *,
+    name: str | None,
+    namespace: str | None,
+    all_namespaces: bool,
+    queue: str | None,
+    since_s: float,
+    output: str,
+    store: str | None,
+    server: str | None,
+    where: Where,
+) -> None:
+    """Shows what happened to gangs, also when they are gone.
+
+    It is a list, or with NAME the story of that workload. docs/history.md says what is recorded.
+    """
+    source = source_of(where, store, server)
+    if name is not None:
+        if all_namespaces:
+            raise click.UsageError("NAME and -A do not go together: name the namespace with -n")
+        tell(source, namespace_in(namespace, where), name, output)
+        return
+    space = None if all_namespaces else namespace_in(namespace, where)
+    list_history(source, space, queue, since_s, output)
+
+
+def list_history(
+    source: Source, namespace: str | None, queue: str | None, since_s: float, output: str, *, ended: bool | None = None
+) -> None:
+    """Print gangs, the last submitted first, and below them the times for which nothing was recorded."""
+    found = source.gangs(Asked(namespace=namespace, queue=queue, since=time.time() - since_s, ended=ended))
+    if output != "table":
+        show_object(msgspec.to_builtins(found), output)
+        return
+    if not found.gangs:
+        click.echo(f"No gangs found in that time{f' in {namespace} namespace' if namespace else ''}.", err=True)
+    else:
+        columns = _COLUMNS if namespace else [("NAMESPACE", lambda gang: gang.namespace), *_COLUMNS]
+        show_rows(columns, found.gangs)
+    for gap in found.gaps:
+        click.echo(gap_words(gap), err=True)
+
+
+def tell(source: Source, namespace: str, name: str, output: str) -> None:
+    """Print the story of a workload's gangs."""
+    name = name.rpartition("/")[2]
+    story = source.story(namespace, name)
+    if output != "table":
+        show_object({"story": msgspec.to_builtins(story)}, output)
+    elif not story:
+        raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
+    else:
+        show_rows(_STORY, story)
+
+
+def clock(at: float | None) -> str:
+    """Return a moment as a local date and time; `-` for none."""
+    return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def gap_words(gap: Gap) -> str:
+    """Return what is said of a time for which nothing was recorded."""
+    return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
+
+
+def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:
+    """Print rows below headings."""
+    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
+
+
+def _ran(gang: Gang) -> str:
+    return "-" if gang.started is None else short((gang.ended or time.time()) - gang.started)
+
+
+def _waited(gang: Gang) -> str:
+    return short((gang.started or gang.ended or time.time()) - gang.submitted)
+
+
+_COLUMNS: list[tuple[str, Callable[[Gang], str]]] = [
+    ("NAME", lambda gang: f"{gang.kind} {gang.name}"),
+    ("QUEUE", lambda gang: gang.queue),
+    ("USER", lambda gang: gang.user or "-"),
+    ("STATE", lambda gang: gang.state),
+    ("SUBMITTED", lambda gang: clock(gang.submitted)),
+    ("WAITED", _waited),
+    ("RAN", _ran),
+    ("RESTARTS", lambda gang: str(gang.restarts)),
+    ("EVICTIONS", lambda gang: str(gang.evictions)),
+    ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),
+    ("NODES", lambda gang: nodes_words(gang.nodes)),
+]
+_STORY: list[tuple[str, Callable[[Happening], str]]] = [
+    ("TIME", lambda one: clock(one.at)),
+    ("EPOCH", lambda one: str(one.epoch or "-")),
+    ("WHAT", lambda one: one.what),
+    ("NODES", lambda one: nodes_words(one.nodes) if one.nodes else "-"),
+    ("TEXT", lambda one: one.text),
+]

@@ -1,0 +1,104 @@
+"""`muster usage`: who used what."""
+
+import csv
+import sys
+import time
+
+import click
+import msgspec
+
+from history.usage import KEYS, Row, Seconds
+from muster.resources.gpus import is_gpu
+from muster.resources.vector import CPU, PODS
+from musterctl.cluster import Where
+from musterctl.commands.history import show_rows
+from musterctl.options import records_options, since_option, where_options
+from musterctl.output.listing import show_object
+from musterctl.records import AskedUsage, source_of
+
+_HOUR_S = 3600
+_GIB = 2**30
+_AMOUNTS = Seconds.__struct_fields__
+
+
+def _keys(_: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    keys = tuple(filter(None, (each.strip() for each in value.split(","))))
+    if wrong := [each for each in keys if each not in KEYS]:
+        raise click.BadParameter(f"there is no {wrong[0]!r}; there are {', '.join(KEYS)}", param=param)
+    return keys
+
+
+@click.command()
+@click.option(
+    "--by", default="queue,user", show_default=True, callback=_keys, help=f"What rows are of: {', '.join(KEYS)}."
+)
+@since_option("7d")
+@click.option("-n", "--namespace", help="Only what is in this namespace.")
+@click.option("--queue", help="Only what is in this queue.")
+@click.option("-o", "--output", type=click.Choice(["table", "csv", "json", "yaml"]), default="table", show_default=True)
+@records_options
+@where_options
+def usage(
+    *,
+    by: tuple[str, ...],
+    since_s: float,
+    namespace: str | None,
+    queue: str | None,
+    output: str,
+    store: str | None,
+    server: str | None,
+    where: Where,
+) -> None:
+    """Shows who used what, in hours.
+
+    GPU-hours, core-hours and GiB-hours that were asked for, held, used, and lost: docs/history.md says what these are.
+    """
+    asked = AskedUsage(by=by, since=time.time() - since_s, namespace=namespace, queue=queue)
+    found = source_of(where, store, server).usage(asked)
+    match output:
+        case "json" | "yaml":
+            show_object({"by": list(by), "unit": "unit-seconds", "rows": msgspec.to_builtins(found)}, output)
+        case "csv":
+            _csv(by, found)
+        case _:
+            _table(by, found)
+
+
+def hours(resource: str, seconds: float) -> float:
+    """Return unit-hours: GiB-hours of what is counted in bytes."""
+    bytewise = resource == "memory" or resource.startswith(("hugepages-", "ephemeral-storage"))
+    return seconds / _HOUR_S / (_GIB if bytewise else 1)
+
+
+def _csv(by: tuple[str, ...], found: list[Row]) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow([*by, "resource", *(f"{name}_hours" for name in _AMOUNTS)])
+    for row in found:
+        for resource, amounts in row.resources.items():
+            told = (f"{hours(resource, getattr(amounts, name)):.4f}" for name in _AMOUNTS)
+            writer.writerow([*map(_safe, row.key), resource, *told])
+
+
+def _safe(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: names of users may begin with anything."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _table(by: tuple[str, ...], found: list[Row]) -> None:
+    if not found:
+        click.echo("Nothing was asked for in that time.", err=True)
+        return
+    shown = [
+        (row.key, resource, amounts)
+        for row in found
+        for resource, amounts in sorted(row.resources.items(), key=lambda each: _rank(each[0]))
+        if resource != PODS
+    ]
+    keys = [(name.upper(), lambda row, place=place: row[0][place] or "-") for place, name in enumerate(by)]
+    told = [(name.upper(), lambda row, name=name: f"{hours(row[1], getattr(row[2], name)):.2f}") for name in _AMOUNTS]
+    show_rows([*keys, ("RESOURCE-HOURS", lambda row: row[1]), *told], shown)
+
+
+def _rank(resource: str) -> tuple[int, str]:
+    """GPUs come first, then cores and memory, then all else."""
+    return (0 if is_gpu(resource) else 1 if resource == CPU else 2 if resource == "memory" else 3, resource)

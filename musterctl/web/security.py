@@ -1,0 +1,82 @@
+"""What holds for every request and answer: whence it may come, and what a browser may do with it.
+
+Nothing is loaded from elsewhere and no script stands in a page, so that a name that somebody has chosen cannot become
+one. What changes something is a POST that a page of this server has sent.
+"""
+
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_READING: Final = frozenset({"GET", "HEAD"})
+Hosts = Collection[str] | None
+"""Names by which a server may be asked for; None: any."""
+
+
+class Guard:
+    """Refuses requests that no page of this server, and no user, has sent; adds headers to each answer."""
+
+    def __init__(self, app: ASGIApp, hosts: Hosts = None) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                if not scope["path"].startswith("/static/"):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        why = refusal(scope["method"], Headers(scope=scope), self._hosts)
+        answering = PlainTextResponse(f"{why}\n", 403) if why else self._app
+        await answering(scope, receive, with_headers)
+
+
+def refusal(method: str, headers: Headers, hosts: Hosts) -> str:
+    """Return why a request is refused, or nothing.
+
+    A page of another site may have a browser send one: to a name that the site has given to this machine (DNS
+    rebinding), which the Host header shows, or a form, which Sec-Fetch-Site or Origin shows. A program that sends a
+    token of its own is no browser that was tricked.
+    """
+    host = headers.get("host", "")
+    if hosts is not None and _name(host) not in hosts:
+        return "this page is for browsers on its own machine: open it as localhost"
+    if method in _READING or headers.get("authorization"):
+        return ""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site == "same-origin" or (site is None and origin and urlsplit(origin).netloc == host):
+        return ""
+    return "this was sent by a page of another site: open the page here, and send it from there"
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

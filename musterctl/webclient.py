@@ -1,0 +1,53 @@
+"""Asks the page in the cluster for what its caller may not read himself: `muster explain` of one namespace."""
+
+import ssl
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import click
+import msgspec
+
+from extender.explain.report import GangReport, PodReport
+from muster.kube.client import Client
+from muster.kube.config import Config
+from musterctl.cluster import Where
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_S = 60.0
+"""A report of a large cluster takes seconds, and others may have their turn first."""
+
+
+class WebServer(NamedTuple):
+    """The page's URL, and the authority of its certificate; without one those of the system count."""
+
+    url: str
+    authority: Path | None = None
+
+    def explain(self, where: Where, kind: str, namespace: str, name: str) -> GangReport | PodReport:
+        """Return the server's report. ClickException where it cannot be had; APIError where the server refuses."""
+        with closing(self._client(where)) as client:
+            path = f"/api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
+            answer = client.request("GET", path, query={"kind": kind}, timeout_s=_S)
+        wanted: Any = PodReport if kind == "pod" else GangReport
+        try:
+            return msgspec.json.decode(answer, type=wanted)  # type: ignore[no-any-return] # one of the two
+        except msgspec.DecodeError as error:
+            raise click.ClickException(f"{self.url} is not a page of this version of Muster: {error}") from error
+
+    def _client(self, where: Where) -> Client:
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise click.UsageError(f"--server {self.url}: your token travels over https:// only")
+        header = where.config().authorization
+        if header is None:
+            raise click.ClickException(
+                "your kubeconfig has no token, and the page knows its users by their tokens: "
+                "use one with a token, or ask an administrator for the right to list the cluster"
+            )
+        try:
+            tls = ssl.create_default_context(cafile=self.authority) if parts.scheme == "https" else None
+        except OSError as error:
+            raise click.UsageError(f"--server-ca {self.authority}: there is no certificate (PEM) in it") from error
+        return Client(Config(self.url.rstrip("/"), tls=tls, authorization=header))

@@ -1,0 +1,172 @@
+"""The history of a plane: what is told of gangs, and that it is exact while processes are killed at random moments.
+
+The seed is printed; MUSTER_SEED repeats a run.
+"""
+
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import held_by_audit
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from gangs import attempt, job
+from postgres import postgres
+from sqlalchemy import select
+
+from history import read
+from history.model import What
+from history.schema import HOLDINGS, METADATA
+from history.scope import EVERYTHING
+from history.store import Store
+from history.usage import SEEN, usage
+from muster.api.kubernetes.core import PRIORITY_CLASSES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
+from muster.kube.client import Client
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import ALL, CONTROLLER, EXTENDER, HISTORY, history_of
+
+pytestmark = pytest.mark.plane
+NAMESPACE = "default"
+QUEUES_OF_TEST = ("research", "product")
+STORM_S = 90.0
+EXACT = 0.001
+"""The part by which held seconds may differ from the audit log's."""
+GPU = "nvidia.com/gpu"
+
+
+def prepare(client: Client) -> None:
+    """Two queues, and two priorities."""
+    for name in QUEUES_OF_TEST:
+        client.create(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}})
+    for name, value in {"low": 1, "high": 1000, "base": 10_000}.items():
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        client.apply(PRIORITY_CLASSES, body | {"value": value})
+
+
+def manifest(name: str, queue: str, replicas: int, **more: Any) -> dict[str, Any]:
+    """A gang that starts again when it is evicted or a member fails."""
+    priority, exit_code = more.pop("priority", "low"), more.pop("exit_code", 0)
+    made = job(name, NAMESPACE, replicas=replicas, cpu="100m", **more)
+    if exit_code:
+        annotations = made["spec"]["tasks"][0]["template"]["metadata"]["annotations"]
+        annotations["kwok.muster.dev/exit-code"] = str(exit_code)
+    made["spec"] |= {
+        "queue": queue,
+        "priorityClassName": priority,
+        "maxRetry": 2,
+        "policies": [{"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}],
+    }
+    return made
+
+
+def storm(plane: Plane, client: Client, chance: random.Random) -> None:
+    """Gangs come, run, fail and are evicted beside large ones that stay, and processes are killed meanwhile."""
+    for queue in QUEUES_OF_TEST:
+        client.create(JOBS, manifest(f"base-{queue}", queue, 3, gpus=8, priority="base"), NAMESPACE)
+    number, kills = 0, list[str]()
+    ends = time.monotonic() + STORM_S
+    next_kill = time.monotonic() + 5.0
+    while time.monotonic() < ends:
+        how: dict[str, Any] = {"gpus": chance.choice([1, 2]), "run_s": round(chance.uniform(3.0, 12.0), 1)}
+        how |= {"exit_code": int(chance.random() < 0.2), "priority": chance.choice(["low", "low", "high"])}
+        one = manifest(f"g{number}", chance.choice(QUEUES_OF_TEST), chance.choice([1, 2, 4, 8]), **how)
+        attempt(lambda one=one: client.create(JOBS, one, NAMESPACE), refused=True)  # type: ignore[misc]
+        number += 1
+        time.sleep(chance.uniform(0.5, 2.5))
+        if time.monotonic() > next_kill:
+            part = chance.choice([HISTORY, EXTENDER, CONTROLLER])
+            plane.part(part).kill()
+            plane.part(part).start()
+            kills.append(part)
+            next_kill = time.monotonic() + chance.uniform(5.0, 12.0)
+    sys.stderr.write(f"{number} gangs, killed {dict(Counter(kills))}\n")
+
+
+def done(client: Client) -> bool:
+    """Whether all gangs but those that run for ever have ended."""
+    jobs = [each for each in client.list(JOBS, NAMESPACE) if not each.metadata.name.startswith("base-")]
+    return all(each.status.state.phase in {"Completed", "Failed"} for each in jobs)
+
+
+def agrees(store: Store, audited: list[held_by_audit.Held], queue_of: dict[str, str], until: float) -> None:
+    """Held seconds are those of the audit log within 0.1 %, but for what the store itself says that it did not see."""
+    with store.engine.connect() as connection:
+        unsure = {uid: ms / 1000 for uid, ms in connection.execute(select(HOLDINGS.c.pod, HOLDINGS.c.within))}
+    assert {one.uid for one in audited if one.until is None or one.until.last_s > 0} <= unsure.keys()
+    least, most, stated = Counter[str](), Counter[str](), Counter[str]()
+    for one in audited:
+        between, queue = one.seconds(until), queue_of[one.job]
+        least[queue] += one.gpus * between.first_s  # type: ignore[assignment]
+        most[queue] += one.gpus * between.last_s  # type: ignore[assignment]
+        stated[queue] += one.gpus * unsure[one.uid]  # type: ignore[assignment]
+    rows = usage(store, EVERYTHING, ("queue",), since=0, until=until, now=until)
+    for queue, held in {row.key[0]: row.resources[GPU].held for row in rows}.items():
+        sys.stderr.write(
+            f"{queue}: told {held:.2f}, audited {least[queue]:.2f} to {most[queue]:.2f}, not seen {stated[queue]:.2f}\n"
+        )
+        slack = EXACT * most[queue] + stated[queue]
+        assert least[queue] - slack <= held <= most[queue] + slack
+
+
+def survives(plane: Plane, url: str, wait_for: Callable[..., Any]) -> None:
+    """The storm, and what must hold of the history afterwards."""
+    seed = int(os.environ.get("MUSTER_SEED") or random.randrange(10**6))  # noqa: S311 - no secret
+    sys.stderr.write(f"\nhistory seed {seed}\n")
+    client = plane.client()
+    prepare(client)
+    storm(plane, client, random.Random(seed))  # noqa: S311 - no secret
+    wait_for(lambda: done(client), 180, "all gangs to end")
+    until = time.time()
+    with closing(Store.for_reading(url)) as store:
+        wait_for(lambda: int(store.note(SEEN) or 0) > (until + 1) * 1000, 60, "the recorder to have looked")
+        jobs = {each.metadata.name: each for each in client.list(JOBS, NAMESPACE)}
+        agrees(store, held_by_audit.held(plane), {name: each.spec.queue for name, each in jobs.items()}, until)
+        for gap in read.gaps(store):
+            sys.stderr.write(f"gap {gap.until - gap.since:.1f} s: {gap.text}\n")
+        for name, each in jobs.items():
+            story = [(one.epoch, one.what, one.text) for one in read.story(store, EVERYTHING, NAMESPACE, name)]
+            counts = Counter(what for _, what, _ in story)
+            restarts = each.status.retry_count
+            assert counts[What.RESTARTED] <= restarts
+            assert counts[What.ENDED] == (0 if name.startswith("base-") else 1), (name, story)
+            assert counts[What.STARTED] >= 1, (name, story)
+
+
+def test_what_is_held_is_exact_while_processes_are_killed(
+    fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
+) -> None:
+    """After kills of Muster's processes, what queues held is what the audit log says, and each end stands once."""
+    plane = fresh_plane(ALL, traced=True)
+    survives(plane, history_of(plane.root), wait_for)
+
+
+@pytest.mark.long
+def test_the_same_holds_in_postgresql(fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> None:
+    """The same kills with the history in PostgreSQL."""
+    with postgres() as url:
+        plane = fresh_plane(ALL, traced=True, settings={HISTORY: {"database": url}})
+        survives(plane, url, wait_for)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """A PostgreSQL for the tests of this module."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.mark.long
+def test_steps_of_the_schema_in_postgresql(database: str) -> None:
+    """The tables of a new store are those of the steps, and what is written is read."""
+    with closing(Store.for_writing(database)) as store, store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert read.gangs(store, EVERYTHING) == []
+        assert store.megabytes() > 0

@@ -1,0 +1,131 @@
+"""The store: its schema, what is written once, and what a reader says of a store that it cannot read."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from history import read
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
+from history.schema import METADATA
+from history.scope import EVERYTHING, Scope
+from history.store import Store, StoreError, _engine
+
+GPU = "nvidia.com/gpu"
+
+
+def changes(namespace: str = "team-a", name: str = "train", at: int = 1_000_000) -> Changes:
+    """A gang of one member that ran for ten seconds."""
+    gang = f"{namespace}-{name}"
+    run = f"run-{gang}"
+    return Changes(
+        gangs={gang: Gang(id=gang, namespace=namespace, name=name, kind="Job", queue="research", submitted=at)},
+        runs={run: Run(uid=run, gang=gang, submitted=at, ended=at + 12_000, asked={GPU: 8000})},
+        holdings={
+            f"pod-{gang}": Holding(
+                pod=f"pod-{gang}", name="train-0", gang=gang, run=run, epoch=1, node="node-1",
+                amounts={GPU: 8000, "cpu": 500}, bound=at + 1_000, ran_from=at + 2_000, ended=at + 11_000,
+                reason="completed",
+            )
+        },
+        happenings=[Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at)],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A new store in a file."""
+    return Store.for_writing(f"sqlite:///{tmp_path / 'history.db'}")
+
+
+@pytest.mark.parametrize("stepwise", [True, False])
+def test_steps_make_the_tables_that_statements_are_made_for(tmp_path: Path, *, stepwise: bool) -> None:
+    """After all steps, as in a new store, the schema is the one in `history.schema`, and a reader takes it."""
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    if stepwise:
+        with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
+            connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        with Store(*_engine(url)).engine.begin() as made:
+            Store(*_engine(url))._take_steps(made)
+    else:
+        Store.for_writing(url)
+    with Store.for_reading(url).engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), METADATA)
+    assert differences == []
+
+
+def test_what_is_written_twice_stands_once(store: Store) -> None:
+    """The same changes a second time, as after a kill, change nothing."""
+    store.write(changes(), {"seen-until": "1020000"})
+    before = read.story(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)
+    store.write(changes(), {"seen-until": "1020000"})
+    assert (read.story(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)) == before
+    assert [each.what for each in before[0]] == ["submitted"]
+
+
+def test_a_holding_that_has_ended_is_not_opened_again(store: Store) -> None:
+    """A late look at a pod that has ended does not change its end."""
+    store.write(changes(), {})
+    late = changes()
+    late.holdings["pod-team-a-train"].ended = None
+    store.write(late, {})
+    assert read.gangs(store, EVERYTHING)[0].gpu_seconds == 80.0
+
+
+def test_others_have_no_gangs_and_no_stories(store: Store) -> None:
+    """Who may see one namespace gets nothing of another one, not even by its name."""
+    store.write(changes("team-a"), {})
+    store.write(changes("team-b", "secret"), {})
+    mine = Scope(frozenset({"team-a"}))
+    assert [each.namespace for each in read.gangs(store, mine)] == ["team-a"]
+    assert read.gangs(store, mine, namespace="team-b") == []
+    assert read.story(store, mine, "team-b", "secret") == []
+    assert read.gangs(store, Scope(frozenset())) == []
+
+
+def test_gaps_are_told(store: Store) -> None:
+    """What was not recorded stands in the store with its times."""
+    store.write(Changes(gaps=[Gap(since=1_000, until=3_500, text="the recorder did not run")]), {})
+    assert read.gaps(store) == [read.Gap(since=1.0, until=3.5, text="the recorder did not run")]
+
+
+def test_a_reader_without_a_recorder_says_so(tmp_path: Path) -> None:
+    """A store that is not there is an error that names it, and no empty store is made."""
+    with pytest.raises(StoreError, match=r"there is no history at .*no recorder has run"):
+        Store.for_reading(f"sqlite:///{tmp_path / 'none.db'}")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_reader_of_another_schema_says_which(store: Store) -> None:
+    """A store of another version is not read."""
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match="has schema 9999, and this version reads"):
+        Store.for_reading(str(store.engine.url))
+
+
+@pytest.mark.parametrize("url", ["mysql://u:hidden@host/db", "postgresql://u:hidden@127.0.0.1:1/db", "hidden"])
+def test_errors_hide_passwords(url: str) -> None:
+    """A store that cannot be used is named without its password."""
+    with pytest.raises(StoreError) as caught:
+        Store.for_writing(url)
+    assert "hidden" not in str(caught.value)
+
+
+def test_the_store_of_who_has_none_lives_in_memory() -> None:
+    """In memory it works the same."""
+    one = Store.for_writing(MEMORY)
+    one.write(changes(), {})
+    assert len(read.gangs(one, EVERYTHING)) == 1
+
+
+def test_commands_that_do_not_read_the_history_do_not_load_its_libraries() -> None:
+    """`muster up` and `muster ps` start without SQLAlchemy, which takes a fifth of a second."""
+    code = "import sys, musterctl.commands.plane, musterctl.commands.ps; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,154 @@
+"""Usage: exact integrals, whatever the time is cut into and whoever asks; and days that are folded."""
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
+from history.retain import tidy
+from history.scope import EVERYTHING, Scope
+from history.store import Store
+from history.tally import Tally, begin_of
+from history.usage import KEYS, Amounts, Owner, Span, Totals, closed_since, integrate, usage
+
+GPU = "nvidia.com/gpu"
+NOW = 10 * DAY_MS
+MOMENTS = st.integers(0, 12 * DAY_MS)
+OWNERS = st.builds(
+    Owner,
+    namespace=st.sampled_from(["a", "b"]),
+    queue=st.sampled_from(["q", "r"]),
+    user=st.sampled_from(["", "eve"]),
+    kind=st.just("Job"),
+    name=st.sampled_from(["x", "y"]),
+)
+AMOUNTS = st.dictionaries(st.sampled_from([GPU, "cpu", "memory"]), st.integers(1, 2**63 - 1), min_size=1)
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> Span:
+    """What somebody asked for or held, with an end or without one."""
+    begin = draw(MOMENTS)
+    end = draw(st.none() | st.integers(begin, 12 * DAY_MS))
+    held = draw(st.booleans())
+    used, lost = (draw(st.none() | st.integers(begin, 12 * DAY_MS)) if held else None for _ in range(2))
+    return Span(draw(OWNERS), draw(AMOUNTS), begin, end, held=held, used_from=used, lost_from=lost)
+
+
+def summed(all_totals: list[Totals]) -> Totals:
+    """The sum of several totals."""
+    result: Totals = {}
+    for totals in all_totals:
+        for key, amounts in totals.items():
+            result.setdefault(key, Amounts()).add(amounts)
+    return result
+
+
+@given(st.lists(spans(), max_size=8), st.lists(MOMENTS, max_size=6), st.lists(st.sampled_from(KEYS), unique=True))
+def test_the_parts_of_a_time_sum_up_to_the_whole(found: list[Span], cuts: list[int], by: list[str]) -> None:
+    """However a time is cut, its parts come to exactly as much as the whole."""
+    moments = sorted({0, 12 * DAY_MS, *cuts})
+    parts = [integrate(found, by, begin, end, NOW) for begin, end in pairwise(moments)]
+    assert summed(parts) == integrate(found, by, 0, 12 * DAY_MS, NOW)
+
+
+@given(st.lists(spans(), max_size=8), st.lists(st.sampled_from(KEYS), unique=True, min_size=1))
+def test_rows_sum_up_to_the_row_without_a_key(found: list[Span], by: list[str]) -> None:
+    """Whatever usage is told by, its rows come to the same total."""
+    total = integrate(found, (), 0, NOW, NOW)
+    rows = integrate(found, by, 0, NOW, NOW)
+    assert summed([{((), resource): amounts} for (_, resource), amounts in rows.items()]) == total
+
+
+@given(st.lists(spans(), max_size=8))
+def test_nobody_uses_or_loses_more_than_he_held(found: list[Span]) -> None:
+    """Used and lost are parts of what was held."""
+    for amounts in integrate(found, ("queue",), 0, NOW, NOW).values():
+        assert 0 <= amounts.used <= amounts.held
+        assert 0 <= amounts.lost <= amounts.held
+
+
+def filled(seed: int) -> tuple[Store, int]:
+    """A store with gangs of some days, some of which still run; and its present."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    store, now = Store.for_writing(MEMORY), 30 * DAY_MS
+    for number in range(30):
+        begin = chance.randrange(20 * DAY_MS, now - 1)
+        end = chance.choice([None, chance.randrange(begin, now)])
+        gang = f"gang-{number}"
+        owner = {"namespace": chance.choice("ab"), "queue": chance.choice("qr"), "user": chance.choice(["", "eve"])}
+        holding = Holding(
+            pod=f"pod-{number}", name="m-0", gang=gang, run=f"run-{number}", epoch=1, node="n",
+            amounts={GPU: 8000, "memory": 2**40}, bound=begin + 10, ran_from=begin + 20,
+            ended=end and max(end, begin + 30),
+            reason=chance.choice([End.COMPLETED, End.EVICTED]) if end else "",
+        )  # fmt: skip
+        written = Changes(
+            gangs={gang: Gang(id=gang, name="x", kind="Job", submitted=begin, ended=holding.ended, **owner)},
+            runs={"": Run(uid=f"run-{number}", gang=gang, submitted=begin, ended=holding.ended, asked={GPU: 8000})},
+            holdings={"": holding},
+        )
+        store.write(written, {"seen-until": str(now)})
+    return store, now
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folding_days_changes_no_usage(seed: int) -> None:
+    """Usage of whole days is the same before and after their detail has gone, but what is lost later than that."""
+    store, now = filled(seed)
+    asked = {"since": 0.0, "until": now / 1000}
+    before = usage(store, EVERYTHING, ("queue", "user", "day"), **asked)
+    assert tidy(store, now, keep_days=3, keep_usage_days=100, megabytes=1000) > 0
+    after = usage(store, EVERYTHING, ("queue", "user", "day"), **asked)
+    assert [(each.key, each.resources) for each in after] == [(each.key, each.resources) for each in before]
+    assert tidy(store, now, keep_days=3, keep_usage_days=100, megabytes=1000) == 0
+
+
+def test_the_oldest_days_go_when_there_is_no_room() -> None:
+    """Over its size the store folds days that are not old yet, and never the one that goes on."""
+    store, now = filled(1)
+    assert tidy(store, now, keep_days=1000, keep_usage_days=1000, megabytes=0) > 5
+    assert int(store.note("folded-until")) == now
+
+
+def test_usage_per_day_goes_at_last() -> None:
+    """Beyond its own limit usage per day is dropped as well."""
+    store, now = filled(2)
+    tidy(store, now, keep_days=1, keep_usage_days=3, megabytes=1000)
+    days = {row.key[0] for row in usage(store, EVERYTHING, ("day",), since=0.0, until=now / 1000)}
+    assert days == {"1970-01-28", "1970-01-29", "1970-01-30"}
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_others_count_for_nothing(*, folded: bool) -> None:
+    """Who may see one namespace gets the usage of that alone, of folded days, too."""
+    store, now = filled(3)
+    if folded:
+        tidy(store, now, keep_days=1, keep_usage_days=100, megabytes=1000)
+    mine = usage(store, Scope(frozenset({"a"})), ("namespace",), since=0.0)
+    everything = {row.key: row for row in usage(store, EVERYTHING, ("namespace",), since=0.0)}
+    assert mine == [everything["a",]]
+    assert usage(store, Scope(frozenset()), (), since=0.0) == []
+
+
+def test_an_unknown_key_is_named() -> None:
+    """The error lists what there is."""
+    with pytest.raises(ValueError, match="usage by 'team' is not known; there are queue, namespace, user"):
+        usage(Store.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_published_is_what_usage_says(seed: int) -> None:
+    """The tally of a month is the usage of that month by queue."""
+    store, now = filled(seed)
+    tally = Tally(now, closed_since(store, begin_of(now)))
+    gangs, _, holdings = store.open_rows()
+    queues = {gang.id: gang.queue for gang in gangs}
+    told = tally.document(now, [(queues[each.gang], each) for each in holdings])
+    rows = usage(store, EVERYTHING, ("queue",), since=begin_of(now) / 1000, now=now / 1000)
+    held = {row.key[0]: row.resources[GPU].held for row in rows}
+    assert {queue: each["seconds"][GPU] for queue, each in told["queues"].items()} == pytest.approx(held)
+    assert {each["month"] for each in told["queues"].values()} == {"1970-01"}

@@ -1,0 +1,108 @@
+"""Nothing of a namespace that a caller may not see leaves the server, on any page, as data or in a stream."""
+
+import re
+from functools import partial
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web_world import Pages, cluster, gang
+
+from history.scope import Scope
+from musterctl.web.caller import Caller
+from musterctl.web.routes import ROUTES, Page
+from musterctl.web.view import View
+
+_PATTERN = re.compile(r"{(\w+)(?::\w+)?}")
+NAMESPACES = st.lists(st.booleans(), min_size=2, max_size=5)
+GANGS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4), st.booleans(), st.booleans()), min_size=1, max_size=8)
+
+
+def filled(page: Page, values: dict[str, str]) -> list[str]:
+    """The path with the values, by each kind of thing that it may be about."""
+    kinds = ("job", "gang", "pod", "jobs", "Job") if "{kind}" in page.path else ("",)
+    each = [values | {"kind": kind} for kind in kinds]
+    return [_PATTERN.sub(partial(_value, known), page.path) for known in each]
+
+
+def _value(known: dict[str, str], part: re.Match[str]) -> str:
+    return known.get(part[1], "x")
+
+
+def asked(pages: Pages, namespace: str, name: str) -> list[tuple[str, str]]:
+    """The URL and the text of everything that may be read about a gang, and of all pages."""
+    values = {"namespace": namespace, "name": name, "gang": f"{name}-group", "action": "delete", "rank": "0"}
+    urls = [url for page in ROUTES if page.method == "GET" for url in filled(page, values)]
+    urls += [f"/api/explain/{namespace}/{name}?kind={kind}" for kind in ("job", "pod")]
+    urls += [f"/api/explain/{namespace}/{name}?output=text", f"/live?page=gang/{namespace}", "/live?page=queues"]
+    urls += ["/api/explain/nowhere/nothing", "/no-such-page"]
+    return [(url, pages.get(url).text) for url in urls]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seen=NAMESPACES, gangs=GANGS, nodes=st.booleans(), queues=st.booleans())
+def test_no_name_of_another_namespace_is_in_any_answer(
+    *, seen: list[bool], gangs: list[tuple[int, int, bool, bool]], nodes: bool, queues: bool
+) -> None:
+    """For any objects and scope, neither namespaces nor gangs, pods or queues of others are in what a caller gets."""
+    names = [f"{'mine' if his else 'zzhidden'}-{number}" for number, his in enumerate(seen)]
+    caller = Caller(
+        name="ada", scope=Scope(frozenset(name for name in names if "mine" in name)), nodes=nodes, queues=queues
+    )
+    pages = Pages({"user": caller})
+    cluster(pages, ("node-0", "node-1", "node-2"), ("default", "zzhiddenqueue"))
+    own: list[tuple[str, str]] = [("mine-0", "nothing")]
+    for number, (where, size, runs, theirs) in enumerate(gangs):
+        namespace = names[where % len(names)]
+        hidden = namespace.startswith("zz")
+        name = f"{'zzhidden' if hidden else 'own'}gang{number}"
+        queue = "zzhiddenqueue" if hidden and theirs else "default"
+        gang(pages, namespace, name, [f"node-{each % 3}" if runs else "" for each in range(size)], queue)
+        own += [] if hidden else [(namespace, name)]
+    for namespace, name in own[-2:]:
+        for url, text in asked(pages, namespace, name):
+            found = re.findall(r"zzhidden[-\w]*", text)
+            allowed = {"zzhiddenqueue"} if queues else set[str]()
+            assert set(found) <= allowed, f"{url}: {found}"
+
+
+def test_who_sees_everything_is_told_the_names() -> None:
+    """The same words that are left out for others are there for an administrator: the test above can fail."""
+    pages = Pages({"user": Caller(name="root"), "ada": Caller(name="ada", scope=Scope(frozenset({"mine"})))})
+    cluster(pages)
+    gang(pages, "theirs", "running", ["node-0", "node-0", "node-1", "node-1"])
+    gang(pages, "mine", "waiting")
+    whole = pages.get("/api/explain/mine/waiting").text
+    assert "Job theirs/running" in whole
+    told = pages.get("/api/explain/mine/waiting", "ada").text
+    assert "theirs" not in told
+    assert "a gang of another namespace (queue default, 16 GPUs)" in told
+
+
+def test_what_is_not_there_and_what_may_not_be_seen_are_told_alike() -> None:
+    """The answer about a gang of another namespace is that about one that does not exist."""
+    pages = Pages({"user": Caller(name="ada", scope=Scope(frozenset({"mine"})))})
+    cluster(pages)
+    gang(pages, "theirs", "running")
+
+    def answers(namespace: str) -> list[Any]:
+        urls = [f"/api/explain/{namespace}/running", f"/act/delete/jobs/{namespace}/running"]
+        found = [pages.get(url) for url in urls]
+        return [(each.status, each.text.replace(namespace, "NS")) for each in found]
+
+    assert answers("theirs") == answers("theyrs")
+    assert answers("theirs")[0][0] == 404
+
+
+def test_a_stream_is_silent_about_others() -> None:
+    """The mark of each page stays the same when something changes in another namespace."""
+    caller = Caller(name="ada", scope=Scope(frozenset({"mine"})))
+    pages = Pages({"user": caller})
+    cluster(pages)
+    gang(pages, "mine", "waiting")
+    marks = [View(pages.caches, caller).mark(page) for page in ("gangs", "gang/mine", "gang/theirs", "queues")]
+    gang(pages, "theirs", "other")
+    assert marks == [View(pages.caches, caller).mark(page) for page in ("gangs", "gang/mine", "gang/theirs", "queues")]
+    gang(pages, "mine", "more")
+    assert marks[0] != View(pages.caches, caller).mark("gangs")
+    assert marks[1] != View(pages.caches, caller).mark("gang/mine")
