@@ -12,10 +12,11 @@ from typing import Literal
 import structlog
 from prometheus_client import REGISTRY
 
+from history.model import MEMORY
 from history.publish import Publisher, UsageCounters
 from history.recorder import Recorder
 from history.settings import Options, parse
-from history.store import MEMORY, Store, StoreError
+from history.store import Store, StoreError
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector

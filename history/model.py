@@ -10,6 +10,8 @@ import msgspec
 
 from muster.resources.vector import Vector
 
+MEMORY: Final = "sqlite://"
+"""URL of the store of who has none: it is gone with its process."""
 MS: Final = 1000
 """Milliseconds of a second."""
 DAY_MS: Final = 86_400_000

@@ -74,12 +74,15 @@ class UsageCounters(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Yield both counters as they are now."""
-        labels = ["queue", "resource"]
         of_held = CounterMetricFamily(
-            "muster_history_held_seconds", "Units times seconds that members held.", labels=labels
+            "muster_history_held_seconds",
+            "Units times seconds that members held this month; the next begins at 0",
+            labels=["queue", "resource"],
         )
         of_used = CounterMetricFamily(
-            "muster_history_used_seconds", "Of these, with a container that ran.", labels=labels
+            "muster_history_used_seconds",
+            "Of these, with a container that ran",
+            labels=["queue", "resource"],
         )
         tally = self._recorder.tally
         amounts = {} if tally is None else tally.at(round(self._clock_s() * MS), held(self._recorder))

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from history.store import MEMORY
+from history.model import MEMORY
 from muster.api import names
 from muster.process import settings
 from muster.process.settings import Settings

@@ -24,8 +24,6 @@ from muster.resources.vector import Vector
 
 REVISION: Final = "0001"
 """The schema that this version reads and writes: the last step in `migrations`."""
-MEMORY: Final = "sqlite://"
-"""The store of who has none: it is gone with its process."""
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500

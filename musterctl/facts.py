@@ -40,9 +40,10 @@ _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOT
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("webhook", "extender", "controller", "muster")
+PACKAGES: Final = ("webhook", "extender", "controller", "history", "muster")
 """Packages that have metrics; those of `muster` are in every process."""
-_METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram")
+_METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
+"""The last is of a collector, which counts when it is asked."""
 
 
 class UnknownFactError(ValueError):
@@ -92,8 +93,10 @@ def _metric(node: ast.AST) -> Metric | None:
             pass
         case _:
             return None
+    kind = kind.removesuffix("MetricFamily")
     _, text, *more = [ast.literal_eval(each) for each in node.args]
-    named: list[list[str]] = [ast.literal_eval(each.value) for each in node.keywords if each.arg == "labelnames"]
+    given = {"labelnames", "labels"}
+    named: list[list[str]] = [ast.literal_eval(each.value) for each in node.keywords if each.arg in given]
     labels: list[str] = [*more, *named, []][0]
     ending = "" if kind != "Counter" or name.endswith("_total") else "_total"
     return Metric(f"{name}{ending}", kind.lower(), tuple(labels), text.rstrip("."))

@@ -16,6 +16,7 @@ from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, WHOLE
 from musterctl.chart.roles import (
     CONTROLLER,
     EXTENDER,
+    HISTORY,
     LEVELS,
     POOL,
     SCHEDULER,
@@ -62,6 +63,7 @@ _PROCESSES: Final = {
     SCHEDULER: "Account `muster-scheduler`. It has Kubernetes' own roles `system:kube-scheduler` and "
     "`system:volume-scheduler`, may read `extension-apiserver-authentication` in kube-system, and in its namespace:",
     CONTROLLER: "Account `muster-controller`.",
+    HISTORY: "Account `muster-web`, where it runs (`history.enabled`): it shares its pod with the page.",
     WEB: "Account `muster-web`, where the page is served (`web.enabled`). What a user does there is done with his own "
     "token.",
 }

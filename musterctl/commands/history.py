@@ -47,9 +47,9 @@ def history(
     server: str | None,
     where: Where,
 ) -> None:
-    """Shows what happened to gangs, also to those that are gone: a list, or the story of one by its workload's name.
+    """Shows what happened to gangs, also when they are gone.
 
-    It is recorded as docs/history.md describes.
+    It is a list, or with NAME the story of that workload. docs/history.md says what is recorded.
     """
     source = source_of(where, store, server)
     if name is not None:

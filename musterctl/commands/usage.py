@@ -49,9 +49,9 @@ def usage(
     server: str | None,
     where: Where,
 ) -> None:
-    """Shows who used what: hours of GPUs, cores and memory (GiB) that were asked for, held, used, and lost.
+    """Shows who used what, in hours.
 
-    What these words mean is in docs/history.md.
+    GPU-hours, core-hours and GiB-hours that were asked for, held, used, and lost: docs/history.md says what these are.
     """
     asked = AskedUsage(by=by, since=time.time() - since_s, namespace=namespace, queue=queue)
     found = source_of(where, store, server).usage(asked)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
 from history.store import Store
+from history.usage import Row
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
 from musterctl.web.aged import Aged
@@ -74,6 +75,8 @@ class Site:
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
         """What is free on the nodes, which takes long to add up."""
+        self.spent: Aged[list[Row]] = Aged()
+        """What queues have used this month, for their budgets."""
         self.closing = False
         """True once the server stops: streams end then."""
         self.assets = Assets(HERE / "static")

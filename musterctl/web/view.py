@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.muster.placement import PLACEMENTS, Placement
-from muster.api.volcano.scheduling import QUEUES, PodGroup
+from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
 from musterctl.gangs.rows import Objects, Row
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
@@ -39,6 +39,10 @@ class View:
     def queues(self) -> list[QueueReport]:
         """Return what Queues say of themselves, each after its parent; none for who may not list them."""
         return told_reports(self._caches.all(QUEUES)) if self._caller.queues else []
+
+    def queue_objects(self) -> dict[str, Queue]:
+        """Return the Queues by name; none for who may not list them."""
+        return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
         """Return what the gangs that he may see say of their queues."""

@@ -20,6 +20,7 @@ from planes import pytest_configure, pytest_runtest_makereport, wait_for
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from screens import MUSTER, Screen, World, make, window
 
+from muster.api.names import BUDGET
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
@@ -71,7 +72,10 @@ def world(
 
 
 def _fill(plane: Plane, client: Client, wait_for: Callable[..., Any]) -> None:
-    client.create(QUEUES, {"metadata": {"name": "research"}, "spec": {"deserved": {"nvidia.com/gpu": 64}}})
+    budget = {BUDGET: "nvidia.com/gpu=10000h/month"}
+    client.create(
+        QUEUES, {"metadata": {"name": "research", "annotations": budget}, "spec": {"deserved": {"nvidia.com/gpu": 64}}}
+    )
     team = {"parent": "research", "weight": 2, "capability": {"nvidia.com/gpu": 256}}
     client.create(QUEUES, {"metadata": {"name": "vision"}, "spec": team})
     for namespace in ("ours", "theirs"):

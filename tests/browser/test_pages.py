@@ -38,6 +38,8 @@ def test_queues_show_use_and_who_waits(screen: Screen) -> None:
     ).to_be_visible()
     expect(queue.get_by_role("link", name="Job waiting")).to_be_visible()
     expect(queue.get_by_role("link", name="2 gangs wait")).to_be_visible()
+    above = page.get_by_role("region", name="research")
+    expect(above).to_contain_text("budget of 10,000 nvidia.com/gpu hours a month: 0% used")
 
 
 def test_gangs_are_filtered(screen: Screen) -> None:

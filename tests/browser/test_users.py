@@ -78,7 +78,7 @@ def test_an_administrator_sees_both(signed_in: Callable[[str], Screen]) -> None:
     expect(page.get_by_role("link", name="Job running")).to_be_visible()
 
 
-@pytest.mark.parametrize("path", ["/history", "/usage?by=workload", "/topology", "/gangs/ours/waiting/explain"])
+@pytest.mark.parametrize("path", ["/history", "/usage?by=workload", "/topology"])
 def test_an_administrator_sees_what_others_do_not(signed_in: Callable[[str], Screen], path: str) -> None:
     """On pages that show something of others, or count on it."""
     page = signed_in("root").open(path)

@@ -95,6 +95,13 @@ PAGES: Final[dict[str, Page]] = {
             ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
         },
     ),
+    "history.md": Page(
+        setup=(
+            "kubectl create namespace research",
+            f"muster job run train -n research {GANG} 1",
+            "until muster history train -n research; do sleep 0.2; done",
+        )
+    ),
     "ps.md": Page(
         setup=(
             "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",

@@ -1,14 +1,16 @@
 """Queues: the tree with use, fair share, deserved, guarantee and capability, and who waits since when. Pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
 from extender.explain.queues import OwnQueue, QueueReport
 from history.scope import Scope
-from muster.resources.vector import CPU, PODS, amount_words
+from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
+from muster.volcano.queuelimits import NONE, QueueLimits
 from musterctl.gangs.rows import Row
 from musterctl.gangs.states import WAITING
 from musterctl.gangs.words import plain
@@ -20,6 +22,11 @@ PAGE_QUEUES = 100
 """Queues of one page."""
 WAITERS = 5
 """Gangs that wait in one queue and are named; a link leads to all of them."""
+WARNED = 0.8
+"""Part of a budget from which on it is marked, as the planner warns from there."""
+NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
+_HOUR_S = 3_600
+_GIB = 1 << 30
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
 
@@ -32,6 +39,14 @@ class Waiter(Struct, frozen=True):
     since: Moment | None
     expected: Moment | None
     reason: str
+
+
+class BudgetLine(Struct, frozen=True):
+    """The budget of one resource."""
+
+    words: str
+    full: bool
+    """So much of it is used that its users should know."""
 
 
 class QueueLine(Struct, frozen=True):
@@ -54,6 +69,9 @@ class QueueLine(Struct, frozen=True):
     """Address of the list of gangs that wait in it."""
     message: str
     spares: str
+    limits: tuple[str, ...]
+    """Beyond its capability, in words."""
+    budgets: list[BudgetLine]
 
 
 class OwnLine(Struct, frozen=True):
@@ -85,9 +103,20 @@ class QueuesView(Struct, frozen=True):
 
 
 def queues_view(
-    reports: Sequence[QueueReport], rows: Sequence[Row], scope: Scope, now: float, page: int = 1
+    reports: Sequence[QueueReport],
+    rows: Sequence[Row],
+    scope: Scope,
+    now: float,
+    page: int = 1,
+    *,
+    limits: Mapping[str, QueueLimits] = NO_LIMITS,
+    used: Mapping[str, Vector] | None = None,
 ) -> QueuesView:
-    """Return one page of the tree; gangs outside the scope are not named."""
+    """Return one page of the tree; gangs outside the scope are not named.
+
+    `used` is what each queue itself has held this month, in unit-seconds; None where there is no history.
+    """
+    spent = spent_below(reports, used) if used is not None else None
     waiters: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (-(row.priority or 0), row.created)):
         if row.state in WAITING and scope.has(row.namespace):
@@ -99,7 +128,10 @@ def queues_view(
     shown = reports[first : first + PAGE_QUEUES]
     waits = sum(map(len, waiters.values()))
     return QueuesView(
-        lines=[_line(report, waiters[report.queue], scope, twice, now) for report in shown],
+        lines=[
+            _line(report, waiters[report.queue], _budgets(report.queue, limits, spent), scope, twice, now)
+            for report in shown
+        ],
         own=[],
         waits=waits,
         all=len(reports),
@@ -119,7 +151,12 @@ def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
 
 
 def _line(
-    report: QueueReport, waiters: Sequence[Row], scope: Scope, twice: frozenset[tuple[str, str]], now: float
+    report: QueueReport,
+    waiters: Sequence[Row],
+    budgets: Iterable[BudgetLine],
+    scope: Scope,
+    twice: frozenset[tuple[str, str]],
+    now: float,
 ) -> QueueLine:
     told = {each.gang: each.message for each in report.first if scope.has(each.gang.partition("/")[0])}
     named = [
@@ -146,7 +183,32 @@ def _line(
         gangs=_all(report.queue),
         message=plain(report.message),
         spares=", ".join(kept),
+        limits=report.limits,
+        budgets=list(budgets),
     )
+
+
+def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> dict[str, Vector]:
+    """Return what queues have held with those below them; a queue comes after its parent."""
+    total = {report.queue: dict(used.get(report.queue, {})) for report in reports}
+    for report in reversed(reports):
+        if report.parent in total:
+            total[report.parent] = add(total[report.parent], total[report.queue])
+    return total
+
+
+def _budgets(queue: str, limits: Mapping[str, QueueLimits], spent: Mapping[str, Vector] | None) -> Iterator[BudgetLine]:
+    said = limits.get(queue, NONE)
+    for resource, most in sorted(said.budget.items()):
+        size = unit(resource) * _HOUR_S * (_GIB if resource == _MEMORY else 1)
+        name = f"{resource} {'GiB ' if resource == _MEMORY else ''}hours"
+        words = f"budget of {most / size:,.6g} {name} a month"
+        words += ", beyond which gangs wait" if said.enforced else ""
+        if spent is None:
+            yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)
+        else:
+            share = spent.get(queue, {}).get(resource, 0) / most if most else 1.0
+            yield BudgetLine(f"{words}: {share:.0%} used", full=share >= WARNED)
 
 
 def resources(report: QueueReport) -> list[str]:

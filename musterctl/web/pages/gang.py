@@ -1,12 +1,14 @@
 """One gang: its page, and the log of a member."""
 
 from contextlib import suppress
+from http import HTTPStatus
 from itertools import islice
 from typing import Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain
@@ -52,8 +54,14 @@ class _Found(NamedTuple):
 
 
 def show(asked: Asked) -> Response:
-    """Return the page of one gang."""
-    found, now = _found(asked), asked.site.now()
+    """Return the page of one gang; the way to its story, if only the history knows it any more."""
+    now = asked.site.now()
+    try:
+        found = _found(asked)
+    except HTTPException:
+        if not _is_past(asked):
+            raise
+        return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
     name = asked.path["name"]
     of = GangObjects(
         row=found.row,
@@ -124,10 +132,14 @@ def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
     meta = pod.metadata
     try:
         lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
-        found = [line[:LINE_CHARS] for line in islice(lines, LOG_LINES)]
+        found = [_printable(line[:LINE_CHARS]) for line in islice(lines, LOG_LINES)]
     except APIError as error:
         return [], f"The log of pod {meta.name} cannot be read: {error.message}"
     return found, "" if found else f"Pod {meta.name} has printed nothing yet."
+
+
+def _printable(line: str) -> str:
+    return "".join(sign if sign.isprintable() or sign == "\t" else " " for sign in line)
 
 
 def _reading_logs(namespace: str) -> ResourceAttributes:
@@ -152,6 +164,16 @@ def _found(asked: Asked) -> _Found:
         (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
     )
     return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _is_past(asked: Asked) -> bool:
+    store, (namespace, name) = asked.site.history, (asked.path["namespace"], asked.path["name"])
+    if store is None or not asked.caller.scope.has(namespace):
+        return False
+    try:
+        return bool(gangs(store, asked.caller.scope, namespace=namespace, name=name, limit=1))
+    except StoreError:
+        return False
 
 
 def _happened(asked: Asked, row: Row, now: float) -> list[Step] | None:

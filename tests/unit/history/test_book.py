@@ -10,9 +10,10 @@ from history import read
 from history.book import Book
 from history.groups import RecordedJob
 from history.looks import Look, apply
+from history.model import MEMORY
 from history.pods import Moment, RecordedPod
 from history.scope import EVERYTHING
-from history.store import MEMORY, Store
+from history.store import Store
 from history.usage import usage
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.muster.placement import Placement

@@ -1,6 +1,8 @@
 """The store: its schema, what is written once, and what a reader says of a store that it cannot read."""
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,10 +12,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from history import read
-from history.model import Changes, Gang, Gap, Happening, Holding, Run, What
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
 from history.schema import METADATA
 from history.scope import EVERYTHING, Scope
-from history.store import MEMORY, Store, StoreError, _engine
+from history.store import Store, StoreError, _engine
 
 GPU = "nvidia.com/gpu"
 
@@ -121,3 +123,9 @@ def test_the_store_of_who_has_none_lives_in_memory() -> None:
     one = Store.for_writing(MEMORY)
     one.write(changes(), {})
     assert len(read.gangs(one, EVERYTHING)) == 1
+
+
+def test_commands_that_do_not_read_the_history_do_not_load_its_libraries() -> None:
+    """`muster up` and `muster ps` start without SQLAlchemy, which takes a fifth of a second."""
+    code = "import sys, musterctl.commands.plane, musterctl.commands.ps; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.model import DAY_MS, Changes, End, Gang, Holding, Run
+from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
 from history.retain import tidy
 from history.scope import EVERYTHING, Scope
-from history.store import MEMORY, Store
+from history.store import Store
 from history.tally import Tally, begin_of
 from history.usage import KEYS, Amounts, Owner, Span, Totals, closed_since, integrate, usage
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import controller.settings
 import extender.settings
+import history.settings
 import webhook.settings
 from muster.crds.schema import field_descriptions
 from musterctl.app import main
@@ -19,6 +20,7 @@ PARSERS = {
     "webhook": webhook.settings.parse,
     "extender": extender.settings.parse,
     "controller": controller.settings.parse,
+    "history": history.settings.parse,
 }
 
 

@@ -7,10 +7,12 @@ import pytest
 from page_world import NOW
 from web_world import Pages
 
-from history.model import Changes, Gang, Gap, Happening, Holding, Run, What
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
 from history.scope import Scope
-from history.store import MEMORY, Store
+from history.store import Store
 from history.usage import Row, Seconds
+from muster.api.names import BUDGET
+from muster.api.volcano.scheduling import QUEUES
 from musterctl.web.caller import Caller
 from musterctl.web.content.past import USAGE_ROWS, Period, period, usage_csv, usage_view
 
@@ -85,9 +87,26 @@ def test_pages_without_a_history_say_how_to_have_one(path: str) -> None:
     assert (answer.status, "no history to read" in answer.text) == (200, True)
 
 
+def test_a_gang_whose_objects_are_gone_leads_to_its_story(pages: Pages) -> None:
+    """For who may see it; for others it is not there, as one that never was."""
+    answer = pages.get("/gangs/ours/job-of-ours")
+    assert (answer.status, answer.headers["location"]) == (303, "/history/ours/job-of-ours")
+    assert pages.get("/gangs/theirs/job-of-theirs").status == 303
+    assert pages.get("/gangs/theirs/job-of-theirs", "ada").status == 404
+
+
+def test_a_budget_is_held_against_the_history(pages: Pages) -> None:
+    """On the page of queues, of all namespaces: a queue's budget is one."""
+    said = {"annotations": {BUDGET: "nvidia.com/gpu=20h/month"}}
+    queue = {"name": "research", "uid": "research", "resourceVersion": "1", **said}
+    pages.put(QUEUES, {"metadata": queue, "spec": {"weight": 1}})
+    assert "budget of 20 nvidia.com/gpu hours a month: 80% used" in pages.get("/queues").text
+
+
 def test_a_gap_is_told(pages: Pages) -> None:
     """Whoever reads a sum must know what is not in it."""
     gap = Gap(since=AT, until=AT + HOUR_MS, text="the recorder was away")
+    assert pages.site.history is not None
     pages.site.history.write(Changes(gaps=[gap]), {})
     assert "the recorder was away" in pages.get("/history").text
 

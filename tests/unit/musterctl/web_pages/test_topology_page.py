@@ -1,17 +1,22 @@
 """The page of the nodes: racks, domains, faults, spares and reservations."""
 
 import msgspec
+import numpy as np
+from explain_world import ExplainWorld
 from hypothesis import given
 from hypothesis import strategies as st
 from page_world import NOW, reserved, row
 
 from extender.explain.topology import DomainReport, Room, SparesThere, TopologyReport
+from extender.explain.whatif import WhatIf
 from extender.planner.state.faults import DEFAULT_RULES
 from history.scope import EVERYTHING, Scope
 from muster.api.kubernetes.core import Node
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.gangs.nodes import NodeRow, node_rows
 from musterctl.web.content.bars import WHOLE
 from musterctl.web.content.topology import TopologyView, suspects_among, topology_view
+from musterctl.web.pages.topology import _of_nodes
 
 
 def node(name: str, rack: str = "rack-a", **more: object) -> Node:
@@ -102,3 +107,20 @@ def test_nothing_outside_the_scope_is_named(scope: Scope) -> None:
     text = msgspec.json.encode(view).decode()
     for space in spaces:
         assert (space in text) == scope.has(space)
+
+
+def test_what_uses_the_nodes_is_all_that_is_read_of_gangs() -> None:
+    """As much is free as the planner itself finds: gangs that wait use nothing, and planned ones their places."""
+    world = ExplainWorld()
+    world.nodes(4)
+    world.runs("busy", 1, {"nvidia.com/gpu": 8})
+    world.gang("starts", {"worker": (2, {"nvidia.com/gpu": 8})})
+    world.plan()
+    world.gang("waits", {"worker": (4, {"nvidia.com/gpu": 8})})
+    whole = world.dump()
+    lean = _of_nodes(whole)
+    free = [WhatIf(dump).session().snapshot.free for dump in (whole, lean)]
+    assert np.array_equal(*free)
+    assert len(lean.of(POD_GROUPS)) == 1 < len(whole.of(POD_GROUPS))
+    gpus = WhatIf(lean).session().snapshot
+    assert int(gpus.free[gpus.axis["nvidia.com/gpu"]].sum()) == 8000
