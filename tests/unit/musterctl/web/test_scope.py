@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_world import Pages, cluster, gang
 
-from history.model import Changes, Gang, Happening, Holding, Run, What
+from history.model import MEMORY, Changes, Gang, Happening, Holding, Run, What
 from history.scope import Scope
-from history.store import MEMORY, Store
+from history.store import Store
 from history.usage import SEEN
 from musterctl.web.caller import Caller
 from musterctl.web.routes import ROUTES, Page
