@@ -1,10 +1,8 @@
 """What if: a form over `muster simulate`, and its outcome."""
 
-import threading
 from http import HTTPStatus
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump, kind_name
@@ -12,9 +10,9 @@ from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl.web.asked import Asked
 from musterctl.web.content.whatif import OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
+from musterctl.web.turns import Turns
 
-_PATIENCE_S: Final = 20.0
-_turn = threading.Semaphore(1)
+_turns: Final = Turns("try something")
 """One trial at a time: each may think for seconds, and other pages want the processor, too."""
 
 
@@ -28,13 +26,9 @@ def answer(asked: Asked) -> Response:
     found, namespaces = None, _namespaces(asked)
     wanted = trial(asked.form, namespaces)
     if not wanted.errors:
-        if not _turn.acquire(timeout=_PATIENCE_S):
-            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "others try something at this moment: try again")
-        try:
+        with _turns.taken():
             whole = asked.caller.everything
             found = tried(wanted, _dump(asked), asked.caller.scope, whole=whole)
-        finally:
-            _turn.release()
     return _page(asked, wanted, found)
 
 
