@@ -220,7 +220,7 @@ def spans(
             .where(or_(HOLDINGS.c.ended.is_(None), HOLDINGS.c.ended > since))
         )
         members = [(Owner(*row[: len(owner)]), _Held(*row[len(owner) :])) for row in connection.execute(held)]
-        last = _last_starts(connection)
+        last = _last_starts(connection, since)
     for owned_by, one in members:
         lost = None
         again = one.reason not in {"", End.COMPLETED} and last.get(one.gang, 0) >= (one.ended or 0) > 0
@@ -246,9 +246,9 @@ class _Held(NamedTuple):
 _HELD: Final = _Held._fields
 
 
-def _last_starts(connection: Any) -> dict[str, int]:
-    """Return the latest binding of each gang that some member has ended in."""
-    ended = select(HOLDINGS.c.gang).where(HOLDINGS.c.ended.is_not(None)).distinct()
+def _last_starts(connection: Any, since: int) -> dict[str, int]:
+    """Return the latest binding of each gang of which a member has ended since then."""
+    ended = select(HOLDINGS.c.gang).where(HOLDINGS.c.ended > since).distinct()
     found = select(HOLDINGS.c.gang, func.max(HOLDINGS.c.bound)).where(HOLDINGS.c.gang.in_(ended))
     return {str(gang): int(bound) for gang, bound in connection.execute(found.group_by(HOLDINGS.c.gang))}
 
