@@ -11,6 +11,7 @@ Days whose detail has gone count from what was folded of them, each as a whole.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -30,6 +31,8 @@ FOLDED: Final = "folded-until"
 SEEN: Final = "seen-until"
 """Note of the recorder's: until when it has looked, in milliseconds."""
 _VECTOR: Final = msgspec.json.Decoder(Vector)
+_SHAPES: Final = 4096
+"""Different amounts that are remembered: members of one shape share theirs."""
 
 
 class Amounts(msgspec.Struct):
@@ -95,23 +98,50 @@ Totals = dict[tuple[tuple[str, ...], str], Amounts]
 
 def integrate(spans: Iterable[Span], by: Sequence[str], since: int, until: int, now: int) -> Totals:
     """Return the integral of all spans over [since, until), by these keys; what is open counts until `now`."""
-    totals: Totals = {}
-    until = min(until, now)
+    until, days = min(until, now), "day" in by
+    times: dict[tuple[tuple[str, ...], int], _Times] = {}
     for span in spans:
         first, last = max(since, span.asked_from), min(until, now if span.until is None else span.until)
-        for begin, end in _parts(first, last, days="day" in by):
+        for begin, end in _parts(first, last, days=days):
             key = key_of(span.owner, begin // DAY_MS, by)
-            for resource, amount in span.amounts.items():
-                totals.setdefault((key, resource), Amounts()).add(_amounts(span, amount, begin, end))
+            place = key, id(span.amounts)
+            found = times.get(place)
+            if found is None:
+                found = times[place] = _Times(span.amounts)
+            found.add(span, begin, end)
+    totals: Totals = {}
+    for (key, _), each in times.items():
+        for resource, amount in each.of.items():
+            totals.setdefault((key, resource), Amounts()).add(
+                Amounts(amount * each.asked, amount * each.held, amount * each.used, amount * each.lost)
+            )
     return totals
 
 
-def _amounts(span: Span, amount: int, begin: int, end: int) -> Amounts:
-    """Return what one span comes to between two times within it."""
-    if not span.held:
-        return Amounts(asked=amount * (end - begin))
-    used, lost = (0 if at is None else amount * max(0, end - max(begin, at)) for at in (span.used_from, span.lost_from))
-    return Amounts(held=amount * (end - begin), used=used, lost=lost)
+class _Times:
+    """The times for which the same amounts were asked for and held, in milliseconds: they are multiplied once."""
+
+    __slots__ = ("asked", "held", "lost", "of", "used")
+
+    def __init__(self, of: Vector) -> None:
+        self.of = of
+        self.asked = self.held = self.used = self.lost = 0
+
+    def add(self, span: Span, begin: int, end: int) -> None:
+        """Add the part of a span between two times within it."""
+        if not span.held:
+            self.asked += end - begin
+            return
+        self.held += end - begin
+        if span.used_from is not None and span.used_from < end:
+            self.used += end - max(begin, span.used_from)
+        if span.lost_from is not None and span.lost_from < end:
+            self.lost += end - max(begin, span.lost_from)
+
+
+@lru_cache(_SHAPES)
+def _vector(text: str) -> Vector:
+    return _VECTOR.decode(text)
 
 
 def _parts(first: int, last: int, *, days: bool) -> Iterator[tuple[int, int]]:
@@ -212,7 +242,7 @@ def spans(
             .where(or_(RUNS.c.ended.is_(None), RUNS.c.ended > since))
         )
         for *whose, asked, submitted, ended in connection.execute(runs):
-            found.append(Span(Owner(*whose), _VECTOR.decode(asked), submitted, ended))
+            found.append(Span(Owner(*whose), _vector(asked), submitted, ended))
         held = (
             select(*owner, *(HOLDINGS.c[name] for name in _HELD))
             .join(GANGS, GANGS.c.id == HOLDINGS.c.gang)
@@ -226,7 +256,7 @@ def spans(
         again = one.reason not in {"", End.COMPLETED} and last.get(one.gang, 0) >= (one.ended or 0) > 0
         if one.reason == End.EVICTED or again:
             lost = max(one.ran_from or one.bound, one.saved or 0)
-        amounts = _VECTOR.decode(one.amounts)
+        amounts = _vector(one.amounts)
         found.append(Span(owned_by, amounts, one.bound, one.ended, held=True, used_from=one.ran_from, lost_from=lost))
     return found
 
