@@ -99,11 +99,13 @@ Totals = dict[tuple[tuple[str, ...], str], Amounts]
 def integrate(spans: Iterable[Span], by: Sequence[str], since: int, until: int, now: int) -> Totals:
     """Return the integral of all spans over [since, until), by these keys; what is open counts until `now`."""
     until, days = min(until, now), "day" in by
+    keys: dict[tuple[Owner, int], tuple[str, ...]] = {}
     times: dict[tuple[tuple[str, ...], int], _Times] = {}
     for span in spans:
         first, last = max(since, span.asked_from), min(until, now if span.until is None else span.until)
         for begin, end in _parts(first, last, days=days):
-            key = key_of(span.owner, begin // DAY_MS, by)
+            whose = span.owner, begin // DAY_MS if days else 0
+            key = keys.get(whose) or keys.setdefault(whose, key_of(*whose, by))
             place = key, id(span.amounts)
             found = times.get(place)
             if found is None:
@@ -232,48 +234,41 @@ def spans(
     store: Store, scope: Scope, since: int, until: int, namespace: str | None = None, queue: str | None = None
 ) -> list[Span]:
     """Return what overlaps [since, until) as spans."""
-    owner = [GANGS.c[name] for name in Owner._fields]
     found: list[Span] = []
+    mine = _mine(scope, GANGS, namespace, queue)
     with store.engine.connect() as connection:
+        gangs = select(GANGS.c.id, *(GANGS.c[name] for name in Owner._fields)).where(*mine)
+        owners = {row[0]: Owner(*row[1:]) for row in connection.execute(gangs)}
         runs = (
-            select(*owner, RUNS.c.asked, RUNS.c.submitted, RUNS.c.ended)
+            select(RUNS.c.gang, RUNS.c.asked, RUNS.c.submitted, RUNS.c.ended)
             .join(GANGS, GANGS.c.id == RUNS.c.gang)
-            .where(*_mine(scope, GANGS, namespace, queue), RUNS.c.submitted < until)
+            .where(*mine, RUNS.c.submitted < until)
             .where(or_(RUNS.c.ended.is_(None), RUNS.c.ended > since))
         )
-        for *whose, asked, submitted, ended in connection.execute(runs):
-            found.append(Span(Owner(*whose), _vector(asked), submitted, ended))
+        for gang, asked, submitted, ended in connection.execute(runs):
+            if gang in owners:  # it may have come between the two statements
+                found.append(Span(owners[gang], _vector(asked), submitted, ended))
         held = (
-            select(*owner, *(HOLDINGS.c[name] for name in _HELD))
+            select(*(HOLDINGS.c[name] for name in _HELD))
             .join(GANGS, GANGS.c.id == HOLDINGS.c.gang)
-            .where(*_mine(scope, GANGS, namespace, queue), HOLDINGS.c.bound < until)
+            .where(*mine, HOLDINGS.c.bound < until)
             .where(or_(HOLDINGS.c.ended.is_(None), HOLDINGS.c.ended > since))
         )
-        members = [(Owner(*row[: len(owner)]), _Held(*row[len(owner) :])) for row in connection.execute(held)]
+        members = connection.execute(held).all()
         last = _last_starts(connection, since)
-    for owned_by, one in members:
+    for gang, amounts, bound, ran_from, ended, reason, saved in members:
+        if gang not in owners:
+            continue
         lost = None
-        again = one.reason not in {"", End.COMPLETED} and last.get(one.gang, 0) >= (one.ended or 0) > 0
-        if one.reason == End.EVICTED or again:
-            lost = max(one.ran_from or one.bound, one.saved or 0)
-        amounts = _vector(one.amounts)
-        found.append(Span(owned_by, amounts, one.bound, one.ended, held=True, used_from=one.ran_from, lost_from=lost))
+        again = reason not in _NOT_LOST and last.get(gang, 0) >= (ended or 0) > 0
+        if again or reason == End.EVICTED:
+            lost = max(ran_from or bound, saved or 0)
+        found.append(Span(owners[gang], _vector(amounts), bound, ended, True, ran_from, lost))  # noqa: FBT003 - 100,000s
     return found
 
 
-class _Held(NamedTuple):
-    """The part of a holding that usage is made of."""
-
-    gang: str
-    amounts: str
-    bound: int
-    ran_from: int | None
-    ended: int | None
-    reason: str
-    saved: int | None
-
-
-_HELD: Final = _Held._fields
+_HELD: Final = ("gang", "amounts", "bound", "ran_from", "ended", "reason", "saved")
+_NOT_LOST: Final = frozenset({"", str(End.COMPLETED)})
 
 
 def _last_starts(connection: Any, since: int) -> dict[str, int]:
