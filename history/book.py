@@ -13,6 +13,7 @@ from history.groups import RecordedJob
 from history.model import (
     HAPPENINGS_KEPT,
     MS,
+    NAME_CHARS,
     NODES_KEPT,
     TEXT_CHARS,
     Changes,
@@ -23,6 +24,7 @@ from history.model import (
     Holding,
     Run,
     What,
+    clean,
 )
 from history.pods import Ended, Moment, RecordedPod
 from muster.api import names
@@ -37,6 +39,7 @@ from muster.resources.vector import Vector, add, maximum, subtract
 _REMEMBERED = 200_000
 """Pods whose end is remembered, for late looks at them."""
 _USER_CHARS = 512
+_UID_CHARS = 63
 PODS_ONLY = "pods-"
 """Begins the names of runs that are of pods without a PodGroup."""
 
@@ -97,7 +100,7 @@ class Book:
         run.seen.group_version = int(new.metadata.resource_version or 0)
         run.asked = maximum(run.asked, groups.minimum(new))
         gang = self.gangs[run.gang]
-        gang.queue = new.spec.queue or gang.queue
+        gang.queue = clean(new.spec.queue, NAME_CHARS) or gang.queue
         gang.user = gang.user or _user(new.metadata)
         self._save(gang, new.metadata, moment)
         placement = noted(new)
@@ -114,16 +117,16 @@ class Book:
         over = new.status.phase == "Completed" and not moment.live  # before anybody looked, or recorded and closed
         if not meta.uid or meta.uid in self._closed or over:
             return None
-        workload, owner = groups.workload(new), groups.owner_uid(new)
+        workload, owner = groups.workload(new), clean(groups.owner_uid(new), _UID_CHARS)
         created = moment.of(meta.creation_timestamp)
-        identity = f"{workload.uid or meta.uid}/{meta.name}"
+        identity = f"{clean(workload.uid, _UID_CHARS) or meta.uid}/{meta.name}"
         known = self.gangs.get(identity)
         gang = known or Gang(
             id=identity,
             namespace=meta.namespace,
-            name=workload.name,
-            kind=workload.kind[:63],
-            queue=new.spec.queue,
+            name=clean(workload.name, NAME_CHARS),
+            kind=clean(workload.kind, _UID_CHARS),
+            queue=clean(new.spec.queue, NAME_CHARS),
             submitted=created,
         )
         gang.ended, gang.owner = None, owner
@@ -318,12 +321,12 @@ class Book:
     def _without_group(self, pod: RecordedPod, key: str, moment: Moment) -> Run:
         """Return the run of a pod whose PodGroup nobody has seen: one for its owner, else for itself."""
         meta, owner = pod.metadata, pod.metadata.controller
-        uid = owner.uid if owner else meta.uid
+        uid = clean(owner.uid, _UID_CHARS) if owner else meta.uid
         gang = self.gangs.get(self._of_owner.get(uid, uid)) or Gang(
             id=uid,
             namespace=meta.namespace,
-            name=owner.name if owner else meta.name,
-            kind=(owner.kind if owner else "Pod")[:63],
+            name=clean(owner.name, NAME_CHARS) if owner else meta.name,
+            kind=clean(owner.kind, _UID_CHARS) if owner else "Pod",
             queue=meta.labels.get(names.QUEUE) or names.DEFAULT_QUEUE,
             user=_user(meta),
             submitted=moment.of(meta.creation_timestamp),
@@ -411,10 +414,10 @@ class Book:
                 run=run.uid,
                 epoch=news.epoch,
                 what=news.what,
-                subject=news.subject[:253],
+                subject=clean(news.subject, NAME_CHARS),
                 at=news.at,
-                text=news.text[:TEXT_CHARS],
-                nodes=tuple(news.nodes[:NODES_KEPT]),
+                text=clean(news.text, TEXT_CHARS),
+                nodes=tuple(clean(each, NAME_CHARS) for each in news.nodes[:NODES_KEPT]),
             )
         )
 
@@ -466,4 +469,4 @@ def _alone(gang: Gang, uid: str) -> Run:
 
 
 def _user(meta: ObjectMeta) -> str:
-    return meta.annotations.get(names.CREATED_BY, "")[:_USER_CHARS]
+    return clean(meta.annotations.get(names.CREATED_BY, ""), _USER_CHARS)

@@ -1,6 +1,7 @@
 """What is new about a PodGroup, its Placement or its Volcano Job, given what was seen of it before. Pure."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec import field
@@ -9,6 +10,7 @@ from history.model import Seen, What
 from history.pods import Moment
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
+from muster.api.limits import RESOURCES
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
@@ -22,6 +24,7 @@ JOB_STATES: Final = {
     "Aborted": "Suspended",
 }
 """Phases of a Volcano Job in which its gang wants no nodes → the state of the gang."""
+_LONGEST_RESOURCE: Final = 317
 _OF_QUOTAS: Final = ("requests.", "limits.", "count/")
 _PLACED: Final = frozenset({"Planned", "Binding", "Bound"})
 
@@ -59,7 +62,12 @@ def owner_uid(group: PodGroup) -> str:
 
 def minimum(group: PodGroup) -> Vector:
     """Return what a gang needs at least; nothing where that cannot be read. Names of quotas say the same twice."""
-    plain = {name: each for name, each in (group.spec.min_resources or {}).items() if not name.startswith(_OF_QUOTAS)}
+    given = group.spec.min_resources or {}
+    plain = {
+        name: each
+        for name, each in islice(given.items(), RESOURCES.value)
+        if not name.startswith(_OF_QUOTAS) and len(name) <= _LONGEST_RESOURCE and "\0" not in name
+    }
     try:
         return {name: amount for name, amount in vector(plain).items() if amount > 0}
     except ValueError:

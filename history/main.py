@@ -77,7 +77,7 @@ class Process:
         health.add_check("recorder", self._recorder.not_ready)
         debug = Debug("history", options, self._sizes)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
-        self._thread = threading.Thread(target=self._recorder.run, name="recorder", daemon=True)
+        self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def run(self) -> int:
         """Until told to end, or the lease is lost."""
@@ -99,6 +99,14 @@ class Process:
         self._status.stop()
         self._store.close()
         return 0
+
+    def _record(self) -> None:
+        """Record; a defect ends the process, and the next one reads on from where this one had written."""
+        try:
+            self._recorder.run()
+        except Exception:
+            log.exception("the recorder failed")
+            os._exit(LOST_LEASE)
 
     def _sizes(self) -> dict[str, int]:
         book = self._recorder.book

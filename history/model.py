@@ -14,6 +14,8 @@ MEMORY: Final = "sqlite://"
 """URL of the store of who has none: it is gone with its process."""
 MS: Final = 1000
 """Milliseconds of a second."""
+NAME_CHARS: Final = 253
+"""Characters of a name in the store: the longest that Kubernetes has."""
 DAY_MS: Final = 86_400_000
 """Milliseconds of a day; days are those of UTC."""
 TEXT_CHARS: Final = 1_000
@@ -22,6 +24,11 @@ NODES_KEPT: Final = 512
 """Nodes that a happening names; holdings have those of every member."""
 HAPPENINGS_KEPT: Final = 2_000
 """Happenings of one run: a gang that is planned and given up for weeks must not fill the store."""
+
+
+def clean(text: str, most: int) -> str:
+    """Return what is kept of a text that a tenant may have written: no NUL, which PostgreSQL refuses, and not more."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:most]
 
 
 class What(StrEnum):

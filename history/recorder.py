@@ -43,6 +43,7 @@ _TIDY_S: Final = 3600.0
 HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
+LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -121,10 +122,10 @@ class Recorder:
         meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
         versions, first = self._looked()
         for look in meanwhile.looks:
-            apply(self.book, look)
+            self._apply(look)
         order = {name: number for number, name in enumerate(self.following.reflectors)}
         for look in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
-            apply(self.book, look)
+            self._apply(look)
         lost = self._compare(known, first, seen)
         if seen:
             self._tell_gap(seen, meanwhile, lost)
@@ -152,9 +153,10 @@ class Recorder:
             return
         text = "the recorder did not run"
         if meanwhile.forgotten or lost:
-            members = f"{lost} {'member' if lost == 1 else 'members'} ended at a time that is not known"
-            text += f"; the API server had forgotten what happened meanwhile: {members}, and what both began and ended"
-            text += " then is missing"
+            text += (
+                "; the API server had forgotten what happened meanwhile: what both began and ended then is missing, "
+            )
+            text += "and what only ended then has an end in the middle"
         else:
             text += "; what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
         self._gap(seen, now, text)
@@ -175,17 +177,25 @@ class Recorder:
         if self._stopping.is_set():
             return
         if first is not None:
-            apply(self.book, first)
+            self._apply(first)
             self._stopping.wait(GATHER_S)
         self._watch_sight()
         versions, more = self._looked()
         for look in more:
-            apply(self.book, look)
+            self._apply(look)
         beat = self._clock_s() - self._written_s >= BEAT_S
         if self.book.changes or beat:
             self._write(versions)
         self._changed(self)
         self._tidy()
+
+    def _apply(self, look: Look) -> None:
+        """Enter a look into the book; one that cannot be read is left out alone."""
+        try:
+            apply(self.book, look)
+        except Exception:
+            LEFT_OUT.inc()
+            log.exception("left out of the history", resource=look.kind, uid=look.uid)
 
     def _looked(self) -> tuple[dict[str, str], list[Look]]:
         """Return all looks that are in the queue, and the versions that they reach at least."""
@@ -234,7 +244,11 @@ class Recorder:
             HAPPENED.labels(each.what).inc()
         now = self._now()
         if self.tally is None or self.tally.month != month_of(now):
-            self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+            try:
+                self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+            except StoreError as error:
+                log.warning("the new month is not counted yet", why=str(error))
+                self.tally = None
             return
         for holding in changes.holdings.values():
             if holding.ended is not None:

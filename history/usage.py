@@ -11,6 +11,7 @@ Days whose detail has gone count from what was folded of them, each as a whole.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -30,6 +31,8 @@ FOLDED: Final = "folded-until"
 SEEN: Final = "seen-until"
 """Note of the recorder's: until when it has looked, in milliseconds."""
 _VECTOR: Final = msgspec.json.Decoder(Vector)
+_SHAPES: Final = 4096
+"""Different amounts that are remembered: members of one shape share theirs."""
 
 
 class Amounts(msgspec.Struct):
@@ -95,23 +98,52 @@ Totals = dict[tuple[tuple[str, ...], str], Amounts]
 
 def integrate(spans: Iterable[Span], by: Sequence[str], since: int, until: int, now: int) -> Totals:
     """Return the integral of all spans over [since, until), by these keys; what is open counts until `now`."""
-    totals: Totals = {}
-    until = min(until, now)
+    until, days = min(until, now), "day" in by
+    keys: dict[tuple[Owner, int], tuple[str, ...]] = {}
+    times: dict[tuple[tuple[str, ...], int], _Times] = {}
     for span in spans:
         first, last = max(since, span.asked_from), min(until, now if span.until is None else span.until)
-        for begin, end in _parts(first, last, days="day" in by):
-            key = key_of(span.owner, begin // DAY_MS, by)
-            for resource, amount in span.amounts.items():
-                totals.setdefault((key, resource), Amounts()).add(_amounts(span, amount, begin, end))
+        for begin, end in _parts(first, last, days=days):
+            whose = span.owner, begin // DAY_MS if days else 0
+            key = keys.get(whose) or keys.setdefault(whose, key_of(*whose, by))
+            place = key, id(span.amounts)
+            found = times.get(place)
+            if found is None:
+                found = times[place] = _Times(span.amounts)
+            found.add(span, begin, end)
+    totals: Totals = {}
+    for (key, _), each in times.items():
+        for resource, amount in each.of.items():
+            totals.setdefault((key, resource), Amounts()).add(
+                Amounts(amount * each.asked, amount * each.held, amount * each.used, amount * each.lost)
+            )
     return totals
 
 
-def _amounts(span: Span, amount: int, begin: int, end: int) -> Amounts:
-    """Return what one span comes to between two times within it."""
-    if not span.held:
-        return Amounts(asked=amount * (end - begin))
-    used, lost = (0 if at is None else amount * max(0, end - max(begin, at)) for at in (span.used_from, span.lost_from))
-    return Amounts(held=amount * (end - begin), used=used, lost=lost)
+class _Times:
+    """The times for which the same amounts were asked for and held, in milliseconds: they are multiplied once."""
+
+    __slots__ = ("asked", "held", "lost", "of", "used")
+
+    def __init__(self, of: Vector) -> None:
+        self.of = of
+        self.asked = self.held = self.used = self.lost = 0
+
+    def add(self, span: Span, begin: int, end: int) -> None:
+        """Add the part of a span between two times within it."""
+        if not span.held:
+            self.asked += end - begin
+            return
+        self.held += end - begin
+        if span.used_from is not None and span.used_from < end:
+            self.used += end - max(begin, span.used_from)
+        if span.lost_from is not None and span.lost_from < end:
+            self.lost += end - max(begin, span.lost_from)
+
+
+@lru_cache(_SHAPES)
+def _vector(text: str) -> Vector:
+    return _VECTOR.decode(text)
 
 
 def _parts(first: int, last: int, *, days: bool) -> Iterator[tuple[int, int]]:
@@ -202,53 +234,46 @@ def spans(
     store: Store, scope: Scope, since: int, until: int, namespace: str | None = None, queue: str | None = None
 ) -> list[Span]:
     """Return what overlaps [since, until) as spans."""
-    owner = [GANGS.c[name] for name in Owner._fields]
     found: list[Span] = []
+    mine = _mine(scope, GANGS, namespace, queue)
     with store.engine.connect() as connection:
+        gangs = select(GANGS.c.id, *(GANGS.c[name] for name in Owner._fields)).where(*mine)
+        owners = {row[0]: Owner(*row[1:]) for row in connection.execute(gangs)}
         runs = (
-            select(*owner, RUNS.c.asked, RUNS.c.submitted, RUNS.c.ended)
+            select(RUNS.c.gang, RUNS.c.asked, RUNS.c.submitted, RUNS.c.ended)
             .join(GANGS, GANGS.c.id == RUNS.c.gang)
-            .where(*_mine(scope, GANGS, namespace, queue), RUNS.c.submitted < until)
+            .where(*mine, RUNS.c.submitted < until)
             .where(or_(RUNS.c.ended.is_(None), RUNS.c.ended > since))
         )
-        for *whose, asked, submitted, ended in connection.execute(runs):
-            found.append(Span(Owner(*whose), _VECTOR.decode(asked), submitted, ended))
+        for gang, asked, submitted, ended in connection.execute(runs):
+            if gang in owners:  # it may have come between the two statements
+                found.append(Span(owners[gang], _vector(asked), submitted, ended))
         held = (
-            select(*owner, *(HOLDINGS.c[name] for name in _HELD))
+            select(*(HOLDINGS.c[name] for name in _HELD))
             .join(GANGS, GANGS.c.id == HOLDINGS.c.gang)
-            .where(*_mine(scope, GANGS, namespace, queue), HOLDINGS.c.bound < until)
+            .where(*mine, HOLDINGS.c.bound < until)
             .where(or_(HOLDINGS.c.ended.is_(None), HOLDINGS.c.ended > since))
         )
-        members = [(Owner(*row[: len(owner)]), _Held(*row[len(owner) :])) for row in connection.execute(held)]
-        last = _last_starts(connection)
-    for owned_by, one in members:
+        members = connection.execute(held).all()
+        last = _last_starts(connection, since)
+    for gang, amounts, bound, ran_from, ended, reason, saved in members:
+        if gang not in owners:
+            continue
         lost = None
-        again = one.reason not in {"", End.COMPLETED} and last.get(one.gang, 0) >= (one.ended or 0) > 0
-        if one.reason == End.EVICTED or again:
-            lost = max(one.ran_from or one.bound, one.saved or 0)
-        amounts = _VECTOR.decode(one.amounts)
-        found.append(Span(owned_by, amounts, one.bound, one.ended, held=True, used_from=one.ran_from, lost_from=lost))
+        again = reason not in _NOT_LOST and last.get(gang, 0) >= (ended or 0) > 0
+        if again or reason == End.EVICTED:
+            lost = max(ran_from or bound, saved or 0)
+        found.append(Span(owners[gang], _vector(amounts), bound, ended, True, ran_from, lost))  # noqa: FBT003 - 100,000s
     return found
 
 
-class _Held(NamedTuple):
-    """The part of a holding that usage is made of."""
-
-    gang: str
-    amounts: str
-    bound: int
-    ran_from: int | None
-    ended: int | None
-    reason: str
-    saved: int | None
+_HELD: Final = ("gang", "amounts", "bound", "ran_from", "ended", "reason", "saved")
+_NOT_LOST: Final = frozenset({"", str(End.COMPLETED)})
 
 
-_HELD: Final = _Held._fields
-
-
-def _last_starts(connection: Any) -> dict[str, int]:
-    """Return the latest binding of each gang that some member has ended in."""
-    ended = select(HOLDINGS.c.gang).where(HOLDINGS.c.ended.is_not(None)).distinct()
+def _last_starts(connection: Any, since: int) -> dict[str, int]:
+    """Return the latest binding of each gang of which a member has ended since then."""
+    ended = select(HOLDINGS.c.gang).where(HOLDINGS.c.ended > since).distinct()
     found = select(HOLDINGS.c.gang, func.max(HOLDINGS.c.bound)).where(HOLDINGS.c.gang.in_(ended))
     return {str(gang): int(bound) for gang, bound in connection.execute(found.group_by(HOLDINGS.c.gang))}
 

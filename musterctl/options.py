@@ -100,7 +100,7 @@ _server = click.option(
     envvar="MUSTER_WEB",
     show_envvar=True,
     metavar="URL",
-    help="The page in the cluster, which is asked where you may not list the cluster (docs/web.md).",
+    help="The page in the cluster, which is asked for what you may not list yourself (docs/web.md).",
 )
 _server_ca = click.option(
     "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
@@ -160,27 +160,6 @@ def _duration(_: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(str(error), param=param) from error
 
 
-def records_options(command: F) -> F:
-    """Add --store and --server, which say where the history is read from."""
-    return _with(
-        command,
-        click.option(
-            "--store",
-            envvar="MUSTER_HISTORY",
-            show_envvar=True,
-            metavar="URL",
-            help="The history's store.",
-        ),
-        click.option(
-            "--server",
-            envvar="MUSTER_WEB",
-            show_envvar=True,
-            metavar="URL",
-            help="The page's server.",
-        ),
-    )
-
-
 def dump_options(command: Command) -> Command:
     """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
 
@@ -205,6 +184,14 @@ def server_options(command: Command) -> Command:
         command(*args, server=WebServer(server_url, server_ca) if server_url else None, **more)
 
     return _with(run, _server, _server_ca)
+
+
+def records_options(command: Command) -> Command:
+    """Add --store, --server and --server-ca, which say where the history is read from."""
+    store = click.option(
+        "--store", envvar="MUSTER_HISTORY", show_envvar=True, metavar="URL", help="The history's store."
+    )
+    return _with(server_options(command), store)
 
 
 def listing_options(command: F) -> F:

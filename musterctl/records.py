@@ -4,15 +4,9 @@ A local plane has a store in its folder, whose owner sees all of it. Elsewhere t
 see; `answers` makes its answers, and `Server` reads them.
 """
 
-import os
-import ssl
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -20,17 +14,14 @@ import msgspec
 from history import read, usage
 from history.scope import EVERYTHING, Scope
 from history.store import Store, StoreError
-from muster.kube.config import load_config
 from musterctl.cluster import Where, known_plane
 from musterctl.plane import state
+from musterctl.webclient import WebServer
 
 T = TypeVar("T")
 STORE_VARIABLE: Final = "MUSTER_HISTORY"
-SERVER_VARIABLE: Final = "MUSTER_WEB"
 MOST: Final = 1000
 """Gangs of one answer."""
-_TIMEOUT_S: Final = 30.0
-_MAX_BYTES: Final = 64 * 2**20
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +90,8 @@ class OfStore(NamedTuple):
 class OfServer(NamedTuple):
     """Answers of the page's server, which knows what the owner of the token may see."""
 
-    server: str
-    authorization: str
-    tls: ssl.SSLContext | None = None
+    server: WebServer
+    where: Where
 
     def gangs(self, asked: Asked) -> Gangs:
         """Return gangs."""
@@ -109,8 +99,7 @@ class OfServer(NamedTuple):
 
     def story(self, namespace: str, name: str) -> list[read.Happening]:
         """Return what happened to the gangs of a workload."""
-        path = f"/api/history/{urllib.parse.quote(namespace, safe='')}/{urllib.parse.quote(name, safe='')}"
-        return self._get(path, {}, list[read.Happening])
+        return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.Happening])
 
     def usage(self, asked: AskedUsage) -> list[usage.Row]:
         """Return who used what."""
@@ -118,59 +107,28 @@ class OfServer(NamedTuple):
         return self._get("/api/usage", query, list[usage.Row])
 
     def _get(self, path: str, query: Mapping[str, Any], wanted: type[T]) -> T:
-        given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
-        text = urllib.parse.urlencode({name: value for name, value in given.items() if value is not None})
-        headers = {"authorization": self.authorization, "accept": "application/json"} if self.authorization else {}
-        request = urllib.request.Request(f"{self.server}{path}?{text}", headers=headers)  # noqa: S310 - http or https
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self.tls) as answer:  # noqa: S310
-                return msgspec.json.decode(answer.read(_MAX_BYTES), type=wanted)
-        except urllib.error.HTTPError as error:
-            raise click.ClickException(f"{self.server} says {_said(error)}") from error
-        except (OSError, msgspec.MsgspecError) as error:
-            raise click.ClickException(
-                f"{self.server} gives no history: {error}; is it the address of the page (`web.enabled` of the chart)?"
-            ) from error
+        given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
+        asked = {name: text for name, text in given.items() if query[name] is not None}
+        found: T = self.server.get(self.where, path, asked, wanted)
+        return found
 
 
-def _said(error: urllib.error.HTTPError) -> str:
-    try:
-        told = msgspec.json.decode(error.read(_MAX_BYTES)).get("message", "")
-    except (msgspec.MsgspecError, AttributeError, OSError):
-        told = ""
-    return f"{error.code} {HTTPStatus(error.code).phrase}{f': {told}' if told else ''}"
-
-
-def source_of(where: Where, store: str | None, server: str | None) -> Source:
+def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:
     """Return where to read from: what an option or variable names, else the store of the local plane."""
     try:
         if store:
             return OfStore(Store.for_reading(store))
         if server:
-            return _server(where, server)
+            return OfServer(server, where)
         folder = known_plane(where)
         if folder is not None:
             return OfStore(Store.for_reading(state.history_of(folder)))
     except StoreError as error:
         raise click.ClickException(str(error)) from error
     raise click.ClickException(
-        "where is the history? Name the page's server with --server or in "
-        f"{SERVER_VARIABLE}, or a store with --store or in {STORE_VARIABLE}; a plane of `muster up` has its own"
+        "where is the history? Name the page's server with --server or in MUSTER_WEB, or a store with --store or in "
+        f"{STORE_VARIABLE}; a plane of `muster up` has its own"
     )
-
-
-def _server(where: Where, server: str) -> OfServer:
-    """Return the page's server with the credentials of the kubeconfig, which is sent to it over TLS or loopback."""
-    parts = urllib.parse.urlsplit(server)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise click.ClickException(f"{server!r} is no address of a server: write https://host or http://127.0.0.1:port")
-    if parts.scheme == "http" and parts.hostname not in {"127.0.0.1", "localhost", "::1"}:
-        raise click.ClickException(f"{server}: a token goes over TLS only; write https://")
-    config = load_config(where.kubeconfig)
-    token = config.authorization() if config.authorization else ""
-    file = os.environ.get("SSL_CERT_FILE")
-    tls = ssl.create_default_context(cafile=file if file and Path(file).exists() else None)
-    return OfServer(server.rstrip("/"), token, tls if parts.scheme == "https" else None)
 
 
 class QueryError(ValueError):

@@ -1,6 +1,7 @@
-"""Asks the page in the cluster for what its caller may not read himself: `muster explain` of one namespace."""
+"""Asks the page in the cluster for what its caller may not read himself: explanations, the history and usage."""
 
 import ssl
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +28,16 @@ class WebServer(NamedTuple):
 
     def explain(self, where: Where, kind: str, namespace: str, name: str) -> GangReport | PodReport:
         """Return the server's report. ClickException where it cannot be had; APIError where the server refuses."""
-        with closing(self._client(where)) as client:
-            path = f"/api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
-            answer = client.request("GET", path, query={"kind": kind}, timeout_s=_S)
+        path = f"/api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
         wanted: Any = PodReport if kind == "pod" else GangReport
+        return self.get(where, path, {"kind": kind}, wanted)  # type: ignore[no-any-return] # one of the two
+
+    def get(self, where: Where, path: str, query: Mapping[str, str], wanted: Any) -> Any:
+        """Return the server's answer as `wanted`. ClickException where it cannot be had; APIError where it refuses."""
+        with closing(self._client(where)) as client:
+            answer = client.request("GET", path, query=dict(query), timeout_s=_S)
         try:
-            return msgspec.json.decode(answer, type=wanted)  # type: ignore[no-any-return] # one of the two
+            return msgspec.json.decode(answer, type=wanted)
         except msgspec.DecodeError as error:
             raise click.ClickException(f"{self.url} is not a page of this version of Muster: {error}") from error
 

@@ -22,6 +22,7 @@ from musterctl.options import (
 )
 from musterctl.output.listing import Table, short, show_object
 from musterctl.records import Asked, Source, source_of
+from musterctl.webclient import WebServer
 
 _ALL = 100_000
 
@@ -44,7 +45,7 @@ def history(
     since_s: float,
     output: str,
     store: str | None,
-    server: str | None,
+    server: WebServer | None,
     where: Where,
 ) -> None:
     """Shows what happened to gangs, also when they are gone.

@@ -25,6 +25,7 @@ from musterctl.options import (
 )
 from musterctl.output.gangtable import Printer, Shown
 from musterctl.output.listing import INTERRUPTED
+from musterctl.webclient import WebServer
 
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
@@ -57,7 +58,7 @@ def ps(
     only_ended: bool,
     since_s: float,
     store: str | None,
-    server: str | None,
+    server: WebServer | None,
     **how: Any,
 ) -> None:
     """Lists gangs of every kind with state, place and reason.

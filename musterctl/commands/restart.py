@@ -18,7 +18,7 @@ class _Part(click.Choice[str]):
 
 
 @click.command()
-@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.COMPONENTS))
+@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.ALL))
 @existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
     """Starts parts of a plane anew.

@@ -15,6 +15,7 @@ from musterctl.commands.history import show_rows
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
 from musterctl.records import AskedUsage, source_of
+from musterctl.webclient import WebServer
 
 _HOUR_S = 3600
 _GIB = 2**30
@@ -46,7 +47,7 @@ def usage(
     queue: str | None,
     output: str,
     store: str | None,
-    server: str | None,
+    server: WebServer | None,
     where: Where,
 ) -> None:
     """Shows who used what, in hours.

@@ -97,7 +97,7 @@ PAGES: Final[dict[str, Page]] = {
     ),
     "history.md": Page(
         setup=(
-            "kubectl create namespace research",
+            "kubectl get namespace research || kubectl create namespace research",
             f"muster job run train -n research {GANG} 1",
             "until muster history train -n research; do sleep 0.2; done",
         )

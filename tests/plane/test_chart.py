@@ -428,3 +428,42 @@ def test_small_nodes_have_room_for_all_of_it() -> None:
     ]
     assert sum(amount(requests["cpu"], milli=True) * count for requests, count in containers) == 360
     assert sum(amount(requests["memory"]) * count for requests, count in containers) == 1280 * 1024**2
+
+
+def test_a_history_in_a_file_has_one_pod_and_a_volume_that_stays() -> None:
+    """The page and the recorder share it, so there is one pod, and the next waits for its end."""
+    found = rendered(
+        {"web": {"enabled": True, "replicas": 3}, "history": {"enabled": True, "storage": {"size": "9Gi"}}}
+    )
+    spec = one(found, "Deployment", "muster-web")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    recorder, web = spec["template"]["spec"]["containers"]
+    assert {"name": "history", "mountPath": "/var/lib/muster/history"} in recorder["volumeMounts"]
+    assert {"name": "history", "mountPath": "/var/lib/muster/history"} in web["volumeMounts"]
+    settings = yaml.safe_load(one(found, "ConfigMap", "muster-history-settings")["data"]["settings.yaml"])
+    assert {"name": "MUSTER_HISTORY", "value": settings["database"]} in web["env"]
+    claim = one(found, "PersistentVolumeClaim", "muster-history")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert claim["spec"]["resources"] == {"requests": {"storage": "9Gi"}}
+
+
+def test_a_history_in_postgresql_is_named_by_a_secret() -> None:
+    """Several pods may read it; its URL is in no object of the chart."""
+    database = {"existingSecret": "history", "secretKey": "dsn"}
+    found = rendered({"web": {"enabled": True, "replicas": 3}, "history": {"enabled": True, "database": database}})
+    spec = one(found, "Deployment", "muster-web")["spec"]
+    assert (spec["replicas"], "strategy" in spec) == (3, False)
+    _, web = spec["template"]["spec"]["containers"]
+    key = {"secretKeyRef": {"name": "history", "key": "dsn"}}
+    assert {"name": "MUSTER_HISTORY", "valueFrom": key} in web["env"]
+    settings = yaml.safe_load(one(found, "ConfigMap", "muster-history-settings")["data"]["settings.yaml"])
+    assert settings["databaseFile"] == "/etc/muster/history/url"
+    assert not [each for each in found if each["kind"] == "PersistentVolumeClaim"]
+
+
+def test_a_password_of_the_history_is_refused_in_values() -> None:
+    """It would stand in a ConfigMap."""
+    given = "history.database.url=postgresql://muster:secret@host/db"
+    result = CliRunner().invoke(main, ["render", "--set=history.enabled=true", f"--set={given}"])
+    assert result.exit_code == 1
+    assert "history.database.existingSecret" in result.output

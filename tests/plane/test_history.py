@@ -3,6 +3,7 @@
 The seed is printed; MUSTER_SEED repeats a run.
 """
 
+import json
 import os
 import random
 import sys
@@ -10,15 +11,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import held_by_audit
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from gangs import attempt, job
+from click.testing import CliRunner
+from gangs import attempt, job, metric
+from page_server import page_server
 from postgres import postgres
 from sqlalchemy import select
+from tenants import bind, user
 
 from history import read
 from history.model import What
@@ -26,10 +32,13 @@ from history.schema import HOLDINGS, METADATA
 from history.scope import EVERYTHING
 from history.store import Store
 from history.usage import SEEN, usage
-from muster.api.kubernetes.core import PRIORITY_CLASSES
+from muster.api.kubernetes.core import CONFIG_MAPS, PRIORITY_CLASSES
+from muster.api.names import SYSTEM_NAMESPACE, USAGE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
+from musterctl.app import main
+from musterctl.cluster import whole
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, CONTROLLER, EXTENDER, HISTORY, history_of
 
@@ -136,10 +145,94 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any]) -> None:
             counts = Counter(what for _, what, _ in story)
             restarts = each.status.retry_count
             assert counts[What.RESTARTED] <= restarts
-            assert counts[What.ENDED] == (0 if name.startswith("base-") else 1), (name, story)
+            over = each.status.state.phase in {"Completed", "Failed"}
+            assert counts[What.ENDED] == int(over), (name, story)
             assert counts[What.STARTED] >= 1, (name, story)
 
 
+@pytest.fixture(scope="module")
+def recorded(module_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> Plane:
+    """A plane with a recorder, on which a gang of four GPUs has run."""
+    plane = module_plane(ALL)
+    client = plane.client()
+    client.create(JOBS, job("short", NAMESPACE, replicas=2, gpus=2, run_s=2), NAMESPACE)
+    wait_for(lambda: client.get(JOBS, "short", NAMESPACE).status.state.phase == "Completed", 60, "the Job to end")
+    return plane
+
+
+def muster(plane: Plane, *words: str) -> str:
+    """What a command prints."""
+    result = CliRunner().invoke(main, [*words, f"--kubeconfig={plane.kubeconfig}"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_commands_tell_it(recorded: Plane, wait_for: Callable[..., Any]) -> None:
+    """Lists, the story of a gang and its usage, in the words of docs/history.md."""
+    wait_for(lambda: "Completed" in muster(recorded, "ps", "--ended"), 30, "the end to be recorded")
+    (gang,) = json.loads(muster(recorded, "history", "-A", "-o", "json"))["gangs"]
+    assert (gang["name"], gang["kind"], gang["state"], len(gang["nodes"])) == ("short", "Job", "Completed", 1)
+    story = json.loads(muster(recorded, "history", "short", "-o", "json"))["story"]
+    assert [each["what"] for each in story] == ["submitted", "planned", "started", "ended"]
+    (row,) = json.loads(muster(recorded, "usage", "--by", "workload", "-o", "json"))["rows"]
+    assert row["key"] == ["default/Job/short"]
+    amounts = row["resources"][GPU]
+    assert amounts["asked"] >= amounts["held"] >= amounts["used"] > 0
+    assert amounts["held"] == pytest.approx(gang["gpu_seconds"])
+    assert muster(recorded, "usage", "-o", "csv").splitlines()[0].startswith("queue,user,resource,asked_hours")
+
+
+def test_what_queues_have_held_is_published(recorded: Plane, wait_for: Callable[..., Any]) -> None:
+    """The ConfigMap for budgets and the counters say the same as usage."""
+    client = recorded.client()
+
+    def published() -> float:
+        found: Any = [
+            each for each in client.list(whole(CONFIG_MAPS), SYSTEM_NAMESPACE) if each["metadata"]["name"] == USAGE
+        ]
+        told = json.loads(found[0]["data"]["usage.json"]) if found else {"queues": {}}
+        return float(told["queues"].get("default", {}).get("seconds", {}).get(GPU, 0.0))
+
+    line = f'muster_history_held_seconds_total{{queue="default",resource="{GPU}"}}'
+    (row,) = json.loads(muster(recorded, "usage", "--by", "queue", "-o", "json"))["rows"]
+    wait_for(lambda: published() == pytest.approx(row["resources"][GPU]["held"], abs=0.01), 40, "it to be published")
+    assert metric(recorded, "history", line) == pytest.approx(published(), abs=0.01)
+
+
+def test_the_page_tells_users_of_their_namespaces(
+    recorded: Plane, wait_for: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With --server users see the gangs of their namespaces and their usage, and nothing of others."""
+    monkeypatch.setenv("MUSTER_HISTORY", history_of(recorded.root))
+    configs = {}
+    for namespace in (NAMESPACE, "elsewhere"):
+        subject, configs[namespace] = user(recorded, namespace, tmp_path, f"reader-of-{namespace}")
+        bind(recorded, "muster-view", subject)
+    recorded.client().create(JOBS, job("other", "elsewhere", replicas=1), "elsewhere")
+    with page_server(recorded, tmp_path / "page", wait_for) as server:
+        monkeypatch.delenv("MUSTER_HISTORY")
+
+        def told(namespace: str, *words: str) -> Any:
+            more = [
+                f"--kubeconfig={configs[namespace]}",
+                f"--server={server.url}",
+                f"--server-ca={server.authority_file}",
+            ]
+            result = CliRunner().invoke(main, [*words, "-o", "json", *more])
+            assert result.exit_code == 0, result.output
+            return json.loads(result.stdout)
+
+        wait_for(lambda: server.ask("/api/usage")[0] == HTTPStatus.UNAUTHORIZED, 60, "the page to know its callers")
+        assert [each["name"] for each in told(NAMESPACE, "history", "-A")["gangs"]] == ["short"]
+        assert [each["key"] for each in told(NAMESPACE, "usage", "--by", "workload")["rows"]] == [["default/Job/short"]]
+        wait_for(lambda: len(told("elsewhere", "history", "-A")["gangs"]) == 1, 30, "the other gang to be recorded")
+        assert [each["name"] for each in told("elsewhere", "history", "-A")["gangs"]] == ["other"]
+        assert told("elsewhere", "history", "short", "-n", NAMESPACE)["story"] == []
+        rows = told("elsewhere", "usage", "--by", "workload")["rows"]
+        assert [each["key"] for each in rows] == [["elsewhere/Job/other"]]
+
+
+@pytest.mark.long
 def test_what_is_held_is_exact_while_processes_are_killed(
     fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
 ) -> None:

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from msgspec import convert
+from msgspec import convert, structs
 
 from history import read
 from history.book import Book
@@ -263,3 +263,21 @@ def test_quantities_that_cannot_be_read_count_as_a_pod() -> None:
     for look in w.looks:
         apply(book, look)
     assert [each.amounts for each in book.take().holdings.values()] == [{"pods": 1}]
+
+
+def test_texts_of_tenants_fit_into_every_store() -> None:
+    """Names without end and characters that PostgreSQL refuses are cut, and everything else of the gang is recorded."""
+    w, book = World(), Book()
+    odd = group("Pending", waits("Odd\0reason" + "x" * 500, "a\0b", 1))
+    odd["spec"] |= {"queue": "q\0" + "x" * 1_000, "minResources": {"y" * 1_000: "1", "a\0": "1", GPU: "2"}}
+    odd["metadata"]["annotations"]["muster.dev/created-by"] = "e\0ve" * 1_000
+    odd["metadata"]["ownerReferences"][0] |= {"uid": "u\0" * 500, "name": "n\0" * 500}
+    w.look("podgroups", GROUP, 0.2, odd)
+    apply(book, w.looks[0])
+    changes = book.take()
+    (gang,), (run,) = changes.gangs.values(), changes.runs.values()
+    assert run.asked == {GPU: 2000}
+    texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]
+    assert not any("\0" in text for text in texts)
+    assert (len(gang.id) <= 512, len(gang.queue), len(gang.user), len(gang.owner)) == (True, 253, 512, 63)
+    Store.for_writing(MEMORY).write(changes, {})

@@ -1,0 +1,53 @@
+"""What a watch of the past tells: times that are as near as the order of changes allows."""
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import convert
+
+from history.looks import _Event, moments
+from history.pods import Moment, RecordedPod
+from muster.api.kubernetes.meta import format_time
+
+T = 1_800_000_000
+LONG_MS = 60_000
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> list[tuple[int, _Event]]:
+    """Changes of pods in their order, each with the time (ms) at which it happened and stamps as servers write them."""
+    found: list[tuple[int, _Event]] = []
+    for number, at in enumerate(sorted(draw(st.lists(st.integers(0, LONG_MS), max_size=12)))):
+        what = draw(st.sampled_from(["ADDED", "MODIFIED", "DELETED"]))
+        born = at if what == "ADDED" else draw(st.integers(0, at))
+        bound = draw(st.none() | st.integers(born, at))
+        conditions: list[dict[str, Any]] = []
+        if bound is not None:
+            stamp = format_time((T * 1000 + bound) // 1000)
+            conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}]
+        created = format_time((T * 1000 + born) // 1000)
+        content = {"metadata": {"uid": str(number), "creationTimestamp": created}, "status": {"conditions": conditions}}
+        found.append((T * 1000 + at, _Event(number, "pods", what, convert(content, RecordedPod))))
+    return found
+
+
+@given(changes())
+def test_the_time_of_a_change_is_within_its_bound(found: list[tuple[int, _Event]]) -> None:
+    """Whatever happened between two runs of the recorder, its time is told with a bound that holds, and in order."""
+    told = moments([event for _, event in found], T * 1000, T * 1000 + LONG_MS)
+    for (at, _), moment in zip(found, told, strict=True):
+        assert abs(moment.at - at) <= moment.within + 1
+        assert T * 1000 <= moment.at <= T * 1000 + LONG_MS
+    assert all(one.at <= other.at for one, other in pairwise(told))
+
+
+@given(at=st.integers(0, 10_000), late=st.integers(0, 3_000), live=st.booleans())
+def test_a_second_that_was_written_is_believed(*, at: int, late: int, live: bool) -> None:
+    """The time that is told is in the second that the API server wrote, whatever the recorder's clock says."""
+    happened = T * 1000 + at
+    moment = Moment(happened + late, live=live)
+    told = moment.of(format_time(happened // 1000))
+    assert happened // 1000 == told // 1000
+    assert abs(told - happened) <= (min(late, 999) if live else 500)
