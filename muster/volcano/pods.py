@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.creator import passed_on
 from muster.api.muster.gang import pinned_affinity
 from muster.api.muster.placement import Placement, pin_of
 from muster.api.muster.pools import in_pool, pool_of_scheduler
@@ -59,7 +60,10 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
             "name": slot.name,
             "namespace": job.metadata.namespace,
             "labels": {**(metadata.get("labels") or {}), **_labels(job, slot)},
-            "annotations": {**(metadata.get("annotations") or {}), **_annotations(job, slot)},
+            "annotations": {
+                **passed_on(job.metadata.annotations, metadata.get("annotations") or {}),
+                **_annotations(job, slot),
+            },
             "ownerReferences": [to_builtins(owner_of(job))],
             **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
         },
@@ -109,7 +113,7 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
     own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
     of_job = job.metadata.annotations
     budgets = [] if any(key in own for key in DISRUPTION) else [*copied(of_job, DISRUPTION).items()]
-    return annotations | copied(of_job, (*COPIED_ANNOTATIONS, names.CREATED_BY)) | dict(budgets[:1])
+    return annotations | copied(of_job, COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:

@@ -21,6 +21,7 @@ import structlog
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings, Reason
+from muster.api.muster.creator import passed_on
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.apiserver import DryRuns
@@ -159,7 +160,7 @@ def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
         "metadata": {
             "generateName": f"{task.name}-",
             "labels": {**labels, names.MANAGED: "false"},
-            "annotations": metadata.get("annotations") or {},
+            "annotations": passed_on({}, mapping(metadata.get("annotations"))),
             **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
         },
         "spec": spec,

@@ -6,6 +6,7 @@ import pytest
 
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
 from muster.volcano.manifests import Manifest, claims, mount
 from muster.volcano.plugins.base import Plugin
@@ -119,6 +120,13 @@ def test_annotations_of_the_job_that_pods_share() -> None:
     own = pod(job(template, **budgets), slot(job(template), 0))["metadata"]["annotations"]
     assert own["volcano.sh/jdb-max-unavailable"] == "50%"
     assert "volcano.sh/jdb-min-available" not in own, "a pod has one budget"
+
+
+def test_a_pod_is_created_by_who_created_its_job() -> None:
+    """A template names nobody, as it is its author's."""
+    forged = {"metadata": {"annotations": {CREATED_BY: "bob"}}, "spec": TEMPLATE["spec"]}
+    for of, creator in ((job(forged), None), (job(forged, **{CREATED_BY: "alice"}), "alice")):
+        assert pod(of, slot(of, 0))["metadata"]["annotations"].get(CREATED_BY) == creator
 
 
 def test_born_pinned() -> None:
