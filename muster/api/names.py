@@ -133,7 +133,6 @@ EXTENDER_HOST = "muster-extender"  # the name in its certificate, whatever its a
 CONTROLLER_LEASE = "muster-controller"
 CONTROLLER_ACCOUNT = "muster-controller"  # its ServiceAccount, in the namespace where Muster is installed
 HISTORY_LEASE = "muster-history"
-USAGE = "muster-usage"  # the ConfigMap with what each queue has held this month, written by the recorder
 SYSTEM_NAMESPACE = "muster-system"
 FIELD_MANAGER = "muster"
 WEBHOOKS = "muster"  # both webhook configurations

@@ -19,7 +19,8 @@ from history.store import Store
 from muster.api.base import prepare
 from muster.api.muster.configuration import PUBLISHED, name_for
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.names import SYSTEM_NAMESPACE
+from muster.api.muster.usage import read_usage
+from muster.api.names import SYSTEM_NAMESPACE, USAGE
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import APIError, ConfigurationError
@@ -137,7 +138,12 @@ def _warm(site: Site) -> None:
 
 
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
-    """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default."""
+    """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default.
+
+    And what queues have used this month, for their budgets.
+    """
+    with suppress(APIError, ValueError):
+        dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
     for pool in pools_of(dump):
         with suppress(APIError):
             told = client.get(PUBLISHED, name_for(pool), namespace)
