@@ -13,7 +13,7 @@ NEIGHBOURS ?= tests/neighbours
 STATIC := musterctl/web/static
 LIVE := $(STATIC)/vendor/.ready
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -44,10 +44,10 @@ binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
 test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
-	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not model and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not model and not neighbour and not browser" -n 2 --dist loadfile
 
 test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes
-	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not install and not model and not neighbour" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "long and not storm and not consumer and not real and not install and not model and not neighbour and not browser" -n 2 --dist loadfile
 
 test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
 	set -e; for version in $(VERSIONS); do \
@@ -68,6 +68,10 @@ e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; 
 e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothing, as root; builds what it needs first
 	PYTHONPATH=tests/real $(BIN)/python tests/install/install.py
 	$(BIN)/pytest tests/install -m install
+
+e2e-web: bytecode $(LIVE) ## the page in a real browser (chromium on PATH) on a plane; fetches axe-core with npm; PICTURES=--pictures: those of the docs
+	npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --silent
+	$(BIN)/pytest tests/browser -m browser $(PICTURES)
 
 e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
 	$(BIN)/pytest $(NEIGHBOURS) -m neighbour --timeout 1800

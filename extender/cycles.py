@@ -36,6 +36,7 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.queuemetrics import QueueMetrics
 from extender.record.tap import Tap
 from muster.api.muster.gang import Slot
+from muster.api.muster.usage import Usage
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -79,9 +80,13 @@ class Planner:
         node_fault_grace_s: float = NODE_FAULT_GRACE_S,
         fault_stop: float = FAULT_STOP,
         tap: Tap | None = None,
+        usage: Callable[[], Usage | None] = lambda: None,
+        tell_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Make the planner; a `tap` notes its cycles."""
+        """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used this month."""
         self._tap = tap
+        self._usage = usage
+        self._tell_budgets = tell_budgets
         self._cluster = cluster
         self._committer = committer
         self._parts = Parts()
@@ -187,6 +192,7 @@ class Planner:
             arrived=arrived,
             avoided=self._remembered(now),
             gone=self._committer.repairs.gone,
+            usage=self._usage(),
             hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,
@@ -217,6 +223,7 @@ class Planner:
         # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
         #    writes that it decides upon have been answered: placements and evictions (see extender.writes).
         if self._active():
+            self._tell_budgets(session)
             self._committer.carry_out(session)
             # after the writes: the reserved room of a gang that starts now is that of its placed slots
             start_s = session.reservations.start_s

@@ -12,6 +12,7 @@ from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
+from extender.budgets import BudgetTeller
 from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
@@ -25,6 +26,7 @@ from extender.record.ring import RingError
 from extender.record.start import start_of
 from extender.record.tap import Tap
 from extender.settings import Options, parse
+from extender.usagefeed import UsageFeed
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -76,11 +78,13 @@ class Extender:
             client, namespace, config_file, writes, pool=pool, suspects=suspects, wall_s=time.time
         )
         self._committer.publish = publisher.write
+        self._usage = UsageFeed(client, namespace, monotonic_s=time.monotonic)
+        budgets = BudgetTeller(self._recorder, wall_s=time.time)
         self._planner = Planner(
             self._cluster,
             self._committer,
             config_file.current,
-            active=self._active,
+            active=lambda: self._active() and self._usage.ready(),
             arrived=self._barrier.arrived,
             wall_s=time.time,
             monotonic_s=time.monotonic,
@@ -91,6 +95,8 @@ class Extender:
             node_fault_grace_s=settings.node_fault_grace_s,
             fault_stop=settings.fault_stop,
             tap=tap,
+            usage=lambda: budgets.believed(self._usage.current),
+            tell_budgets=budgets.tell,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
@@ -135,6 +141,7 @@ class Extender:
         if self._recording is not None:
             self._recording.start()
         self._cluster.start()
+        self._usage.start()
         self._planner.start()
         self._settling = asyncio.create_task(settle(lambda: self._cluster.synced))
         self._config_file.start()
@@ -150,6 +157,7 @@ class Extender:
         self._config_file.stop()
         self._planner.stop()
         self._committer.stop()
+        self._usage.stop()
         self._cluster.stop()
         self._follower.stop()
         self._recorder.stop()

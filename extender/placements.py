@@ -19,7 +19,7 @@ from extender.barrier import Barrier
 from extender.cluster import Live
 from extender.gangevents import GangEvents
 from extender.notes import NoteWriter, content_of, fits
-from extender.planner.fairshare.capacity import bounded, queue_full
+from extender.planner.fairshare.capacity import bounded, limit_reached, limited, queue_full
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -71,7 +71,10 @@ class PlacementWriter:
         Pods without a gang are bound during a cycle: both open entries before, so one gets the last room of a queue.
         """
         gang = place.gang
-        if not self._cluster.ask(lambda state: _assume(state, place, new_requests(place, state.ledger.device_users))):
+        now = self._wall_s()
+        if not self._cluster.ask(
+            lambda state: _assume(state, place, new_requests(place, state.ledger.device_users), now)
+        ):
             log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
             return
         try:
@@ -231,17 +234,20 @@ class PlacementWriter:
         self._cluster.change(lambda state: state.on_placement(old, new))
 
 
-def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
+def _assume(state: State, place: decisions.Place, wanted: Vector, now: float) -> bool:
     """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more.
 
     A gang that only changes its nodes is charged for its slots already.
     """
     gang, ledger = place.gang, state.ledger
-    if place.victims or gang.active or not bounded(state.queues, gang.queue):
+    queues, queue = state.queues, gang.queue
+    if place.victims or gang.active or not (bounded(queues, queue) or limited(queues, queue)):
         return True
-    if queue_full(state.queues, ledger.queues.queues, gang.queue, wanted):
+    if queue_full(queues, ledger.queues.queues, queue, wanted) or limit_reached(
+        queues, ledger.queues, queue, gang.creator, wanted, now
+    ):
         return False
-    ledger.assume(gang.key, gang.queue, state.classes.of_amounts(wanted))
+    ledger.assume(gang.key, queue, state.classes.of_amounts(wanted), user=gang.creator)
     return True
 
 

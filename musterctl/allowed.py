@@ -14,13 +14,14 @@ from extender.explain.whatif import WhatIf
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
+from muster.api.kubernetes.reviews import SELF_SUBJECT_REVIEWS
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import Forbidden, NotFound
+from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.chart.commands import CLUSTER
 from musterctl.chart.commands import QUEUES as QUEUE_READERS
 from musterctl.cluster import known
@@ -113,3 +114,13 @@ def own(client: Client, namespace: str) -> ClusterDump:
         dump.put(NAMESPACES, [client.get(NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump
+
+
+def user_of(client: Client | None) -> str:
+    """Return the name by which the API server knows this user; "" without a cluster, or where it does not say."""
+    if client is None:
+        return ""
+    with closing(client), suppress(APIError):
+        asked = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
+        return client.create(SELF_SUBJECT_REVIEWS, asked).status.user_info.username
+    return ""

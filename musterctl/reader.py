@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
+from muster.api.muster.configuration import PublishedConfig
 from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.names import BUDGET, SYSTEM_NAMESPACE
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.cluster import Where, read_dump
-from musterctl.running import config_of, note_unknown, published_by, suspects_of
+from musterctl.running import config_of, note_unknown, published_by, suspects_of, usage_in
 
 
 class Reader(NamedTuple):
@@ -33,6 +36,10 @@ class Reader(NamedTuple):
             return dump
         with closing(self.where.client()) as client:
             told = published_by(client, pools)
+            if any(BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
+                known = (one for one in told.values() if isinstance(one, PublishedConfig))
+                where = next((one.metadata.namespace for one in known), SYSTEM_NAMESPACE)
+                dump.usage = usage_in(client, where)
         if self.scheduler_config is None:
             configs = {pool: config_of(told.get(pool), pool) for pool in pools}
             dump.scheduler_config = configs.pop(DEFAULT_POOL)

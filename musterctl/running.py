@@ -10,7 +10,8 @@ from extender.planner.cycle import report_of
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.muster.configuration import PUBLISHED, PublishedConfig, Suspects, name_for
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.names import SYSTEM_NAMESPACE, WEBHOOKS
+from muster.api.muster.usage import Usage, read_usage
+from muster.api.names import SYSTEM_NAMESPACE, USAGE, WEBHOOKS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.cluster import whole
@@ -82,6 +83,17 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
     with suppress(NotFound):
         return client.get(PUBLISHED, name, namespace) if namespace else None
     return None
+
+
+def usage_in(client: Client, namespace: str) -> Usage | None:
+    """Return what queues have used this month, as the recorder of the history has published it; None if it has not."""
+    try:
+        return read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
+    except NotFound:
+        return None
+    except (APIError, ValueError) as error:
+        click.echo(f"Note: budgets of queues count as not used, as ConfigMap {USAGE} cannot be read: {error}", err=True)
+        return None
 
 
 def _installed_in(client: Client) -> str:

@@ -22,11 +22,13 @@ from muster.runtime.train_job import Target
 from webhook import review, senders
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
+from webhook.mutate import creator
 from webhook.mutate import job as mutate_job
 from webhook.mutate import pod as mutate_pod
 from webhook.mutate import queues as mutate_queues
 from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
+from webhook.mutate.creator import signed
 from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.senders import Budgets
 from webhook.validate import command as validate_command
@@ -67,12 +69,15 @@ def routes(
     """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
     queues, namespaces = lookups.queues, lookups.namespaces
     return {
-        "/mutate/job": mutate_job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups),
-        "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
-        "/mutate/podgroup": mutate_queues.reviewer(lookups.namespaces, queues),
+        "/mutate/job": signed(mutate_job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups)),
+        "/mutate/workload": signed(mutate_workload.reviewer(lookups.namespaces)),
+        "/mutate/podgroup": signed(mutate_queues.reviewer(lookups.namespaces, queues)),
+        "/mutate/creator": signed(creator.review),
         "/mutate/queue": mutate_queues.review_queue,
-        "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups),
-        f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time.time),
+        "/mutate/pod": signed(mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups)),
+        f"/mutate{_TRAINER}-trainjob": signed(
+            mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time.time)
+        ),
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework, target),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),

@@ -83,6 +83,8 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
     _Entry("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
+    _Entry("cronjobs.batch-volcano-sh", "/mutate/creator", CRON_JOBS),
+    _Entry("jobflows", "/mutate/creator", JOB_FLOWS),
     _Entry("queues", "/mutate/queue", QUEUES),
     _trainer("mutate", TRAIN_JOBS),
     _Entry("jobs.batch", "/mutate/workload", INDEXED_JOBS, conditions=conditions.JOB_OPTS_IN),

@@ -71,6 +71,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     top, pool = world or owner, pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL
     annotations |= workload_note(top.metadata) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
+    # Of a pod with a controller the annotation is that of its template, which anybody may write.
+    annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))
     return PodGroup(
         api_version=POD_GROUPS.api_version,
         kind=POD_GROUPS.kind,

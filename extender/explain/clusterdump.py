@@ -24,6 +24,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_ti
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
 from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.muster.usage import Usage
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.planned import planned_spec
@@ -57,6 +58,8 @@ class ClusterDump:
     """The node pool that is planned (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
     """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
+    usage: Usage | None = None
+    """What queues have used this month, for their budgets; None where nobody says so."""
 
     @property
     def rules(self) -> Rules:
@@ -167,6 +170,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     scheduler_config: str = ""
     pool_configs: dict[str, str] = {}
     suspects: dict[str, Suspects] = {}
+    usage: Usage | None = None
     objects: dict[str, msgspec.Raw]
 
 
@@ -183,6 +187,7 @@ def save(dump: ClusterDump) -> bytes:
         scheduler_config=dump.scheduler_config,
         pool_configs=dump.pool_configs,
         suspects=dump.suspects,
+        usage=dump.usage,
         objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
     )
     return gzip.compress(msgspec.json.encode(file), mtime=0)
@@ -198,7 +203,7 @@ def load(content: bytes) -> ClusterDump:
     if file.format != FORMAT:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
-    dump.pool_configs, dump.suspects = file.pool_configs, file.suspects
+    dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more

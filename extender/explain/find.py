@@ -3,7 +3,7 @@
 The report of a pod has its slot, its gate or pin, and the words of kube-scheduler.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 from extender.explain.gang import GangExplainer
@@ -32,20 +32,25 @@ NEAR = 5
 CUTOFF = 0.5
 
 
-def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
+def explain(
+    what_if: WhatIf, kind: str, name: str, namespace: str, stops: Callable[[], bool] = lambda: False
+) -> GangReport | PodReport:
+    """Return the report of a `job`, `gang` or `pod`; no change is tried any more once it `stops`.
+
+    Raises UnknownNameError.
+    """
     if kind == "pod":
         pod = what_if.dump.pod(namespace, name)
         if pod is None:
             pods = what_if.dump.of(PODS)
             raise _unknown("pod", name, namespace, pods)
-        return explain_pod(what_if, pod)
+        return explain_pod(what_if, pod, stops)
     if kind == "gang":
-        return GangExplainer(what_if).explain(gang_named(what_if, name, namespace))
+        return GangExplainer(what_if, stops).explain(gang_named(what_if, name, namespace))
     group = _by_workload(what_if, name, namespace)
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is not None:
-        return GangExplainer(what_if).explain(view)
+        return GangExplainer(what_if, stops).explain(view)
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
@@ -131,11 +136,11 @@ def _unknown(
     return UnknownNameError(f"{text}; there is none at all in that namespace")
 
 
-def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
+def explain_pod(what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False) -> PodReport:
     """Return the report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
-    report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
+    report = GangExplainer(what_if, stops).explain(gang, relief=not record.node) if gang else None
     lacks = None
     alone = not gang and record.waiting and is_musters(pod.spec.scheduler_name)
     if alone and what_if.dump.whole:  # as for a gang of one

@@ -1,5 +1,6 @@
 """The report of a gang: cause and words by the decisions of one cycle, and what would help."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from extender.explain.members import Members, frees, gang_words, members, pod_set_report, progress, where
@@ -58,8 +59,9 @@ class _Verdict:
 class GangExplainer:
     """Explains gangs by one cycle over a dump of the cluster; where that is not whole, by what their objects say."""
 
-    def __init__(self, what_if: WhatIf) -> None:
+    def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False) -> None:
         self._what_if = what_if
+        self._stops = stops
         self._whole = what_if.dump.whole
         self._session = what_if.cycle() if self._whole else what_if.session()
         self._waiting = waiting(self._session) if self._whole else []
@@ -104,7 +106,7 @@ class GangExplainer:
         )
         report.relief.extend(frees(self._what_if, found.lost))
         if relief and self._whole:
-            report.relief.extend(Reliever(self._what_if, self._session, gang).find(report))
+            report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops).find(report))
         return report
 
     def _queue(self, gang: GangView) -> QueueReport:

@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 from extender.explain.members import gang_words
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
+from extender.planner.fairshare.limits import budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
 from extender.planner.standing import waiting
 from extender.planner.state.spareseats import seats_of
+from muster.api.kubernetes.meta import format_time
 from muster.api.muster.standing import place_words
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue
-from muster.resources.vector import PODS, Vector, add, scale, vector
+from muster.resources.vector import GPU, PODS, Vector, add, amount_words, scale, vector
+from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
 """Waiting gangs that are named of one queue."""
@@ -61,6 +64,10 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     """The reason of the first in words that name nobody, where they may not be listed."""
     spares: Vector = {}
     """Of what it has, what gangs keep for members that they lose."""
+    limits: tuple[str, ...] = ()
+    """Its limits beyond its capability, in words."""
+    budget: dict[str, float] = {}
+    """Resource → what is used of its budget this month; 1 is all of it."""
 
     def share(self, resource: str) -> float:
         """Return the allocated part of its fair share of a resource."""
@@ -91,10 +98,12 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
     spares = _spares(session, parents)
+    budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
     return [
         replace(
             _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ()))),
             spares=spares.get(name, {}),
+            budget=dict(budgets[name].ratios) if name in budgets else {},
         )
         for name, depth in _in_order(parents)
     ]
@@ -204,7 +213,25 @@ def _report(
         priority=queue.spec.priority if queue else 0,
         waiting=waiting,
         first=first,
+        limits=limit_words(queue, session.now) if queue else (),
     )
+
+
+def limit_words(queue: Queue, now: float) -> tuple[str, ...]:
+    """Return the limits of a queue beyond its capability, in words."""
+    said = limits_of(queue.metadata.annotations)
+    per_user = [f"one user may use {_listed(said.per_user)}"] if said.per_user else []
+    models = ", ".join(f"{amount_words(GPU, most)} of model {model}" for model, most in sorted(said.by_model.items()))
+    windows = []
+    for window in said.windows:
+        until = window.until(now)
+        state = f"open until {format_time(until)}" if until is not None else "not open now"
+        windows.append(f"{window.text}: it may use {_listed(window.limits)} ({state})")
+    return (*per_user, *([f"it may use {models}"] if models else []), *windows)
+
+
+def _listed(amounts: Vector) -> str:
+    return ", ".join(f"{amount_words(name, amount)} {name}" for name, amount in sorted(amounts.items()))
 
 
 def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:

@@ -98,15 +98,25 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Tries changes for one gang. `session` is the cycle in which it was seen to wait."""
+    """Tries changes for one gang. `session` is the cycle in which it was seen to wait.
 
-    def __init__(self, what_if: WhatIf, session: Session, gang: GangView) -> None:
+    Once it `stops`, what was not tried yet is not suggested, and it says so: a trial is a cycle over the whole cluster.
+    """
+
+    def __init__(self, what_if: WhatIf, session: Session, gang: GangView, stops: Callable[[], bool]) -> None:
         self._what_if = what_if
+        self._stops = stops
+        self._stopped = False
         self._session = session
         self._gang = gang
 
     def find(self, report: GangReport) -> Iterator[Relief]:
         """Yield suggestions, the least drastic first."""
+        yield from self._find(report)
+        if self._stopped:
+            yield Relief("nothing", reasons.relief.NOT_TRIED, tried=False)
+
+    def _find(self, report: GangReport) -> Iterator[Relief]:
         match report.cause:
             case "queue-closed" | "queue-missing":
                 known = self._session.snapshot.queues.items()
@@ -270,6 +280,9 @@ class Reliever:
 
     def _fits(self, trial: Trial) -> bool:
         """Return True if the planner would place the gang then, without victims."""
+        self._stopped = self._stopped or self._stops()
+        if self._stopped:
+            return False
         with trial():
             session = self._what_if.cycle()
         places = (each for each in session.decided(decisions.Place) if each.gang.key == self._gang.key)

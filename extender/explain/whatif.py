@@ -218,6 +218,7 @@ class WhatIf:
             hyper_nodes=self._hyper_nodes,
             provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,
+            usage=self.dump.usage,
             recovery_s=self.recovery_s,
         )
         return run_cycle(inputs, actions, self._plugins)

@@ -33,6 +33,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -45,7 +46,9 @@ from extender.planner.state.queries import Mark
 from extender.planner.state.reserved import ReservedRooms
 from muster.api.kubernetes.core import Node
 from muster.api.names import DEFAULT_QUEUE
-from muster.resources.vector import Vector
+from muster.resources.vector import GPU, Vector
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -67,26 +70,42 @@ class Use:
 
 
 class QueueUse:
-    """Amounts by queue and by gang."""
+    """Amounts by queue, by queue and user, and by gang."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Use] = {}
         """By name, without the queues below it; queues that use nothing are left out."""
         self.gangs: dict[str, Use] = {}
         """By key; gangs that use nothing are left out."""
+        self.users: dict[tuple[str, str], Use] = {}
+        """The same by queue and creator, "" for those that are not known."""
+        self.gpus: dict[tuple[str, str], int] = {}
+        """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}
         """Key of a gang whose PodGroup is known → its queue."""
+        self.user_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its creator."""
 
     def count(
-        self, gang: str | None, queue: str, requests: Mapping[str, int], sign: int, *, leaving: bool = False
+        self,
+        gang: str | None,
+        queue: str,
+        requests: Mapping[str, int],
+        sign: int,
+        *,
+        leaving: bool = False,
+        user: str = "",
     ) -> None:
-        """Add (with sign -1: take off) the room of one pod; `queue` counts until that of its gang is known."""
+        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do."""
         if gang is not None:
             _add(self.gangs, gang, requests, sign, leaving=leaving)
-        _add(self.queues, self.queue_of.get(gang or "", queue), requests, sign, leaving=leaving)
+            user = self.user_of.get(gang, user)
+        queue = self.queue_of.get(gang or "", queue)
+        _add(self.queues, queue, requests, sign, leaving=leaving)
+        _add(self.users, (queue, user), requests, sign, leaving=leaving)
 
 
-def _add(uses: dict[str, Use], name: str, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+def _add(uses: dict[K, Use], name: K, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
     use = uses.setdefault(name, Use())
     use.add(requests, sign, leaving=leaving)
     if not use.staying and not use.leaving:
@@ -119,6 +138,8 @@ class Entry(Struct, frozen=True, gc=False):
     queue: str = ""
     """The queue that the pod names, while its gang's queue is not known; empty: it counts for no queue."""
     devices: tuple[int, ...] = ()
+    user: str = ""
+    """The creator that the pod names, while its gang's is not known."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -203,9 +224,10 @@ class Ledger:
             for entry in there.values():
                 self._add(entry, 1)
 
-    def moved(self, gang: str, queue: str | None) -> None:
-        """Move a gang's entries to this queue; None: its PodGroup is gone."""
-        if self.queues.queue_of.get(gang) == queue:
+    def moved(self, gang: str, queue: str | None, user: str = "") -> None:
+        """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone."""
+        known = self.queues
+        if known.queue_of.get(gang) == queue and (queue is None or known.user_of.get(gang) == user):
             return
         users = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
         for entry in users:
@@ -214,9 +236,9 @@ class Ledger:
         for entry in its:
             self._add_to_queue(entry, -1)
         if queue is None:
-            del self.queues.queue_of[gang]
+            del known.queue_of[gang], known.user_of[gang]
         else:
-            self.queues.queue_of[gang] = queue
+            known.queue_of[gang], known.user_of[gang] = queue, user
         for entry in its:
             self._add_to_queue(entry, 1)
         for entry in users:
@@ -239,7 +261,11 @@ class Ledger:
     def _add_to_queue(self, entry: Entry, sign: int) -> None:
         if entry.queue:
             taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
-            self.queues.count(entry.gang, entry.queue, taken, sign, leaving=entry.kind is Kind.LEAVING)
+            leaving = entry.kind is Kind.LEAVING
+            self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user)
+            if entry.node and (gpus := taken.get(GPU, 0)):
+                queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
+                tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
         """Count one more user (or one less) of a claim without devices; the first opens its entry."""
@@ -282,7 +308,7 @@ class Ledger:
         if pod.uses_node:
             kind = Kind.LEAVING if pod.terminating else Kind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.gang or pod.ours else ""
-            self.open(pod.uid, Entry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices))
+            self.open(pod.uid, Entry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices, pod.creator))
         elif pod.node or not self.is_assumed(pod.uid):
             self.left(pod.uid)
 
@@ -293,9 +319,11 @@ class Ledger:
         if part is not None:
             self.reserved.changed(*part)
 
-    def assume(self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = ()) -> None:
+    def assume(
+        self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
+    ) -> None:
         """Count a write as done until it is answered; `holder` is the UID of a pod, or the key of a gang."""
-        self.open(holder, Entry(Kind.ASSUMED, node, cls, None, queue, devices))
+        self.open(holder, Entry(Kind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
         """Close the entry of a write that is answered; True if there was one: its outcome has another entry by now."""

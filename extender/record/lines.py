@@ -14,6 +14,7 @@ from extender.explain.clusterdump import kind_name, scrubbed
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.muster.usage import Usage
 
 FORMAT: Final = "muster-recording/v1"
 RESOURCES: Final[dict[str, Resource[Any]]] = {
@@ -102,6 +103,8 @@ class Cycle(Line, tag="cycle"):
     """Nodes that do not exist any more."""
     served: bool | None = None
     """Whether the cluster has ProvisioningRequests."""
+    usage: Usage | None = None
+    """What queues have used this month, where one of them has a budget."""
     decided: list[tuple[str, ...]] = []
     """As `record.words` has them."""
 

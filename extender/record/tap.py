@@ -18,7 +18,8 @@ from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import native_gang
 from muster.api.muster.placement import PLACEMENTS, Placement
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.names import BUDGET
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
 
 
 class Tap:
@@ -64,6 +65,7 @@ class Tap:
                 arrived={uid: sorted(slots) for uid, slots in inputs.arrived.items()},
                 gone=sorted(inputs.gone),
                 served=inputs.provisioning_served,
+                usage=inputs.usage if any(map(_budgeted, session.snapshot.queues.values())) else None,
                 decided=words_of(session),
             )
         )
@@ -119,3 +121,7 @@ class TappedState(State):
         """As the state, with a note."""
         self.tap.recorder.say(lines.Bound(uid=uid, node=node, devices=devices))
         return super().assume(uid, node, devices)
+
+
+def _budgeted(queue: Queue) -> bool:
+    return BUDGET in queue.metadata.annotations

@@ -155,6 +155,7 @@ class Planning:
             hyper_nodes=self._hyper_nodes,
             provisioning=told.requests(),
             provisioning_served=cycle.served,
+            usage=cycle.usage,
             **self._settings,
         )
         session = run_cycle(inputs, self._actions, self._plugins)

@@ -11,7 +11,7 @@ from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Live
-from extender.planner.fairshare.capacity import queue_full
+from extender.planner.fairshare.capacity import limit_reached, queue_full
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
@@ -120,7 +120,10 @@ class Bind:
         if not record.node and (own is None or own.node != args.node):  # else it is counted already
             if barred := not_for_namespace(state, queue, record.namespace):
                 return barred
-            if queue_full(state.queues, ledger.queues.queues, queue, requests_of(state, record, queue)):
+            asked = requests_of(state, record, queue)
+            if queue_full(state.queues, ledger.queues.queues, queue, asked) or limit_reached(
+                state.queues, ledger.queues, queue, record.creator, asked, self._wall_s()
+            ):
                 return Reason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
@@ -129,7 +132,7 @@ class Bind:
         if devices is None:
             return Reason.ROOM_TAKEN
         if not record.node:
-            ledger.assume(record.uid, queue, record.cls, node=args.node, devices=devices)
+            ledger.assume(record.uid, queue, record.cls, node=args.node, devices=devices, user=record.creator)
         try:
             return await self._post(args, self._gpus.told(record, args.node, devices), devices)
         finally:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prometheus_client import Counter
 
 from extender.cluster import Live
-from extender.planner.fairshare.capacity import queue_full
+from extender.planner.fairshare.capacity import limit_reached, queue_full
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
@@ -89,6 +89,9 @@ class Filter:
         asked = requests_of(state, record, queue) if record else requests
         if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, asked):
             return Reason.QUEUE_FULL
+        user, now = record.creator if record else "", self._wall_s()
+        if not counted and limit_reached(state.queues, state.ledger.queues, queue, user, asked, now):
+            return Reason.LIMIT_REACHED
         index = state.nodes.index
         columns = np.fromiter(map(index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
         fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())

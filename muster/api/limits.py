@@ -103,6 +103,8 @@ TIERS: Final = Limit("tiers", 16, "tiers")
 """No network has more levels, and Kueue's topologies have as many; each costs a number per node."""
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
 """One per tier makes sense; a pattern that matches too much must not fill the memory."""
+LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
+"""Each is looked at in every cycle; a week has fourteen days and nights."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each is a row of the planner's arrays over all nodes; clusters have some tens."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")

@@ -69,11 +69,25 @@ NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not
 AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is left out where a member failed, e.g. 10m
 FAULT_KEYS = (ON_NODE_FAULT, NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 GANG_KEYS = (EXPECTED_RUNTIME, SPARES, BORROWS, EVICT_NOTICE, *FAULT_KEYS)  # of a workload that its PodGroup has, too
-OF_TRAIN_JOBS = (*GANG_KEYS, RESTART_BUDGET, INFRASTRUCTURE_EXIT_CODES)  # of a TrainJob that its Job has, too
+OF_TRAIN_JOBS = (
+    *GANG_KEYS,
+    CREATED_BY,
+    RESTART_BUDGET,
+    INFRASTRUCTURE_EXIT_CODES,
+)  # of a TrainJob that its Job has, too
 
 # Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")
+
+# Annotations of a Queue: limits beyond its capability, for it and the queues below it together (docs/queues.md).
+MAX_PER_USER = f"{DOMAIN}/max-per-user"  # "nvidia.com/gpu=16,pods=100"
+MAX_BY_MODEL = f"{DOMAIN}/max-by-model"  # "H100=64,A100=128"
+WINDOWS = f"{DOMAIN}/limit-windows"  # "Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32; ..."
+BUDGET = f"{DOMAIN}/budget"  # "nvidia.com/gpu=10000h/month"
+BUDGET_MODE = f"{DOMAIN}/budget-mode"  # enforce or warn
+QUEUE_LIMIT_KEYS = (MAX_PER_USER, MAX_BY_MODEL, WINDOWS, BUDGET, BUDGET_MODE)
+USAGE = "muster-usage"  # ConfigMap in Muster's namespace: what queues have used this month, by the recorder of history
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"

@@ -22,6 +22,7 @@ from muster.api.kubeflow.trainer import (
 )
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.api.kubernetes.core import EnvVar, PodSpec
+from muster.api.muster.creator import passed_on
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.plan import Compiled, Role
@@ -68,7 +69,10 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
         runtime=runtime,
         base=base,
         labels=metadata.get("labels") or {},
-        annotations={**(metadata.get("annotations") or {}), **_of_the_gang(train_job, runtime)},
+        annotations=passed_on(
+            train_job.metadata.annotations,
+            {**(metadata.get("annotations") or {}), **_of_the_gang(train_job, runtime)},
+        ),
     )
     info.injections = [container for _, _, container in injections(info) if container]
     return info

@@ -109,7 +109,7 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
     own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
     of_job = job.metadata.annotations
     budgets = [] if any(key in own for key in DISRUPTION) else [*copied(of_job, DISRUPTION).items()]
-    return annotations | copied(of_job, COPIED_ANNOTATIONS) | dict(budgets[:1])
+    return annotations | copied(of_job, (*COPIED_ANNOTATIONS, names.CREATED_BY)) | dict(budgets[:1])
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:

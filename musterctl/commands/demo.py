@@ -298,6 +298,7 @@ def _what_next(name: str, console: Console) -> None:
         f"  muster kubectl --name {name} describe podgroup\n"
         f"  muster kubectl --name {name} create -f {EXAMPLES / 'torch-gang.yaml'}\n"
         f"  muster status --name {name}\n"
-        f"  muster down --name {name}",
+        f"  muster down --name {name}\n"
+        f"\nThe page of its queues and gangs: muster web --name {name}",
         highlight=False,
     )

@@ -272,6 +272,9 @@ def show(plane: Plane, console: Console) -> None:
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
     if plane.attached or plane.part(state.API_SERVER).alive:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
+    if not plane.attached:
+        named = "" if plane.root.name == state.DEFAULT_NAME else f" --name {plane.root.name}"
+        console.print(f"page muster web{named}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_kind(cluster: KindCluster) -> None:

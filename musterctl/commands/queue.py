@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 
 from extender.explain.queues import own_queues
+from muster.api import names
 from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
@@ -96,11 +97,26 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
         ("Deserved", _shown(spec.get("deserved", {}))),
         ("Guarantee", _shown(spec.get("guarantee", {}).get("resource", {}))),
         ("Allocated", _shown(status.get("allocated", {}))),
+        *_limits(found),
     ):
         click.echo(f"{title + ':':<13}{value}")
     _show_gangs(client, name, status)
     for line in event_lines(client, found):
         click.echo(line)
+
+
+def _limits(found: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the limits of a queue beyond its capability, as they are written; `muster queue explain` says more."""
+    said = found.get("metadata", {}).get("annotations") or {}
+    for title, key in (
+        ("Per user", names.MAX_PER_USER),
+        ("By model", names.MAX_BY_MODEL),
+        ("Windows", names.WINDOWS),
+    ):
+        if key in said:
+            yield title, said[key]
+    if names.BUDGET in said:
+        yield "Budget", f"{said[names.BUDGET]} ({said.get(names.BUDGET_MODE) or 'warn'})"
 
 
 def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl import completion
-from musterctl.allowed import dump_for
+from musterctl.allowed import dump_for, user_of
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import changed_shares, demand_lines, print_data, print_lines, simulated_lines
@@ -69,7 +69,7 @@ def simulate(
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
-    submission = _read(files, dump, space, parse(admission_config or ""))
+    submission = _read(files, dump, space, parse(admission_config or ""), user_of(read.client()) if files else "")
     change = Change(
         space,
         without=list(without),
@@ -106,9 +106,13 @@ def simulate(
         print_lines(simulated_lines(gangs_after, submission.ignored))
 
 
-def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Submission:
+def _read(
+    files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup], user: str
+) -> Submission:
     priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
-    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES), groups=groups)
+    submission = Submission(
+        namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES), groups=groups, user=user
+    )
     for file in files:
         submission.read(file)
     submission.finish()

@@ -78,7 +78,12 @@ _Loader.add_constructor(f"{_TAG}float", _Loader.number)
 
 def documents(file: str) -> Iterator[JSON]:
     """The objects of a file, `-` for standard input; those of a List one by one. ClickException says what is wrong."""
-    for document in _read(file):
+    return documents_in(_text(file), file)
+
+
+def documents_in(text: str, file: str) -> Iterator[JSON]:
+    """The objects of a text; ClickException says what is wrong with it, and calls it `file`."""
+    for document in _read(text, file):
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
         for each in document["items"] if is_list else [document]:
             if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
@@ -91,13 +96,19 @@ def as_yaml(content: JSON) -> str:
     return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
-def _read(file: str) -> list[Any]:
+def _text(file: str) -> str:
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-        return [_as_json(each) for each in _parsed(text) if each is not None]
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise click.ClickException(f"cannot read {file}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:  # bad UTF-8 is a ValueError as well
+    except ValueError as error:  # bad UTF-8
+        raise click.ClickException(f"cannot read {file}: {error}") from error
+
+
+def _read(text: str, file: str) -> list[Any]:
+    try:
+        return [_as_json(each) for each in _parsed(text) if each is not None]
+    except (yaml.YAMLError, ValueError) as error:
         why = str(error).replace('"<unicode string>", ', "")
         raise click.ClickException(f"cannot read {file}: {why}") from error
     except RecursionError as error:

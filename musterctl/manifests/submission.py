@@ -36,7 +36,7 @@ class Submission:
     """Reads files; `items` is what they make in the cluster, and `ignored` says what is not placed, e.g. Services.
 
     `now` is seconds since the epoch; the namespaces may opt in to Muster; the queues name their node pools;
-    `groups` are those of the webhook.
+    `groups` are those of the webhook, and `user` is who submits them.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Submission:
         queues: Iterable[Queue] = (),
         *,
         groups: Sequence[ResourceGroup] = (),
+        user: str = "",
     ) -> None:
         self.items: list[Item] = []
         self.ignored: list[str] = []
@@ -60,11 +61,15 @@ class Submission:
             {"kind": "Queue", "metadata": msgspec.to_builtins(each.metadata), "spec": {"parent": each.spec.parent}}
             for each in queues
         ]
-        self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups)
+        self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups, user=user)
 
     def read(self, file: str) -> None:
         """Adds the objects of one file. Raises ClickException that says what is wrong and where."""
-        for document in documents(file):
+        self.add(documents(file), file)
+
+    def add(self, objects: Iterable[JSON], file: str) -> None:
+        """Adds objects, which errors call those of `file`. Raises ClickException that says what is wrong."""
+        for document in objects:
             self._read_one(file, document)
 
     def finish(self) -> None:

@@ -119,7 +119,8 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
         title = "  " * report.depth + report.queue
         yield (
             f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
-            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}{_of_it_spares(report, name)}"
+            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}"
+            f"{_of_it_spares(report, name)}{_of_budget(report)}"
         )
 
 
@@ -127,6 +128,14 @@ def _of_it_spares(report: QueueReport, name: str) -> str:
     """Return how much of a resource is kept for members that gangs lose; empty if none."""
     kept = report.spares.get(name, 0)
     return f" ({amount_words(name, kept)} kept as spares)" if kept else ""
+
+
+def _of_budget(report: QueueReport) -> str:
+    """Return how much of the budget is used, of the resource of which that is most; empty without a budget."""
+    if not report.budget:
+        return ""
+    name = max(report.budget, key=lambda each: report.budget[each])
+    return f" ({report.budget[name]:.0%} of the budget of {name} used)"
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
@@ -166,6 +175,9 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     for name in sorted({name for amounts in columns for name in amounts} - {PODS}):
         cells = " ".join(f"{_cell(name, amounts):>10}" for amounts in columns)
         yield f"  {name:<24} {cells}  {bar(report.share(name))}"
+    yield from (f"  {limit}" for limit in report.limits)
+    for name, ratio in sorted(report.budget.items()):
+        yield f"  of its budget of {name} this month {ratio:.0%} is used"
     kept = ", ".join(
         f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
     )

@@ -180,6 +180,11 @@ class Caches:
             self._made[namespace] = _Made(changes, found)
         return found
 
+    def warm(self) -> None:
+        """Make the rows of all namespaces, so that the first page does not have to."""
+        for namespace in self.namespaces():
+            self.rows(namespace)
+
     def generation(self, namespace: str) -> int:
         """Return a number that is another one whenever the rows of a namespace are."""
         self.rows(namespace)

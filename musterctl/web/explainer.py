@@ -1,6 +1,7 @@
 """`muster explain` by the server: the planner's cycle over its caches, for those who may not list the cluster."""
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
@@ -23,10 +24,11 @@ from muster.resources.pods import pod_requests
 from musterctl.gangs.rows import gang_name
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
+from musterctl.web.turns import Turns
 from musterctl.web.unnamed import Unnamed
 
-PATIENCE_S: Final = 20.0
-"""One report is made at a time; who waits longer for his turn is told to come back."""
+TRIALS_S: Final = 10.0
+"""After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
 FRESH_S: Final = 10.0
 """So long a cluster is explained that has changed since: to take it up anew costs seconds where it is large."""
 
@@ -38,43 +40,44 @@ class Explainer:
         self._caches = caches
         self._prepare = prepare
         """Puts into a dump what the extenders run with."""
-        self._turn = threading.Lock()
+        self._turns = Turns("are explained")
+        self._taking = threading.Lock()
         self._dump: ClusterDump | None = None
         self._total = -1
-        self._made: dict[tuple[str, bool], WhatIf] = {}
+        self._made: dict[tuple[str, bool], tuple[ClusterDump, WhatIf]] = {}
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str, now: float) -> GangReport | PodReport:
-        """Return a report without the names of others; HTTPException 404, or 503 while others have their turn."""
-        if not self._turn.acquire(timeout=PATIENCE_S):
-            raise HTTPException(
-                HTTPStatus.SERVICE_UNAVAILABLE, "others are explained now: try again", {"retry-after": "10"}
-            )
-        try:
-            dump = self._taken(now)
-            unnamed = None if caller.everything else self._unnamed(dump, caller)
-            pool = pool_of_object(dump, kind, name, namespace)
-            report = explain_in(self._what_if(dump, pool, names=unnamed is None), kind, name, namespace)
-        except (UnknownNameError, ValueError) as error:
-            status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
-            raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
-        finally:
-            self._turn.release()
+        """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
+        dump = self.dump(now)
+        unnamed = None if caller.everything else self._unnamed(dump, caller)
+        with self._turns.taken():
+            try:
+                what_if = self._what_if(dump, pool_of_object(dump, kind, name, namespace), names=unnamed is None)
+                over = time.monotonic() + TRIALS_S
+                report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over)
+            except (UnknownNameError, ValueError) as error:
+                status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
+                raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
         return unnamed.of(report) if unnamed else report
 
-    def _taken(self, now: float) -> ClusterDump:
-        known, total = self._dump, self._caches.total
-        if known is None or (total != self._total and now - known.taken_at > FRESH_S):
-            known = self._caches.dump()
-            self._prepare(known)
-            self._dump, self._total = known, total
-            self._made.clear()
-        return known
+    def dump(self, now: float) -> ClusterDump:
+        """Return the cluster as it is explained: it may be a little old where it is large. Nobody may change it."""
+        with self._taking:
+            known, total = self._dump, self._caches.total
+            if known is None or (total != self._total and now - known.taken_at > FRESH_S):
+                known = self._caches.dump()
+                self._prepare(known)
+                self._dump, self._total = known, total
+            return known
 
     def _what_if(self, dump: ClusterDump, pool: str, *, names: bool) -> WhatIf:
-        key = pool, names
-        if key not in self._made:
-            self._made[key] = WhatIf(in_pool(dump, pool or DEFAULT_POOL), names_others=names)
-        return self._made[key]
+        made = self._made.get((pool, names))
+        if made is None or made[0] is not dump:
+            self._made = {
+                key: each for key, each in self._made.items() if each[0] is dump
+            }  # the others are of the past
+            made = self._made[pool, names] = dump, WhatIf(in_pool(dump, pool or DEFAULT_POOL), names_others=names)
+        return made[1]
 
     def _unnamed(self, dump: ClusterDump, caller: Caller) -> Unnamed:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from musterctl.web import actions
 from musterctl.web.asked import Asked
-from musterctl.web.pages import explain, queues, records
+from musterctl.web.pages import explain, gang, gangs, past, queues, records, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -30,6 +30,17 @@ def _home(_: Asked) -> Response:
 ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
+    Page("/gangs", gangs.show, "Gangs"),
+    Page("/gangs/{namespace}/{name}", gang.show),
+    Page("/gangs/{namespace}/{name}/explain", gang.why),
+    Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),
+    Page("/topology", topology.show, "Topology"),
+    Page("/history", past.show, "History"),
+    Page("/history/{namespace}/{name}", past.one),
+    Page("/usage", past.used, "Usage"),
+    Page("/usage.csv", past.used),
+    Page("/whatif", whatif.show, "What if"),
+    Page("/whatif", whatif.answer, method="POST"),
     Page("/api/explain/{namespace}/{name}", explain.show),
     Page("/api/history", records.show),
     Page("/api/history/{namespace}/{name}", records.show),

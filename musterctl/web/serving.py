@@ -3,6 +3,7 @@
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from musterctl.web.site import Site
 log = structlog.get_logger()
 _HERE: Final = "127.0.0.1"
 _CONNECTIONS: Final = 48
+_LOOK_S: Final = 0.2
 
 
 def serve_locally(
@@ -55,6 +57,7 @@ def serve_locally(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: told.set())
     caches.start()
+    _warm(site)
     server = serve.Threaded("web", make_app(site, hosts=LOOPBACK), [listening])
     server.start()
     try:
@@ -109,6 +112,7 @@ def serve_for_all(config: Config, how: ForAll) -> None:
     def start() -> None:
         status.start()
         caches.start()
+        _warm(site)
 
     def stop() -> None:
         callers.close()
@@ -118,6 +122,18 @@ def serve_for_all(config: Config, how: ForAll) -> None:
     serve.run(
         make_app(site), host=how.host, port=how.port, on_start=start, on_stopping=site.close, on_stop=stop, tls=tls
     )
+
+
+def _warm(site: Site) -> None:
+    """Make the rows of all gangs once the caches are filled, which takes a second for thousands of gangs."""
+
+    def make() -> None:
+        while site.not_ready() and not site.closing:
+            time.sleep(_LOOK_S)
+        if not site.closing:
+            site.caches.warm()
+
+    threading.Thread(target=make, name="warm", daemon=True).start()
 
 
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:

@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
 from history.store import Store
+from history.usage import Row
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
+from musterctl.web.aged import Aged
 from musterctl.web.assets import Assets
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
@@ -71,6 +73,10 @@ class Site:
         """The time of day, in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
+        self.nodes: Aged[Any] = Aged()
+        """What is free on the nodes, which takes long to add up."""
+        self.spent: Aged[list[Row]] = Aged()
+        """What queues have used this month, for their budgets."""
         self.closing = False
         """True once the server stops: streams end then."""
         self.assets = Assets(HERE / "static")

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
 from muster.api.kubernetes.core import NODES, Node
-from muster.api.volcano.scheduling import QUEUES, PodGroup
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
 from musterctl.gangs.rows import Objects, Row
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
@@ -31,9 +32,17 @@ class View:
         """Return the objects that rows of a namespace are made of; none of one that he may not see."""
         return self._caches.objects(namespace) if self._caller.scope.has(namespace) else Objects()
 
+    def placements(self) -> list[Placement]:
+        """Return the placements of the gangs that he may see."""
+        return [each for name in self.namespaces for each in self._caches.of(PLACEMENTS, name)]
+
     def queues(self) -> list[QueueReport]:
         """Return what Queues say of themselves, each after its parent; none for who may not list them."""
         return told_reports(self._caches.all(QUEUES)) if self._caller.queues else []
+
+    def queue_objects(self) -> dict[str, Queue]:
+        """Return the Queues by name; none for who may not list them."""
+        return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
         """Return what the gangs that he may see say of their queues."""

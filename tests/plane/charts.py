@@ -108,6 +108,16 @@ MATRIX: Final[dict[str, JSON]] = {
     "kube-scheduler over TLS": {
         "extender": {"tls": {"enabled": True, "existingSecret": "extender", "existingClientSecret": "client"}}
     },
+    "the page behind a proxy, and an issuer": {
+        "web": {
+            **_POD,
+            "enabled": True,
+            "forwardedTokens": True,
+            "secretName": "page",
+            "from": [{"podSelector": {"matchLabels": {"app": "oauth2-proxy"}}}],
+        },
+        "certificates": {"mode": "certManager"},
+    },
     "a history that ends with its pod": {"web": {"enabled": True}, "history": {"enabled": True}},
     "a history on a volume, without the page": {"history": {"enabled": True, "storage": {"size": "10Gi"}}},
     "a history in PostgreSQL": {

@@ -74,6 +74,7 @@ PAGES: Final[dict[str, Page]] = {
     "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "certificates.md": Page(setup=(KEPT,)),
+    "web.md": Page(setup=(KEPT, f"muster job run train {GANG} 2", "kubectl create serviceaccount ada")),
     "dynamic-resources.md": Page(setup=(f"muster job run train {GANG} 4",)),
     "jobs.md": Page(
         before={

@@ -90,8 +90,8 @@ def page_server(plane: Plane, folder: Path, wait_for: Callable[..., Any]) -> Ite
             [
                 *(
                     sys.executable,
-                    "-c",
-                    "from musterctl.app import main; main()",
+                    "-m",
+                    "musterctl",
                     "web",
                     "--in-cluster",
                     f"--port={port}",

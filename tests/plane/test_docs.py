@@ -66,6 +66,7 @@ GO_ON: Final = (
     "muster ps -w",
     "muster train train.py *",
     "muster train attach NAME",
+    "muster web",
 )
 """Commands that do not end by themselves here: they are ended when they have said something."""
 

@@ -501,7 +501,7 @@ def test_a_note_of_musters_changes_nothing_of_theirs(world: World, key: str) -> 
     try:
         let_in = forge(world, key)
         on_pods = [each for each in let_in if each.startswith("pods: ")]
-        guarded = {names.NODE, names.EPOCH, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION}
+        guarded = {names.NODE, names.EPOCH, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION, names.CREATED_BY}
         assert bool(on_pods) == (key not in guarded)
         assert any(each.startswith("podgroups: ") for each in let_in) == (key != names.PLACEMENT)
         world.assert_another_gang_starts()

@@ -2,6 +2,10 @@
 
 import json
 import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +73,16 @@ def tokens(busy: Plane, admin: Client, tmp_path_factory: pytest.TempPathFactory)
     return {name: token_of(admin, OWN, name) for name in people}
 
 
+def kubeconfig(plane: Plane, folder: Path, token: str) -> Path:
+    """A kubeconfig with a token, for the namespace of ours."""
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    config["contexts"][0]["context"]["namespace"] = OWN
+    file = folder / "user.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
 def test_nobody_sees_anything_without_a_token(server: PageServer) -> None:
     """Pages, data and streams ask for a token, and say how to send one; one that is made up does not count."""
     for path in ("/queues", "/api/explain/ours/mine", "/live?page=queues", "/act/delete/jobs/ours/mine"):
@@ -94,11 +108,7 @@ def test_a_user_sees_one_namespace(server: PageServer, tokens: dict[str, str]) -
 
 def test_the_command_asks_the_page(server: PageServer, busy: Plane, tmp_path: Path, tokens: dict[str, str]) -> None:
     """Who may not list the cluster gets the report of the page from `muster explain`, and else what his gang says."""
-    file = tmp_path / "ada.kubeconfig"
-    config = yaml.safe_load(busy.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": tokens["ada"]}
-    config["contexts"][0]["context"]["namespace"] = OWN
-    file.write_text(yaml.safe_dump(config))
+    file = kubeconfig(busy, tmp_path, tokens["ada"])
     command = ["explain", "job", "mine", f"--kubeconfig={file}"]
     there = [f"--server={server.url}", f"--server-ca={server.authority_file}"]
     with_page = CliRunner().invoke(main, [*command, *there])
@@ -196,6 +206,43 @@ def test_a_user_suspends_resumes_and_deletes_his_job(
         return False
 
     wait_for(gone, 60, "it to be gone")
+
+
+def test_on_loopback_a_user_sees_what_his_kubeconfig_lets_him(
+    busy: Plane, tmp_path: Path, tokens: dict[str, str], wait_for: Callable[..., Any]
+) -> None:
+    """Who may list one namespace gets its gangs and nothing else; without the key of the URL there is nothing."""
+    file = kubeconfig(busy, tmp_path, tokens["ada"])
+    command = [sys.executable, "-m", "musterctl", "web", "--no-open", "--port=0", f"--kubeconfig={file}"]
+    log = tmp_path / "web.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out)
+    try:
+        found = wait_for(lambda: re.search(r"http://localhost:(\d+)/\?key=(\S+)", log.read_text()), 60, "the URL")
+        url, key = f"http://127.0.0.1:{found[1]}", found[2]
+
+        def ask(path: str, **headers: str) -> tuple[int, str]:
+            request = urllib.request.Request(url + path, headers=headers)  # noqa: S310 # its own server
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 # the same
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        cookie = {"Cookie": f"muster-{found[1]}={key}"}
+        assert wait_for(lambda: ask("/gangs", **cookie)[0] == 200, 60, "the caches to be filled")
+        assert ask("/gangs")[0] == 401
+        assert ask("/?key=made-up")[0] == 401
+        assert ask("/gangs", Host="elsewhere.example", **cookie)[0] == 403
+        assert "mine" in ask("/gangs", **cookie)[1]
+        for path in ("/gangs", "/queues", "/topology", f"/api/explain/{OWN}/mine"):
+            status, text = ask(path, **cookie)
+            assert status == 200, (path, text)
+            assert not re.search("secretive|strangers", text), path
+        assert ask(f"/api/explain/{OTHER}/secretive", **cookie)[0] == 404
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, log.read_text()
 
 
 def test_the_page_uses_what_it_is_granted(server: PageServer, busy: Plane) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from muster.api.fields import FieldError
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
-from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind
+from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
@@ -54,7 +54,8 @@ class Admitted:
 class OfflineAdmission:
     """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`.
 
-    `native`: as where gangs are published as Kubernetes' own PodGroups, which follow their workload.
+    `native`: as where gangs are published as Kubernetes' own PodGroups, which follow their workload. `user` creates
+    the objects; "": nobody that is known.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class OfflineAdmission:
         *,
         groups: Sequence[ResourceGroup] = (),
         native: bool = False,
+        user: str = "",
     ) -> None:
+        self._user = UserInfo(username=user)
         self.native = native
         self.documents = documents
         self.framework = framework
@@ -88,6 +91,7 @@ class OfflineAdmission:
                 name=metadata.get("name", ""),
                 namespace=namespace,
                 operation="CREATE",
+                user_info=self._user,
                 object=msgspec.Raw(msgspec.json.encode(result.after)),
             )
             try:

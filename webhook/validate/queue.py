@@ -17,6 +17,7 @@ from muster.resources.labels import read_selector
 from muster.resources.quantity import parse
 from muster.resources.runtime import notice_mistakes
 from muster.resources.vector import CPU, MILLI, WHOLE
+from muster.volcano import queuelimits
 from muster.volcano.weights import read_weights
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
@@ -70,6 +71,7 @@ def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]
             names.NAMESPACE_SELECTOR,
             names.QUEUE_WEIGHTS,
             names.MAX_EVICT_NOTICE,
+            *names.QUEUE_LIMIT_KEYS,
         )
     )
     if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
@@ -92,6 +94,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     yield from check_selector(queue)
     yield from check_weights(queue)
     yield from notice_mistakes(queue.metadata.annotations, "metadata.annotations")
+    yield from queuelimits.mistakes(queue.metadata.annotations, "metadata.annotations")
     wrong = list(check_parent(queue, queues, moved=moved))
     yield from wrong
     if not wrong:

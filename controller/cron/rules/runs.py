@@ -11,6 +11,7 @@ from msgspec import structs, to_builtins
 
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.limits import TEMPLATE_JOBS
+from muster.api.muster.creator import passed_on
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, SCHEDULED_AT, CronJob, CronJobStatus, ObjectReference
 from muster.volcano.schedule import Schedule
@@ -84,7 +85,7 @@ def job_manifest(cron_job: CronJob, time_s: float, local: str) -> JSON:
         "name": f"{meta.name}-{int(time_s) // _MINUTE_S}",
         "namespace": meta.namespace,
         "labels": template.metadata.labels,
-        "annotations": {**template.metadata.annotations, SCHEDULED_AT: local},
+        "annotations": {**passed_on(meta.annotations, template.metadata.annotations), SCHEDULED_AT: local},
         "ownerReferences": [Owner.of(CRON_JOBS, meta).reference()],
     }
     spec = to_builtins(template.spec)

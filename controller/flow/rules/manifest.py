@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
+from muster.api.muster.creator import passed_on
 from muster.api.volcano.batch import JOBS, JobSpec
 from muster.api.volcano.flow import JOB_FLOWS, MADE_FOR, MADE_OF, Flow, JobFlow, JobPatch, JobTemplate, job_name
 from muster.volcano.tasks import task_name
@@ -36,7 +37,7 @@ def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
         "name": job_name(job_flow, flow.name),
         "namespace": meta.namespace,
         "labels": {key: value for key, value in marks.items() if len(value) <= _MAX_LABEL},
-        "annotations": marks,
+        "annotations": passed_on(meta.annotations, marks),
         "ownerReferences": [Owner.of(JOB_FLOWS, meta).reference()],
     }
     spec = patched(template.spec, flow.patch.job_spec if flow.patch else None)

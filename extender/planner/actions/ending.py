@@ -64,7 +64,7 @@ def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
         statements: list[Statement] = []
         for turn, gang in enumerate(islice(session.turns(_first(waiting)), LOOKED_AT)):
             found.turn[gang.key] = turn
-            shape = gang.queue, shape_of(session, gang)
+            shape = gang.queue, gang.creator, shape_of(session, gang)
             if shape in failed:
                 continue
             statement = Statement(session)

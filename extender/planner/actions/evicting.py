@@ -114,11 +114,12 @@ class Evicting:
             return ""
         shape = gang.priority, shape_of(session, gang)
         words = told.get(shape, "")  # they last until it is tried again
-        if due and (gang.queue, shape) not in self._hopeless:
+        key = gang.queue, gang.creator, shape
+        if due and key not in self._hopeless:
             queues[gang.queue] += 1
             if session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
                 return ""
-            self._hopeless.add((gang.queue, shape))
+            self._hopeless.add(key)
             words = "" if gang.key in session.failures else self.why_not(session, gang)
         if not words or why.reason != NO_ROOM:
             return ""

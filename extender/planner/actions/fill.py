@@ -49,7 +49,8 @@ def fill(
     for cls, part in _alike(pod_set, ranks):
         if session.hooks.pre_predicate.call(gang, cls):
             break
-        alone, taken = session.snapshot.one_by_one(cls), part[: session.claims.hold(cls)]
+        alone = session.snapshot.one_by_one(cls) or session.counts_nodes_of(gang, cls)
+        taken = part[: session.claims.hold(cls)]
         count = filling.one_by_one(cls, taken) if alone else filling.at_once(cls, taken)
         placed += count
         if count < len(part):

@@ -5,8 +5,9 @@ are not planned: for them usage is added up here (`queue_full`), while kube-sche
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
+from typing import Final
 
 import numpy as np
 
@@ -15,11 +16,15 @@ from extender.planner.fairshare.allocations import Allocations
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.ordering import upwards
-from extender.planner.ledger import Use
+from extender.planner.ledger import QueueUse, Use
 from extender.planner.reasons.queues import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.state.amounts import Amounts
 from muster.api.volcano.scheduling import Queue
-from muster.resources.vector import Vector, vector
+from muster.resources.vector import Vector, add, vector
+from muster.volcano.queuelimits import QueueLimits, limits_of
+
+_ANYBODY: Final = None
+"""Stands for all users of a queue together."""
 
 
 def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
@@ -80,6 +85,41 @@ def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str,
         for name, limit in limits.items()
         for resource, most in limit.items()
     )
+
+
+def limit_reached(
+    queues: Mapping[str, Queue], uses: QueueUse, queue: str, user: str, requests: Vector, now: float
+) -> bool:
+    """Return True if these requests would take a user over what a queue allows each, or a queue over its window's."""
+    said = {name: limits for name, limits in _said(queues, queue) if limits.per_user or limits.windows}
+    used: dict[tuple[str, str | None], Vector] = {}
+    for (name, who), use in uses.users.items() if said else ():
+        for above in upwards(queues, name):
+            if above in said:
+                for key in ((above, who), (above, _ANYBODY)):
+                    used[key] = add(add(used.get(key, {}), use.staying), use.leaving)
+    return any(
+        used.get(key, {}).get(resource, 0) + requests[resource] > most
+        for name, limits in said.items()
+        for key, bound in (
+            ((name, user), limits.per_user),
+            *(((name, _ANYBODY), window.limits) for window in limits.windows if window.until(now) is not None),
+        )
+        for resource, most in bound.items()
+        if requests.get(resource, 0) > 0
+    )
+
+
+def limited(queues: Mapping[str, Queue], queue: str) -> bool:
+    """Return True if the queue, or one above it, has a limit per user or by time window."""
+    return any(limits.per_user or limits.windows for _, limits in _said(queues, queue))
+
+
+def _said(queues: Mapping[str, Queue], queue: str) -> Iterator[tuple[str, QueueLimits]]:
+    for name in upwards(queues, queue):
+        known = queues.get(name)
+        if known is not None:
+            yield name, limits_of(known.metadata.annotations)
 
 
 def bounded(queues: Mapping[str, Queue], queue: str) -> bool:

@@ -232,6 +232,10 @@ class Session:
             codes[columns] = self.causes.code(reasons.cause.FAILED_A_MEMBER)
         return codes
 
+    def counts_nodes_of(self, gang: GangView, cls: PodClass) -> bool:
+        """Return True if each pod of this class that the gang gets may close nodes for the next one."""
+        return self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls) is not None
+
     def node_codes(self, cls: PodClass) -> Codes:
         """Return the code of refusal per node for a pod of this class, whatever other pods there are; read-only."""
         key = cls.key, len(self.hooks.predicate.functions)

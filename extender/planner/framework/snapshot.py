@@ -24,6 +24,7 @@ from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import AvoidedNode
+from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 from muster.volcano.access import Barrier
@@ -104,6 +105,10 @@ class Snapshot:
     """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
+    user_use: dict[tuple[str, str], Use]
+    """The same by queue and creator."""
+    gpu_use: dict[tuple[str, str], int]
+    """Thousandths of nvidia.com/gpu by queue and node, of leaving pods too."""
     devices: Devices
     """GPUs one by one, as far as pods share them; changed by a trial as `free` is."""
     ending: tuple[PodRecord, ...]
@@ -205,6 +210,8 @@ def take(state: State) -> Snapshot:
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
+        gpu_use=dict(ledger.queues.gpus),
+        user_use={key: use.copy() for key, use in ledger.queues.users.items()},
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),
     )
@@ -259,6 +266,8 @@ class CycleInputs:
     """Gang UID → its newest ProvisioningRequest, as far as one is known."""
     provisioning_served: bool | None = None
     """True if the cluster has that kind; None before the first look."""
+    usage: Usage | None = None
+    """What queues have used this month, for their budgets; None if nobody says so."""
     recovery_s: float = RECOVERY_S
     """Time after which the members of a gang that is bound in part are evicted."""
     staleness_grace_s: float = STALENESS_GRACE_S

@@ -13,11 +13,13 @@ import numpy as np
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.capacity import over_capacity, over_quota
 from extender.planner.fairshare.division import Rounding
+from extender.planner.fairshare.limits import Limits
+from extender.planner.fairshare.models import ModelLimits
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
-from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
+from extender.planner.framework.answers import Codes, QueueRefusal, QueueStanding, ReclaimStanding
 from extender.planner.framework.demand import amounts_of_claims, minimum_amounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
@@ -25,6 +27,7 @@ from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.meta import parse_time
 from muster.resources.runtime import parse_duration_s
 from muster.resources.vector import Vector, vector
@@ -82,6 +85,8 @@ class Proportion(PlainPlugin):
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
         session.hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
         session.hooks.follow(shares.count)
+        if shares.models:
+            session.hooks.is_task_allocation_on_node_over_capacity.add(shares.over_model)
         session.hooks.can_reclaim_resources.add(shares.can_reclaim)
         session.hooks.reclaim_standing.add(shares.reclaim_standing)
         session.hooks.reclaim_victim_filter.add(shares.reclaimable)
@@ -103,6 +108,8 @@ class QueueShares:
         self.allocations = allocations
         self.tree = allocations.tree
         self.row = allocations.tree.row
+        self.limits = Limits(self.tree, session.snapshot, session.now, session.inputs.usage)
+        self.models = ModelLimits(self.tree, session.snapshot, session.causes)
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
@@ -203,7 +210,13 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed its limit."""
-        return over_capacity(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+        row, known = self.row(gang.queue), self.allocations
+        full = over_capacity(known, self._session.snapshot.axis, row, amounts)
+        return full or self.limits.refusal(row, gang.creator, amounts, known.used)
+
+    def over_model(self, gang: GangView, cls: PodClass) -> Codes | None:
+        """Return the nodes of GPU models of which the gang's queues may use no more for one pod."""
+        return self.models.codes(self.row(gang.queue), cls)
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
@@ -254,11 +267,14 @@ class QueueShares:
         """Follow a step of a trial."""
         row, fixed = self.row(entry.gang.queue), not entry.gang.preemptable
         self.allocations.place(row, entry.amount, sign, fixed=fixed)
+        self.limits.place(row, entry.gang.creator, entry.amount, sign)
+        self.models.place(row, entry.column, sign * self.models.gpus(entry.amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, entry.gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
                 amounts = amounts_of_claims(self._session.snapshot, [claim])
                 self.allocations.place(row, amounts, sign, fixed=fixed)
+                self.limits.place(row, entry.gang.creator, amounts, sign)
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

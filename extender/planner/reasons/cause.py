@@ -4,6 +4,7 @@ A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
+from muster.resources.vector import GPU, amount_words
 
 OTHER = "refused for a reason that is not told apart any more (restart the extender to see it)"
 
@@ -48,6 +49,11 @@ volume_made_elsewhere = "the volume of claim {claim} is being made elsewhere".fo
 def taint(key: str, value: str) -> str:
     """A taint that the pod does not tolerate."""
     return TAINT + (f"{key}={value}" if value else key)
+
+
+def over_model(model: str, queue: str, most: int) -> str:
+    """The gang's queue, or one above it, may use no more GPUs of the node's model."""
+    return f"has GPUs of model {model}, of which queue {queue} may use {amount_words(GPU, most)} (max-by-model)"
 
 
 def fault_in(words: str) -> str:

@@ -6,9 +6,13 @@ from extender.planner.reasons.grammar import be, listed, many
 from muster.api.kubernetes.meta import format_time
 from muster.resources.vector import amount_words
 
+_HOUR_S = 3600
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
+OVER_USER_LIMIT = "UserOverLimit"
+OVER_WINDOW = "QueueOverWindow"
+OVER_BUDGET = "QueueOverBudget"
 NOT_FOUND = "QueueNotFound"
 NOT_OPEN = "QueueNotOpen"
 STRICT_ORDER = "StrictOrder"
@@ -41,6 +45,58 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_words(resource, amount)} {resource}" for name, amount in amounts.items()}
     return _REFUSALS[reason].format(queue=queue, **words)
+
+
+def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
+    """The creator of the gang has what one user may have."""
+    who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
+    most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
+    return (
+        f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; it "
+        "starts when other gangs of that user there end"
+    )
+
+
+def over_window(queue: str, resource: str, *, until: float, limit: int, used: int, asked: int) -> str:
+    """A time window is open in which the queue may use less."""
+    most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
+    return (
+        f"queue {queue} may use {most} {resource} until {format_time(until)} (limit-windows) and uses {there}: {more} "
+        "more do not fit; it starts then, or when gangs of the queue end"
+    )
+
+
+def over_budget(queue: str, resource: str, *, budget: int, until: float) -> str:
+    """The budget of the month is used up, and enforced; `budget` in unit-seconds."""
+    return (
+        f"queue {queue} has used its budget of {budget_words(resource, budget)} this month, and starts no gangs that "
+        f"ask for {resource} before {format_time(until)}; gangs that run go on"
+    )
+
+
+BUDGET_NEAR = "BudgetNearlyUsed"
+BUDGET_USED = "BudgetUsed"
+BUDGET_UNKNOWN = "BudgetNotKnown"
+"""Reasons of events about a queue."""
+
+
+def budget_step(reason: str, queue: str, resource: str, *, ratio: float, enforced: bool) -> str:
+    """What an event says as the budget of a queue goes by."""
+    if reason == BUDGET_UNKNOWN:
+        return (
+            f"nobody says what queue {queue} has used until now, so its budget is not enforced; look whether the "
+            "recorder of the history runs (ConfigMap muster-usage)"
+        )
+    used = f"queue {queue} has used {ratio:.0%} of its budget of {resource} this month"
+    if reason == BUDGET_NEAR:
+        return used
+    return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
+
+
+def budget_words(resource: str, budget: float) -> str:
+    """An amount of unit-seconds in hours: `10000 h of nvidia.com/gpu`."""
+    hours = budget / _HOUR_S
+    return f"{amount_words(resource, round(hours))} h of {resource}"
 
 
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:

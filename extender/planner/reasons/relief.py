@@ -10,6 +10,7 @@ NAMED = 6
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 NOTHING = "nothing has to be done: it is tried as soon as they have started"
+NOT_TRIED = "more may help: not all changes were tried, as each takes long in a cluster of this size"
 wider = "it asks for a wider level than {level}, or only prefers {level}".format
 tolerated = "its pods tolerate the taint {taint} ({count} nodes)".format
 gone_node = "what is left on {node}, which is gone, is deleted by force: {force}".format

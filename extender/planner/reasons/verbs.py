@@ -41,6 +41,7 @@ class Reason(StrEnum):
     SUSPECT = "the nodes with room are suspect (kubectl describe node says why, docs/faults.md what counts)"
     QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
     QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
+    LIMIT_REACHED = "its creator has what the pod's queue allows each user, or a time window lets the queue use no more"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property
@@ -62,5 +63,6 @@ _REJECTIONS = (
     Reason.SUSPECT,
     Reason.QUEUE_NOT_FOR_NAMESPACE,
     Reason.QUEUE_OF_OTHER_POOL,
+    Reason.LIMIT_REACHED,
     Reason.QUEUE_FULL,
 )

@@ -41,10 +41,10 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
         return record
     gang = known.gang or record.gang
     slot = known.slot if known.gang and known.slot else record.slot
-    kept = known.queue, gang, slot, known.devices or record.devices
-    if kept == (record.queue, record.gang, record.slot, record.devices):
+    kept = known.queue, gang, slot, known.devices or record.devices, known.creator
+    if kept == (record.queue, record.gang, record.slot, record.devices, record.creator):
         return record
-    return replace(record, queue=kept[0], gang=gang, slot=slot, devices=kept[3])
+    return replace(record, queue=kept[0], gang=gang, slot=slot, devices=kept[3], creator=known.creator)
 
 
 def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:

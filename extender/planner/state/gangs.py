@@ -15,6 +15,7 @@ from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.checkpoint import Answer, answer_of
+from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot, makes_all_alike
 from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
@@ -123,6 +124,11 @@ class GangView:
     def queue(self) -> str:
         """Name of its queue, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"
+
+    @property
+    def creator(self) -> str:
+        """The user who created it, by the annotation of its PodGroup; "" if that is not known."""
+        return creator_of(self.group.metadata.annotations)
 
     @cached_property
     def preemptable(self) -> bool:

@@ -15,8 +15,10 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.muster import eviction
 from muster.api.muster.checkpoint import Answer, answer_of
+from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
+from muster.api.volcano.batch import is_job
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
@@ -90,6 +92,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
+    creator: str = ""
+    """As its annotation says; "" for pods that other controllers make, whose annotations are of a template."""
     about_gang: dict[str, str] | None = None
     """Its annotations about its gang; None without any, as almost always."""
     failed: bool = False
@@ -177,6 +181,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         topology=of_pods(annotations, labels),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
+        creator=intern(creator_of(annotations)) if meta.controller is None or is_job(meta.controller) else "",
         about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
         failed=_failed(pod),
     )

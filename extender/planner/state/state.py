@@ -37,6 +37,7 @@ from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
+from muster.api.muster.creator import creator_of
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, node_of
 from muster.api.muster.pools import DEFAULT_POOL
@@ -203,7 +204,8 @@ class State(Tables):
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
-            self.ledger.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
+            queue = (group.spec.queue or DEFAULT_QUEUE) if group else None
+            self.ledger.moved(key, queue, creator_of(group.metadata.annotations) if group else "")
         self._gang_changed(key)
         return key is not None
 

@@ -101,3 +101,20 @@ class TokenReview(Wire):
 
 
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", TokenReview, namespaced=False)
+
+
+class SelfSubjectReviewStatus(Wire):
+    """The answer of the API server."""
+
+    user_info: TokenUser = field(default_factory=TokenUser)
+
+
+class SelfSubjectReview(Wire):
+    """The question who asks, and the API server's answer. It is not stored."""
+
+    status: SelfSubjectReviewStatus = field(default_factory=SelfSubjectReviewStatus)
+
+
+SELF_SUBJECT_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", SelfSubjectReview, namespaced=False
+)

@@ -61,7 +61,8 @@ class Volcano:
             **{key: value for key, value in plan.gang.details.items() if value},
         }
         manifest = _pod_group(plan, POD_GROUPS.api_version, spec)
-        if about := {key: plan.annotations[key] for key in names.GANG_KEYS if key in plan.annotations}:
+        keys = (*names.GANG_KEYS, names.CREATED_BY)
+        if about := {key: plan.annotations[key] for key in keys if key in plan.annotations}:
             manifest["metadata"]["annotations"] = about
         yield Component(manifest, self.name)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controller.cron.rules.runs import active, due_s, job_manifest, outdated, status_of
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time
+from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase
 from muster.api.volcano.cron import SCHEDULED_AT, CronJob
 from muster.volcano.schedule import read
@@ -76,6 +77,15 @@ def test_a_job_is_named_after_its_time() -> None:
     assert made["metadata"]["labels"] == {"a": "b"}
     assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-cron"
     assert msgspec.convert(made["spec"], JobSpec) == cron_job().spec.job_template.spec
+
+
+def test_a_job_is_created_by_who_created_the_cron_job() -> None:
+    """Whatever its template says."""
+    of = cron_job()
+    of.spec.job_template.metadata.annotations[CREATED_BY] = "bob"
+    assert CREATED_BY not in job_manifest(of, 60.0, "then")["metadata"]["annotations"]
+    of.metadata.annotations[CREATED_BY] = "alice"
+    assert job_manifest(of, 60.0, "then")["metadata"]["annotations"][CREATED_BY] == "alice"
 
 
 def test_the_oldest_jobs_go() -> None:

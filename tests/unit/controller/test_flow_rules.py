@@ -12,6 +12,7 @@ from controller.flow.rules.manifest import job_manifest, merged, patched
 from controller.flow.rules.status import LATEST, MOST_TASKS, status_of
 from controller.flow.rules.steps import due, is_forgotten, phase
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskSpec, TaskState
 from muster.api.volcano.flow import (
     MADE_FOR,
@@ -228,6 +229,8 @@ def test_a_job_is_made_of_its_template() -> None:
     assert made["metadata"]["labels"] == {MADE_OF: "team.a", MADE_FOR: "team.flow"}
     assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-flow"
     assert msgspec.convert(made["spec"], JobSpec) == spec()
+    of.metadata.annotations[CREATED_BY] = "alice"
+    assert job_manifest(of, of.spec.flows[0], template)["metadata"]["annotations"][CREATED_BY] == "alice"
     long = job_flow({"a": []}, namespace="n" * 62)
     made = job_manifest(long, long.spec.flows[0], template)
     assert (made["metadata"]["labels"], len(made["metadata"]["annotations"])) == ({}, 2)

@@ -71,3 +71,20 @@ def test_a_certificate_for_reports(issuer: Literal["own", "external"], found: li
     assert given
     assert [each.name for each in given.wanted] == found
     assert {host for each in given.wanted[1:] for host in each.names} <= {"b.svc"}
+
+
+@pytest.mark.parametrize(("issuer", "found"), [("own", ["tls", "web"]), ("external", ["tls"])])
+def test_the_certificate_of_the_page(issuer: Literal["own", "external"], found: list[str]) -> None:
+    """It is in the Secret of the webhook's where the page is served; another issuer has a Secret for each."""
+    given = certificates_of(
+        ControllerSettings(
+            cert_secret="s",  # noqa: S106 - its name
+            cert_issuer=issuer,
+            cert_dns_name=("a.svc",),
+            web_dns_name=("muster-web.a.svc", "localhost"),
+        )
+    )
+    assert given
+    assert [each.name for each in given.wanted] == found
+    if issuer == "own":
+        assert given.wanted[-1].names == {"muster-web.a.svc", "localhost"}

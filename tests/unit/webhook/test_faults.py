@@ -7,6 +7,7 @@ from webhook_world import RuntimeWorld, lookups, request, task, vcjob
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job
 from muster.resources.faults import mistakes, policy_of, seconds_of
 from muster.runtime import registry
@@ -61,15 +62,16 @@ def test_what_admission_has_not_seen_does_not_count() -> None:
 def test_a_train_job_is_checked_and_its_job_gets_what_it_says() -> None:
     """The planner reads the annotations of the Job's gang; the TrainJob's come before the runtime's."""
     runtime = {
-        "metadata": {"name": "r", "annotations": {ON_FAULT: "wait", GRACE: "1m"}},
+        "metadata": {"name": "r", "annotations": {ON_FAULT: "wait", GRACE: "1m", CREATED_BY: "bob"}},
         "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [REPLICATED]}}},
     }
-    job = {"metadata": {"name": "t", "annotations": {ON_FAULT: "restart"}}, "spec": {"runtimeRef": {"name": "r"}}}
+    said = {ON_FAULT: "restart", CREATED_BY: "alice"}
+    job = {"metadata": {"name": "t", "annotations": said}, "spec": {"runtimeRef": {"name": "r"}}}
     compiled = compile_train_job(
         msgspec.convert(job, TrainJob), msgspec.convert(runtime, ClusterTrainingRuntime), registry.framework()
     )
     [made] = [each.manifest for each in compiled.components if each.manifest["kind"] == "Job"]
-    assert made["metadata"]["annotations"] == {ON_FAULT: "restart", GRACE: "1m"}
+    assert made["metadata"]["annotations"] == {ON_FAULT: "restart", GRACE: "1m", CREATED_BY: "alice"}
     wrong = {**job, "kind": "TrainJob", "metadata": {"name": "t", "annotations": {ON_FAULT: "repair"}}}
     world = lookups(runtimes=RuntimeWorld({**runtime, "kind": "ClusterTrainingRuntime"}))
     verdict = reviewer(world, registry.framework())(request(wrong, "CREATE", None))

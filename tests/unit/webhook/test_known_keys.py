@@ -41,6 +41,7 @@ OF_QUEUES = {
     names.PREEMPT_MIN_RUNTIME,
     names.RECLAIM_MIN_RUNTIME,
     names.MAX_EVICT_NOTICE,
+    *names.QUEUE_LIMIT_KEYS,
 }
 ELSEWHERE = OF_QUEUES | names.MARKERS | {names.ROTATE}
 

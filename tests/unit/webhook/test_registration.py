@@ -37,6 +37,13 @@ def test_every_route_exists_and_is_used() -> None:
     assert paths == set(routes(lookups(), registry.framework()))
 
 
+def test_names_are_unique() -> None:
+    """The API server refuses a configuration with two webhooks of one name."""
+    for one in configurations(url="https://x", ca_bundle=b"", groups=GROUPS):
+        found = [each["name"] for each in one["webhooks"]]
+        assert len(found) == len(set(found))
+
+
 def test_fail_closed_and_small() -> None:
     """Each webhook but one that only warns fails closed, within 10 s, and never sees the system's namespaces."""
     for each in webhooks():

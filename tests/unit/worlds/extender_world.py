@@ -31,6 +31,7 @@ from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.usage import Usage
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
@@ -125,6 +126,7 @@ class World:
         self.longest_notice_s = LONGEST_NOTICE_S
         self.progress = TrackPlacements()
         self.gone_nodes: frozenset[str] = frozenset()
+        self.usage: Usage | None = None
         self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
@@ -172,7 +174,7 @@ class World:
     def gang(
         self, name: str, tasks: Mapping[str, tuple[int, Mapping[str, Any]]], *, min_member: int | None = None,
         min_task_member: Mapping[str, int] | None = None, phase: str = "Inqueue", queue: str = "default",
-        priority_class: str = "", spec: Mapping[str, Any] | None = None, runtime: str = "",
+        priority_class: str = "", spec: Mapping[str, Any] | None = None, runtime: str = "", user: str = "",
     ) -> str:  # fmt: skip
         """A Job and its PodGroup; tasks are name → (replicas, requests). Returns the gang's key."""
         job = Job(
@@ -191,6 +193,7 @@ class World:
         total = sum(replicas for replicas, _ in tasks.values())
         minimums = {task: replicas for task, (replicas, _) in tasks.items()}
         annotations = {"muster.dev/expected-runtime": runtime} if runtime else {}
+        annotations |= {names.CREATED_BY: user} if user else {}
         group = PodGroup(
             metadata=self.meta(name, owner_references=[owner], annotations=annotations),
             spec=PodGroupSpec(
@@ -285,6 +288,7 @@ class World:
             causes=self.causes,
             arrived=self.arrived,
             gone=self.gone_nodes,
+            usage=self.usage,
             growth_delay_s=self.growth_delay_s,
             longest_notice_s=self.longest_notice_s,
         )

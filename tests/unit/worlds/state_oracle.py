@@ -53,6 +53,8 @@ class StateDigest:
     alive: Mapping[str, int]
     """Gang → pods of it that hold a node."""
     queue_use: Mapping[str, tuple[Vector, Vector]]
+    user_use: Mapping[tuple[str, str], tuple[Vector, Vector]]
+    gpu_use: Mapping[tuple[str, str], int]
     """Queue → what its pods use, and what those of them use that are being deleted."""
     placed: Mapping[str, int]
     """Gang → its placed slots."""
@@ -102,6 +104,8 @@ def digest(state: State) -> StateDigest:
         dict(state.pod_table.taken),
         dict(state.pod_table.alive),
         {name: (dict(use.staying), dict(use.leaving)) for name, use in ledger.queues.queues.items()},
+        {key: (dict(use.staying), dict(use.leaving)) for key, use in ledger.queues.users.items()},
+        dict(ledger.queues.gpus),
         dict(ledger.placed),
     )
 

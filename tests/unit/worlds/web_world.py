@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from history.store import Store
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.kubernetes.reviews import ResourceAttributes
@@ -81,9 +82,9 @@ class Known:
 class Pages:
     """A server of pages."""
 
-    def __init__(self, callers: Mapping[str, Caller], hosts: Hosts = None) -> None:
+    def __init__(self, callers: Mapping[str, Caller], hosts: Hosts = None, *, history: Store | None = None) -> None:
         self.caches = Caches(Client(Config("http://127.0.0.1:1")))
-        self.site = Site(self.caches, Known(callers), now=lambda: 1.8e9, not_ready=lambda: None)
+        self.site = Site(self.caches, Known(callers), history=history, now=lambda: 1.8e9, not_ready=lambda: None)
         self.app = make_app(self.site, hosts)
 
     def put(self, resource: Resource[Any], *objects: JSON) -> None:

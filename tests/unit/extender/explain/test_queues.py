@@ -4,11 +4,13 @@ from explain_world import ExplainWorld
 from extender_world import slots
 from msgspec import structs
 
+from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
 from extender.explain.queues import queue_reports
 from extender.explain.whatif import Change, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
+from muster.api.muster.usage import QueueUsage, Usage, month_of
 from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
@@ -55,6 +57,34 @@ def test_the_top_is_a_line_per_queue() -> None:
     assert [line.split()[0] for line in lines] == ["QUEUE", "root", "a", "b", "default"]
     assert "#################### 400%" in lines[2]
     assert bar(0.5) == "##########..........  50%"
+
+
+def test_limits_and_budgets_are_told() -> None:
+    """Whether a window is open, and how much of a budget is used; a file of the dump keeps the usage."""
+    world = world_of_two()
+    world.queue(
+        "a", weight=1,
+        **{
+            "max-per-user": "nvidia.com/gpu=16,pods=100",
+            "max-by-model": "H100=8",
+            "limit-windows": "Fri 08:00-09:00 UTC nvidia.com/gpu=4;Sat 00:00-24:00 pods=0",
+            "budget": "nvidia.com/gpu=100h/month",
+        },
+    )  # fmt: skip
+    dump = world.dump()
+    month = month_of(dump.taken_at)[0]
+    dump.usage = Usage(dump.taken_at, {"a": QueueUsage(month, {"nvidia.com/gpu": 91 * 3600.0})})
+    reports = queue_reports(WhatIf(load(save(dump))))
+    [report] = [each for each in reports if each.queue == "a"]
+    assert list(queue_lines(report))[-6:-1] == [
+        "  one user may use 16 nvidia.com/gpu, 100 pods",
+        "  it may use 8 of model H100",
+        "  Fri 08:00-09:00 UTC: it may use 4 nvidia.com/gpu (open until 2027-01-15T09:00:00Z)",
+        "  Sat 00:00-24:00 UTC: it may use 0 pods (not open now)",
+        "  of its budget of nvidia.com/gpu this month 91% is used",
+    ]
+    [line] = [each for each in top_lines(reports, "") if each.split()[0] == "a"]
+    assert line.endswith("0 (91% of the budget of nvidia.com/gpu used)")
 
 
 def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:

@@ -1,9 +1,10 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
+from extender_world import NOW
 from verbs_world import NODES, Extender
 
-from extender.planner.fairshare.capacity import queue_full
-from extender.planner.ledger import Use
+from extender.planner.fairshare.capacity import limit_reached, limited, queue_full
+from extender.planner.ledger import QueueUse, Use
 from extender.planner.reasons.verbs import Reason
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -51,3 +52,46 @@ def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_
     assert not extender.bound
     state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={"team": "vision"})))
     assert extender.passed(pod, *NODES) == NODES
+
+
+SAID = {
+    "department": {"muster.dev/max-per-user": "cpu=3"},
+    "team": {"muster.dev/limit-windows": "Fri 08:00-09:00 UTC pods=2"},
+}
+LIMITED = {
+    name: Queue(metadata=ObjectMeta(name=name, annotations=SAID.get(name, {})), spec=queue.spec)
+    for name, queue in QUEUES.items()
+}
+
+
+def test_limits_per_user_and_windows_count_below_a_queue() -> None:
+    """What is bound, placed or being written counts; other users, and other times, are free."""
+    uses = QueueUse()
+    uses.count(None, "team", {"cpu": 1000, "pods": 1}, 1, user="alice")
+    uses.count(None, "other", {"cpu": 1000, "pods": 1}, 1, user="alice", leaving=True)
+    uses.count(None, "other", {"cpu": 3000, "pods": 1}, 1, user="bob")
+
+    def reached(queue: str, user: str, requests: dict[str, int], now: float = NOW + 3600) -> bool:
+        return limit_reached(LIMITED, uses, queue, user, requests, now)
+
+    assert not reached("team", "alice", {"cpu": 1000, "pods": 1})
+    assert reached("team", "alice", {"cpu": 1001, "pods": 1})
+    assert not reached("team", "carol", {"cpu": 3000, "pods": 1})
+    assert not reached("free", "alice", {"cpu": 10**9})
+    assert not reached("team", "carol", {"pods": 1}, NOW)
+    assert reached("team", "carol", {"pods": 2}, NOW)
+    assert [limited(LIMITED, name) for name in ("team", "other", "free")] == [True, True, False]
+
+
+def test_a_pod_whose_creator_has_his_limit_finds_no_node() -> None:
+    """Neither when nodes are chosen, nor when it is bound: two that are bound at once count for each other."""
+    extender = Extender()
+    extender.world.queue("default", **{"max-per-user": "pods=1"})
+    by = {user: {"muster.dev/created-by": user} for user in ("alice", "bob")}
+    one, two = (extender.pod(name, notes=by["alice"]) for name in ("a", "b"))
+    other = extender.pod("c", notes=by["bob"])
+    assert extender.passed(one, *NODES) == extender.passed(two, *NODES) == NODES
+    assert not extender.error(one, "node-0")
+    assert extender.error(two, "node-0")
+    assert extender.passed(two, *NODES) == []
+    assert extender.passed(other, *NODES) == NODES

@@ -121,6 +121,6 @@ def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_aga
     rejections = {reason for reason in Reason if reason.verdict is Verdict.REJECTED}
     assert rejections == {
         Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG, Reason.KEPT_FOR_GANG, Reason.QUEUE_FULL,
-        Reason.QUEUE_NOT_FOR_NAMESPACE, Reason.QUEUE_OF_OTHER_POOL, Reason.SUSPECT,
+        Reason.QUEUE_NOT_FOR_NAMESPACE, Reason.QUEUE_OF_OTHER_POOL, Reason.SUSPECT, Reason.LIMIT_REACHED,
     }  # fmt: skip
     assert all("again" not in reason for reason in rejections)

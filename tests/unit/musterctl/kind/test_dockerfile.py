@@ -84,7 +84,7 @@ def test_the_chart_starts_what_the_image_has() -> None:
         found |= set(re.findall(r"command: \[python, -m, (\w+)\]", text))
         others = re.findall(r"command: \[(?!python,)([^\]]+)\]", text)
         assert all("kube-scheduler" in each for each in others), template
-    assert found == {"webhook", "extender", "controller"}
+    assert found == {"webhook", "extender", "controller", "history", "musterctl"}
     for package in found:
         assert importlib.util.find_spec(f"{package}.__main__") is not None
         assert package in copied()

@@ -1,0 +1,119 @@
+"""Tells of budgets of queues: a metric, an event at each step, and what is used in the status of the queue."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import structs
+from prometheus_client import Gauge
+
+from extender.planner import reasons
+from extender.planner.fairshare.limits import BudgetStanding, budgets_of
+from extender.planner.framework.session import Session
+from muster.api.muster.usage import Usage
+from muster.api.volcano.scheduling import QUEUES, Queue
+from muster.kube.events import Recorder
+
+RATIO: Final = Gauge(
+    "muster_queue_budget_ratio",
+    "What a queue and those below it have used this month, by its budget; 1 is all of it",
+    ["queue", "resource"],
+)
+KNOWN: Final = Gauge(
+    "muster_queue_budget_known",
+    "1 while the usage that a budget is compared with is known and fresh, else 0",
+    ["queue"],
+)
+NEAR: Final = 0.8
+"""Part of a budget from which on it is warned of."""
+EVERY_S: Final = 5.0
+_UNKNOWN_AFTER_S: Final = 60.0
+"""Time for the usage to come after the start of this process, until it is warned that there is none."""
+
+
+LATE_S: Final = 600.0
+"""Time after a gang's members come or go by which the recorder has published that: it does so within seconds."""
+
+
+class BudgetTeller:
+    """Remembers what it told of each queue, so that a step is told once; and whether the usage is up to date."""
+
+    def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._wall_s = wall_s
+        self._began = wall_s()
+        self._next = 0.0
+        self._told: dict[str, tuple[str, str]] = {}
+        """Queue → reason and resource of the last event."""
+        self._series: set[tuple[str, str]] = set()
+        self._held: frozenset[tuple[str, int]] = frozenset()
+        """UID and number of members with a node of the gangs that have some, as of the last look."""
+        self._held_before = False
+        """Whether there was a look before."""
+        self._changed: float | None = None
+        """When that first changed after the moment up to which the usage is known; None if it has not."""
+
+    def believed(self, usage: Usage | None) -> Usage | None:
+        """Return the usage, or None if it lacks what has happened for too long: its writer is down.
+
+        It is only written when something has changed, so its age alone says nothing.
+        """
+        if usage is not None and self._changed is not None and usage.until > self._changed:
+            self._changed = None
+        late = self._changed is not None and self._wall_s() - self._changed > LATE_S
+        return None if late else usage
+
+    def _look(self, session: Session) -> None:
+        held = frozenset((gang.uid, gang.taken) for gang in session.snapshot.gangs if gang.taken)
+        if held != self._held and self._held_before and self._changed is None:
+            self._changed = session.now
+        self._held, self._held_before = held, True
+
+    def tell(self, session: Session) -> None:
+        """Tell of the budgets as this cycle sees them, unless that is done."""
+        now = self._wall_s()
+        if 0 <= self._next - now <= EVERY_S:
+            return
+        self._next = now + EVERY_S
+        standings = budgets_of(session.snapshot, session.now, session.inputs.usage)
+        if standings:
+            self._look(session)
+        self._tell_metrics(standings)
+        self._told = {name: said for name, said in self._told.items() if name in standings}
+        for name, standing in standings.items():
+            reason, resource = step(standing)
+            if reason == reasons.queues.BUDGET_UNKNOWN and now - self._began < _UNKNOWN_AFTER_S:
+                continue
+            if reason and self._told.get(name, ("", ""))[0] != reason:
+                self._send(session.snapshot.queues[name], reason, resource, standing)
+            self._told[name] = reason, resource
+
+    def _send(self, queue: Queue, reason: str, resource: str, standing: BudgetStanding) -> None:
+        name = queue.metadata.name
+        message = reasons.queues.budget_step(
+            reason, name, resource, ratio=standing.ratios.get(resource, 0.0), enforced=standing.enforced
+        )
+        about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
+        self._recorder.event(about, "Warning", reason, message)
+
+    def _tell_metrics(self, standings: Mapping[str, BudgetStanding]) -> None:
+        series = {(name, resource) for name, standing in standings.items() for resource in standing.ratios}
+        for name, resource in self._series - series:
+            RATIO.remove(name, resource)
+        for name in {name for name, _ in self._series} - standings.keys():
+            KNOWN.remove(name)
+        for name, standing in standings.items():
+            KNOWN.labels(name).set(float(standing.known))
+            for resource, ratio in standing.ratios.items():
+                RATIO.labels(name, resource).set(ratio)
+        self._series = series
+
+
+def step(standing: BudgetStanding) -> tuple[str, str]:
+    """Return the reason for an event about a budget, and the resource of which most is used; empty below 80 %."""
+    if not standing.known:
+        return reasons.queues.BUDGET_UNKNOWN, ""
+    resource = max(standing.ratios, key=lambda name: standing.ratios[name])
+    ratio = standing.ratios[resource]
+    if ratio >= 1:
+        return reasons.queues.BUDGET_USED, resource
+    return (reasons.queues.BUDGET_NEAR, resource) if ratio >= NEAR else ("", resource)

@@ -1,0 +1,12 @@
+"""The list of gangs."""
+
+from starlette.responses import Response
+
+from musterctl.web.asked import Asked
+from musterctl.web.content.gangs import Filters, filters, gangs_view
+
+
+def show(asked: Asked) -> Response:
+    """Return one part of the list of the gangs that the caller may see."""
+    shown = gangs_view(asked.view.rows(), asked.caller.scope, filters(asked.query), asked.site.now())
+    return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")

@@ -1,0 +1,305 @@
+"""Limits of queues beyond their capability: per user, by time window, and budgets, at every moment."""
+
+from collections import Counter
+
+import pytest
+from extender_world import NOW, World, of, slots
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from queue_world import QueueWorld
+
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.creator import creator_of
+from muster.api.muster.placement import ranks_of
+from muster.api.muster.usage import QueueUsage, Usage, month_of
+
+GPU = {"nvidia.com/gpu": 1, "cpu": 1}
+PER_USER, WINDOWS, BUDGET, MODE = "max-per-user", "limit-windows", "budget", "budget-mode"
+MONTH, BEGIN, END = month_of(NOW)
+HOUR_S = 3600.0
+
+
+def world_of(nodes: int) -> World:
+    """Nodes of 8 GPUs, and the plugin."""
+    world = World()
+    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    world.nodes(nodes)
+    return world
+
+
+def placed(session: Session) -> dict[str, int]:
+    """Slots that gangs got, by name."""
+    return {place.gang.key.partition("/")[2]: place.new_slots for place in of(session, decisions.Place)}
+
+
+def why(session: Session, name: str) -> tuple[str, str]:
+    """Reason and message of a gang that waits."""
+    [found] = [each for each in of(session, decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
+    return found.reason, found.message
+
+
+def test_no_user_has_more_than_the_queue_allows_each() -> None:
+    """Others of the queue go on; the reason names the user, the amounts, and what is allowed."""
+    world = world_of(4)
+    world.queue("team", **{PER_USER: "nvidia.com/gpu=16"})
+    for name, user, size in (("a", "alice", 16), ("b", "alice", 8), ("c", "bob", 8)):
+        world.gang(name, {"worker": (size, GPU)}, queue="team", user=user)
+    session = world.plan()
+    assert placed(session) == {"a": 16, "c": 8}
+    assert why(session, "b") == (
+        "UserOverLimit",
+        (
+            "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are asked; it starts "
+            "when other gangs of that user there end"
+        ),
+    )
+
+
+def test_a_limit_counts_for_the_queues_below() -> None:
+    """What a user has in two queues below counts together, and in a queue beside them it does not."""
+    world = world_of(4)
+    world.queue("all", **{PER_USER: "pods=4"})
+    world.queue("left", parent="all")
+    world.queue("right", parent="all")
+    world.queue("beside")
+    for queue in ("left", "right", "beside"):
+        world.gang(queue, {"worker": (3, GPU)}, queue=queue, user="alice")
+    assert sum(placed(world.plan()).values()) == 6
+
+
+def test_an_elastic_gang_grows_up_to_the_limit() -> None:
+    """Its minimum and its growth are both checked."""
+    world = world_of(4)
+    world.queue("team", **{PER_USER: "nvidia.com/gpu=5"})
+    world.gang("grows", {"worker": (8, GPU)}, queue="team", user="alice", min_member=2, min_task_member={})
+    assert placed(world.plan()) == {"grows": 5}
+
+
+def test_unknown_creators_are_one_user() -> None:
+    """Gangs of nobody share what one user may have."""
+    world = world_of(4)
+    world.queue("team", **{PER_USER: "nvidia.com/gpu=4"})
+    for name in ("a", "b"):
+        world.gang(name, {"worker": (3, GPU)}, queue="team")
+    session = world.plan()
+    assert len(placed(session)) == 1
+    [waits] = of(session, decisions.Unschedulable)
+    assert waits.message.startswith("who has no known creator (all such workloads count as one user) holds 3 of 4")
+
+
+def test_a_placed_gang_counts_before_its_pods_are_bound() -> None:
+    """And a pod of no gang counts for its creator."""
+    world = world_of(4)
+    world.queue("team", **{PER_USER: "nvidia.com/gpu=4"})
+    world.gang("first", {"worker": (2, GPU)}, queue="team", user="alice")
+    world.plan()
+    world.pod(
+        "ns/x", "worker", 0, GPU, node="node-3", labels={"volcano.sh/queue-name": "team"},
+        annotations={"muster.dev/created-by": "alice"},
+    )  # fmt: skip
+    world.gang("second", {"worker": (2, GPU)}, queue="team", user="alice")
+    world.gang("third", {"worker": (1, GPU)}, queue="team", user="alice")
+    assert placed(world.plan()) == {"third": 1}
+
+
+def test_a_window_lets_a_queue_use_less() -> None:
+    """Until it ends; what runs goes on."""
+    world = world_of(4)  # NOW is a Friday morning in UTC
+    world.queue("team")
+    world.gang("runs", {"worker": (16, GPU)}, queue="team", user="alice")
+    world.plan()
+    world.queue("team", **{WINDOWS: "Fri 08:00-09:00 UTC nvidia.com/gpu=12; Sat 00:00-24:00 nvidia.com/gpu=0"})
+    world.gang("waits", {"worker": (1, GPU)}, queue="team", user="alice")
+    session = world.plan()
+    assert not of(session, decisions.Evict)
+    reason, message = why(session, "waits")
+    end = NOW // 86400 * 86400 + 9 * HOUR_S
+    assert (reason, message) == (
+        "QueueOverWindow",
+        (
+            f"queue team may use 12 nvidia.com/gpu until {format_time(end)} (limit-windows) and uses 16: 1 more do not "
+            "fit; it starts then, or when gangs of the queue end"
+        ),
+    )
+    world.now = end
+    assert placed(world.plan()) == {"waits": 1}
+
+
+def used(hours: float, *, month: str = MONTH, until: float = NOW, queue: str = "team") -> Usage:
+    """The usage of a queue in GPU hours."""
+    return Usage(until=until, queues={queue: QueueUsage(month=month, seconds={"nvidia.com/gpu": hours * HOUR_S})})
+
+
+def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
+    """Until the month ends; gangs that ask for nothing of it go on."""
+    world = world_of(4)
+    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
+    world.gang("gpus", {"worker": (1, GPU)}, queue="team")
+    world.gang("none", {"worker": (1, {"cpu": 1})}, queue="team")
+    world.usage = used(100)
+    session = world.plan()
+    assert placed(session) == {"none": 1}
+    assert why(session, "gpus") == (
+        "QueueOverBudget",
+        (
+            "queue team has used its budget of 100 h of nvidia.com/gpu this month, and starts no gangs that ask for "
+            f"nvidia.com/gpu before {format_time(END)}; gangs that run go on"
+        ),
+    )
+    world.now = END
+    assert placed(world.plan()) == {"gpus": 1}
+
+
+def test_what_is_held_since_the_usage_counts() -> None:
+    """In the queues below, too: 8 GPUs for six minutes are 0.8 GPU hours."""
+    world = world_of(4)
+    world.queue("above", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
+    world.queue("team", parent="above")
+    world.gang("runs", {"worker": (8, GPU)}, queue="team")
+    world.usage = used(99.3)
+    assert placed(world.plan()) == {"runs": 8}
+    world.now += 5 * 60
+    world.gang("next", {"worker": (1, GPU)}, queue="team")
+    assert placed(world.plan()) == {"next": 1}
+    world.now += 60
+    world.gang("late", {"worker": (1, GPU)}, queue="team")
+    assert why(world.plan(), "late")[0] == "QueueOverBudget"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        used(1000, until=NOW + 601),
+        used(1000, month="2020-01"),
+        used(1000, queue="x"),
+    ],
+)
+def test_without_fresh_usage_nothing_is_enforced(usage: Usage | None) -> None:
+    """A history that is down keeps nobody from working; nor does what was used in another month or queue."""
+    world = world_of(1)
+    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
+    world.queue("x")
+    world.gang("starts", {"worker": (1, GPU)}, queue="team")
+    world.usage = usage
+    assert placed(world.plan()) == {"starts": 1}
+
+
+def test_a_budget_warns_unless_it_is_enforced() -> None:
+    """Its default."""
+    world = world_of(1)
+    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month"})
+    world.gang("starts", {"worker": (1, GPU)}, queue="team")
+    world.usage = used(1000)
+    assert placed(world.plan()) == {"starts": 1}
+
+
+H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB"
+MODEL = "nvidia.com/gpu.product"
+
+
+def models_world(*products: str) -> World:
+    """A node of 8 GPUs for each of these models."""
+    world = world_of(0)
+    for number, product in enumerate(products):
+        world.node(f"node-{number}", labels={MODEL: product})
+    return world
+
+
+def test_nodes_of_a_model_that_is_used_up_are_no_candidates() -> None:
+    """A gang goes where its queue may still use GPUs, and waits with the reason where that is nowhere."""
+    world = models_world(H100, H100, A100)
+    world.queue("above", **{"max-by-model": "H100=8"})
+    world.queue("team", parent="above")
+    world.gang("one", {"worker": (6, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
+    world.gang("two", {"worker": (6, GPU)}, queue="above")
+    session = world.plan()
+    assert placed(session) == {"one": 6, "two": 6}
+    assert {place.gang.key: models_of(world, place) for place in of(session, decisions.Place)}["ns/two"][H100] <= 2
+    world.gang("late", {"worker": (5, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
+    reason, message = why(world.plan(), "late")
+    assert reason == "NotEnoughResources"
+    assert "2 have GPUs of model H100, of which queue above may use 8 (max-by-model)" in message
+    world.queue("other")
+    world.gang("other", {"worker": (4, GPU)}, queue="other", spec={"nodeSelector": {MODEL: H100}})
+    assert placed(world.plan()) == {"other": 4}
+
+
+def models_of(world: World, place: decisions.Place) -> Counter[str]:
+    """Slots by the model of their node."""
+    labels = {node.metadata.name: node.metadata.labels[MODEL] for node in world.state.nodes.nodes if node}
+    return Counter(labels[node] for nodes in slots(place).values() for node in nodes)
+
+
+USERS = ("", "alice", "bob")
+QUEUES = ("a", "a1", "a2", "b")
+SUBMISSIONS = st.tuples(
+    st.sampled_from(USERS), st.sampled_from(QUEUES[1:]), st.integers(1, 6), st.integers(1, 6), st.integers(1, 5)
+)
+
+
+def held(world: World) -> Counter[tuple[str, str]]:
+    """GPUs that users, and by model, each queue with those below it holds: counted from pods and placements alone."""
+    found: Counter[tuple[str, str]] = Counter()
+    labels = {
+        node.metadata.name: node.metadata.labels.get(MODEL, "no model") for node in world.state.nodes.nodes if node
+    }
+    for key, group in world.state.groups.items():
+        at = {pod.slot.rank: pod.node for pod in world.state.pods.values() if pod.gang == key and pod.node and pod.slot}
+        placement = world.state.placement_of(key)
+        if placement is not None and placement.status.phase in {"Planned", "Binding"}:
+            for one in placement.spec.pod_sets:
+                at |= {rank: run.node for span, run in ranks_of(one.runs) for rank in span}
+        for queue in (group.spec.queue, *(("a",) if group.spec.queue in {"a1", "a2"} else ())):
+            found[queue, creator_of(group.metadata.annotations)] += len(at)
+            found.update((queue, labels[node]) for node in at.values())
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    per_user=st.fixed_dictionaries({name: st.integers(1, 8) for name in ("a", "a1", "b")}),
+    by_model=st.fixed_dictionaries({name: st.integers(0, 12) for name in ("a", "a1", "b")}),
+    rounds=st.lists(st.lists(SUBMISSIONS, max_size=4), min_size=1, max_size=8),
+    models=st.booleans(),
+)
+def test_nobody_ever_holds_more(
+    *,
+    per_user: dict[str, int],
+    by_model: dict[str, int],
+    rounds: list[list[tuple[str, str, int, int, int]]],
+    models: bool,
+) -> None:
+    """Whatever is submitted, grows and ends: after each cycle no user, and no model, has more than any queue allows."""
+    world = QueueWorld(nodes=2, gpus=8)
+    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    for number in range(2):
+        world.node(f"h100-{number}", labels={MODEL: H100})
+    for name in QUEUES:
+        said = {PER_USER: f"nvidia.com/gpu={per_user[name]}"} if name in per_user and not models else {}
+        said |= {"max-by-model": f"H100={by_model[name]}"} if name in by_model and models else {}
+        world.queue(name, parent="a" if name in {"a1", "a2"} else "", **said)
+    number = 0
+    for submissions in [*rounds, [], []]:
+        for user, queue, least, more, lasts_s in submissions:
+            number += 1
+            world.submit(
+                f"g{number}",
+                least + more,
+                lasts_s=lasts_s,
+                queue=queue,
+                user=user,
+                min_member=least,
+                min_task_member={},
+            )
+        world.step()
+        for (queue, whose), gpus in held(world).items():
+            if whose == H100:
+                assert not models or gpus <= by_model.get(queue, gpus), (queue, whose)
+            elif whose in USERS and not models:
+                assert gpus <= per_user.get(queue, gpus), (queue, whose)

@@ -1,0 +1,109 @@
+"""Budgets of queues are told: by a metric, by events at each step, and not twice."""
+
+from extender_world import NOW, World
+from prometheus_client import REGISTRY
+
+from extender.budgets import EVERY_S, LATE_S, BudgetTeller
+from extender.planner.plugins.proportion import Proportion
+from muster.api.muster.usage import QueueUsage, Usage, month_of
+
+
+class Events:
+    """A recorder of events in memory."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def event(self, obj: object, type: str, reason: str, message: str) -> None:  # noqa: A002 - as the recorder's
+        """Remember it."""
+        assert type == "Warning"
+        self.told.append((obj.metadata.name, reason, message))  # type: ignore[attr-defined]  # a Queue
+
+
+class Budgets:
+    """A queue with a budget of 100 GPU hours, and what is told of it."""
+
+    def __init__(self, mode: str = "enforce") -> None:
+        self.world = World()
+        self.world.plugins = [Proportion({})]
+        self.world.nodes(1)
+        self.world.queue("team", **{"budget": "nvidia.com/gpu=100h/month", "budget-mode": mode})
+        self.events = Events()
+        self.teller = BudgetTeller(self.events, wall_s=lambda: self.world.now)  # type: ignore[arg-type]  # as it
+
+    def told(self, hours: float | None, after_s: float = EVERY_S + 1) -> list[str]:
+        """The reasons of events after a cycle with this usage."""
+        self.world.now += after_s
+        usage = {"nvidia.com/gpu": (hours or 0) * 3600}
+        known = Usage(self.world.now, {"team": QueueUsage(month_of(NOW)[0], usage)})
+        self.world.usage = None if hours is None else known
+        before = len(self.events.told)
+        self.teller.tell(self.world.plan())
+        return [reason for _, reason, _ in self.events.told[before:]]
+
+
+def ratio() -> float | None:
+    """The metric."""
+    return REGISTRY.get_sample_value("muster_queue_budget_ratio", {"queue": "team", "resource": "nvidia.com/gpu"})
+
+
+def test_each_step_is_told_once() -> None:
+    """At 80 % and at all of it, again in the next month; the metric follows."""
+    budgets = Budgets()
+    assert budgets.told(79.9) == []
+    assert ratio() == 0.799
+    assert budgets.told(80) == ["BudgetNearlyUsed"]
+    assert budgets.told(90) == []
+    assert budgets.told(100) == ["BudgetUsed"]
+    assert budgets.events.told[-1] == (
+        "team",
+        "BudgetUsed",
+        "queue team has used 100% of its budget of nvidia.com/gpu this month; no more gangs that ask for it start",
+    )
+    assert budgets.told(120) == []
+    assert budgets.told(0) == []
+    assert budgets.told(85) == ["BudgetNearlyUsed"]
+
+
+def test_unknown_usage_is_told_when_it_lasts() -> None:
+    """Not while the process starts; and the metric says so at once."""
+    budgets = Budgets("warn")
+    assert budgets.told(None) == []
+    assert REGISTRY.get_sample_value("muster_queue_budget_known", {"queue": "team"}) == 0
+    assert budgets.told(None, after_s=60) == ["BudgetNotKnown"]
+    assert budgets.told(1) == []
+    assert REGISTRY.get_sample_value("muster_queue_budget_known", {"queue": "team"}) == 1
+
+
+def test_usage_that_lacks_what_happened_is_not_believed() -> None:
+    """Its age alone says nothing: it is written when something has changed. A later one is believed at once."""
+    budgets = Budgets()
+    world, old = budgets.world, Usage(NOW, {})
+
+    def look(after_s: float = EVERY_S + 1) -> None:
+        world.now += after_s
+        budgets.teller.tell(world.plan())
+
+    look()
+    look(10 * LATE_S)
+    assert budgets.teller.believed(old) is old
+    key = world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})}, queue="team", phase="Running")
+    world.pod(key, "worker", 0, {"nvidia.com/gpu": 1}, node="node-0", phase="Running")
+    look()
+    look(LATE_S - EVERY_S)
+    assert budgets.teller.believed(old) is old
+    world.now += EVERY_S + 1
+    assert budgets.teller.believed(old) is None
+    new = Usage(world.now, {})
+    assert budgets.teller.believed(new) is new
+    look(LATE_S + 1)
+    assert budgets.teller.believed(new) is new
+
+
+def test_a_budget_that_is_gone_is_told_no_more() -> None:
+    """Its series goes with it."""
+    budgets = Budgets()
+    budgets.told(50)
+    budgets.world.queue("team")
+    budgets.told(50)
+    assert ratio() is None

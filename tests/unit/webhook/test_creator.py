@@ -1,0 +1,124 @@
+"""Who created a workload is the user of the request, whatever the object says."""
+
+from typing import Any
+
+import jsonpatch
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
+from muster.api.muster.creator import MOST_CHARS, UNKNOWN, creator_of, passed_on, written
+from muster.api.names import CREATED_BY
+from webhook.mutate.creator import review, signed
+from webhook.patch import Patch
+from webhook.review import Handler, Verdict
+
+JOB = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
+OWNED = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]}
+CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+
+
+def admitted(
+    metadata: dict[str, Any], user: str, handler: Handler = review, *, kind: GroupVersionKind = JOB, **more: Any
+) -> dict[str, Any]:
+    """The object after admission."""
+    document = {"metadata": metadata, "spec": more.get("spec", {})}
+    old = msgspec.Raw(msgspec.json.encode({"metadata": more["old"]})) if "old" in more else msgspec.Raw(b"null")
+    request = AdmissionRequest(
+        uid="u",
+        kind=kind,
+        namespace="team",
+        operation="UPDATE" if "old" in more else "CREATE",
+        user_info=UserInfo(username=user),
+        object=msgspec.Raw(msgspec.json.encode(document)),
+        old_object=old,
+    )
+    verdict = signed(handler)(request)
+    assert len(verdict.patch) == len(verdict.reasons) or not verdict.reasons
+    result: dict[str, Any] = jsonpatch.apply_patch(document, list(verdict.patch))
+    return result
+
+
+def by(document: dict[str, Any]) -> str | None:
+    """The creator that the object names."""
+    found: str | None = document["metadata"].get("annotations", {}).get(CREATED_BY)
+    return found
+
+
+@pytest.mark.parametrize("said", [None, {}, {"a": "b"}, {CREATED_BY: "bob"}, {CREATED_BY: "alice"}])
+def test_a_new_object_has_the_name_of_its_sender(said: dict[str, str] | None) -> None:
+    """A name that it brings along is overwritten, and its other annotations stay."""
+    after = admitted({} if said is None else {"annotations": said}, "alice")
+    assert after["metadata"]["annotations"] == {**(said or {}), CREATED_BY: "alice"}
+
+
+def test_what_a_handler_adds_stays() -> None:
+    """The map of annotations is made once, whoever needs it first."""
+
+    def handler(request: AdmissionRequest) -> Verdict:
+        patch = Patch(msgspec.json.decode(request.object))
+        patch.set("metadata", "annotations", "other", value="there")
+        return Verdict.of(patch)
+
+    assert admitted({}, "alice", handler)["metadata"]["annotations"] == {"other": "there", CREATED_BY: "alice"}
+
+
+@pytest.mark.parametrize(
+    "user", [CONTROLLER, "system:serviceaccount:jobs:controller", "system:kube-controller-manager"]
+)
+def test_what_a_controller_makes_is_its_owners(user: str) -> None:
+    """It is left as it is, as the owner says who created it."""
+    assert by(admitted({**OWNED}, user)) is None
+    assert by(admitted({**OWNED, "annotations": {CREATED_BY: "bob"}}, user)) == "bob"
+
+
+@pytest.mark.parametrize(
+    ("user", "metadata"),
+    [("alice", OWNED), ("system:serviceaccount:team:builder", OWNED), ("system:serviceaccount:ci:runner", {})],
+)
+def test_an_owner_alone_makes_no_controller(user: str, metadata: dict[str, Any]) -> None:
+    """Users, accounts of the namespace, and accounts that make what has no owner are creators themselves."""
+    assert by(admitted({**metadata, "annotations": {CREATED_BY: "bob"}}, user)) == user
+
+
+@pytest.mark.parametrize("said", [None, "mallory"])
+def test_an_update_keeps_it(said: str | None) -> None:
+    """An update that leaves it out, or changes it, gets back what is there; one that has none before stays so."""
+    metadata = {"annotations": {CREATED_BY: said}} if said else {}
+    assert by(admitted({**metadata}, "mallory", old={"annotations": {CREATED_BY: "alice"}})) == "alice"
+    assert by(admitted({**metadata}, "mallory", old={})) == said
+
+
+def test_jobs_of_a_cron_job_have_it() -> None:
+    """Kubernetes copies the annotations of its template to the Jobs that it makes, and Muster reads no CronJobs."""
+    kind = GroupVersionKind("batch", "v1", "CronJob")
+    after = admitted({}, "alice", kind=kind, spec={"jobTemplate": {"metadata": {"annotations": {CREATED_BY: "bob"}}}})
+    assert by(after) == by(after["spec"]["jobTemplate"]) == "alice"
+
+
+def test_without_a_user_nothing_is_written() -> None:
+    """As for `muster shape`, which admits objects without a cluster."""
+    assert by(admitted({}, "")) is None
+
+
+@given(st.text(min_size=1, max_size=400))
+def test_its_length_is_bounded(user: str) -> None:
+    """Every name can be written and is read again, and very long ones stay apart."""
+    value = written(user)
+    assert len(value) <= MOST_CHARS
+    assert creator_of({CREATED_BY: value}) == value
+    assert written(user + "x") != value
+
+
+def test_a_longer_value_is_not_read() -> None:
+    """Nobody who may write it without admission fills memory with it."""
+    assert creator_of({CREATED_BY: "x" * (MOST_CHARS + 1)}) == creator_of({}) == UNKNOWN
+
+
+def test_what_is_made_of_a_template_has_the_creator_of_its_owner() -> None:
+    """A template is its author's, and so is what it says about a creator."""
+    said = {CREATED_BY: "bob", "a": "b"}
+    assert passed_on({CREATED_BY: "alice"}, said) == {CREATED_BY: "alice", "a": "b"}
+    assert passed_on({}, said) == {"a": "b"}

@@ -1,0 +1,102 @@
+"""The creator of a workload, written into it by admission: the user of the request that created it.
+
+The value is the API server's own word. A forged review gains nothing: its patch goes to the forger, and no object is
+changed by it. So it is written whether or not API servers show a certificate here.
+
+* A new object gets the name of its sender in place of whatever it says, without an error: manifests that were read from
+  a cluster say who created that other object.
+* What a controller makes for somebody (it names its owner, and its sender is a service account of another namespace, as
+  those of Kubernetes, JobSet and Muster are) is left as it is: its creator is that of its owner, which Muster's
+  controller looks up. The policy muster-creators has only controllers say who that is.
+* An update that leaves the value out gets it back, where updates are sent here; the policy refuses another one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from muster.api import names
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.creator import written
+from muster.workloads.batch_job import CRON_JOB
+from webhook.patch import Operation, Patch, Why, find, pointer
+from webhook.review import Handler, MalformedError, Verdict, generic
+
+_PLACE: Final = ("metadata", "annotations")
+_JOBS_OF_A_CRON_JOB: Final = ("spec", "jobTemplate")
+"""Kubernetes copies the annotations there to each Job that it makes; Muster reads no CronJobs."""
+_ACCOUNT: Final = "system:serviceaccount:"
+_CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
+_WHY: Final = Why("who created it", "the user of the request")
+
+
+def review(request: AdmissionRequest) -> Verdict:
+    """Admit an object of a kind in which nothing else is filled in."""
+    del request
+    return Verdict()
+
+
+def signed(handler: Handler) -> Handler:
+    """Return the handler with the creator in its patches; an object that it refuses, or of no shape, is left to it."""
+
+    def with_creator(request: AdmissionRequest) -> Verdict:
+        verdict = handler(request)
+        if verdict.errors:
+            return verdict
+        try:
+            document = generic(request.object)
+            added = list(_added(request, document, verdict.patch))
+        except (MalformedError, msgspec.ValidationError):
+            return verdict
+        if not added:
+            return verdict
+        return Verdict(
+            patch=[*verdict.patch, *added],
+            warnings=verdict.warnings,
+            reasons=[*verdict.reasons, *(_WHY for _ in added)],
+        )
+
+    return with_creator
+
+
+def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:
+    """Yield what is added to a patch, which may have made the map of annotations already."""
+    creator = _creator(request, document)
+    if creator is None:
+        return
+    places: list[tuple[str, ...]] = [()]
+    if (request.kind.group, request.kind.kind) == (CRON_JOB.resource.group, CRON_JOB.resource.kind):
+        places.append(_JOBS_OF_A_CRON_JOB)
+    made = {operation["path"] for operation in patch}
+    for place in places:
+        path = (*place, *_PLACE)
+        if find(document, (*path, names.CREATED_BY)) == creator:
+            continue
+        if pointer(*path) in made:
+            yield {"op": "add", "path": pointer(*path, names.CREATED_BY), "value": creator}
+        else:
+            own = Patch(document)
+            own.set(*path, names.CREATED_BY, value=creator)
+            yield from own.operations
+
+
+def _creator(request: AdmissionRequest, document: Mapping[str, Any]) -> str | None:
+    """Return the value that the object should have; None: it is left as it is."""
+    user = request.user_info.username
+    if request.operation == "UPDATE":
+        before = find(generic(request.old_object), (*_PLACE, names.CREATED_BY))
+        return before if isinstance(before, str) else None
+    if request.operation != "CREATE" or not user or _made_by_controller(user, request.namespace, document):
+        return None
+    return written(user)
+
+
+def _made_by_controller(user: str, namespace: str, document: Mapping[str, Any]) -> bool:
+    """Return True if a controller has made the object for the workload that it names as its owner."""
+    if user == _CONTROLLER_MANAGER:
+        return True
+    if not user.startswith(_ACCOUNT) or user.startswith(f"{_ACCOUNT}{namespace}:"):
+        return False
+    return msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller is not None
