@@ -44,6 +44,8 @@ def held(plane: Plane) -> list[Held]:
     pods: dict[str, dict[str, Any]] = {}
     known: dict[tuple[str, str], str] = {}
     bound: dict[str, Between] = {}
+    tried: dict[str, Between] = {}
+    """Bindings whose caller was killed meanwhile: they failed for him, and were carried out all the same."""
     over: dict[str, Between] = {}
     for event in _pod_events(plane):
         reference = event["objectRef"]
@@ -55,9 +57,13 @@ def held(plane: Plane) -> list[Held]:
             pods[meta["uid"]] = answer
             known[meta["namespace"], meta["name"]] = meta["uid"]
         elif sub == "binding":
-            bound[event["requestObject"]["metadata"]["uid"]] = at
-        elif sub == "status" and answer.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
-            over.setdefault(answer["metadata"]["uid"], at)
+            (bound if _succeeded(event) else tried)[event["requestObject"]["metadata"]["uid"]] = at
+        elif sub == "status":
+            uid = answer["metadata"]["uid"]
+            if uid in tried and answer["spec"].get("nodeName"):
+                bound.setdefault(uid, tried[uid])
+            if answer["status"].get("phase") in {"Succeeded", "Failed"}:
+                over.setdefault(uid, at)
         elif verb == "delete" and not sub and _at_once(event):
             uid = answer.get("metadata", {}).get("uid") or answer.get("details", {}).get("uid") or known.get(key, "")
             over.setdefault(uid, at)
@@ -83,7 +89,8 @@ def _pod_events(plane: Plane) -> Iterator[dict[str, Any]]:
             event = json.loads(line)
             reference = event.get("objectRef") or {}
             done = event["stage"] == "ResponseComplete" and event["level"] == "RequestResponse"
-            if done and reference.get("resource") == "pods" and _succeeded(event):
+            tried = reference.get("subresource") == "binding" and event.get("requestObject")
+            if done and reference.get("resource") == "pods" and (_succeeded(event) or tried):
                 yield event
 
 
