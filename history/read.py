@@ -134,6 +134,13 @@ def _gpu_milli(amounts: Vector) -> int:
     return sum(amount * 1000 // unit(name) for name, amount in amounts.items() if is_gpu(name))
 
 
+def namespaces(store: Store, *, limit: int) -> list[str]:
+    """Return the namespaces of which there are gangs, by name: whoever asks may see some of them."""
+    with store.failing(), store.engine.connect() as connection:
+        names = connection.execute(select(GANGS.c.namespace).distinct().order_by(GANGS.c.namespace).limit(limit))
+        return [str(name) for name in names.scalars()]
+
+
 def story(store: Store, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[Happening]:
     """Return what happened to the gangs of a workload's name, oldest first; of the one with this UID, if given.
 

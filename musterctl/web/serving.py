@@ -15,7 +15,8 @@ import structlog
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
 from extender.planner.cycle import report_of
-from history.store import Store
+from history.read import namespaces
+from history.store import Store, StoreError
 from muster.api.base import prepare
 from muster.api.muster.configuration import PUBLISHED, name_for
 from muster.api.muster.pools import DEFAULT_POOL
@@ -29,7 +30,7 @@ from muster.process.health import Debug, Health, StatusServer
 from muster.process.tls import Files, ServerTLS, tell_end
 from musterctl.web.app import make_app
 from musterctl.web.caches import Caches
-from musterctl.web.callers import TokenCallers
+from musterctl.web.callers import NAMESPACES, TokenCallers
 from musterctl.web.local import KEY, LocalCallers, reach_of
 from musterctl.web.security import LOOPBACK
 from musterctl.web.site import Site
@@ -103,6 +104,7 @@ def serve_for_all(config: Config, how: ForAll) -> None:
         history=how.history,
         prepare=lambda dump: put_configurations(dump, client, how.system_namespace),
     )
+    callers.past = lambda: past_of(site)
     health = Health()
     health.add_check("caches", caches.not_ready)
     debug = Debug("web", how, caches.sizes)
@@ -135,6 +137,15 @@ def _warm(site: Site) -> None:
             site.caches.warm()
 
     threading.Thread(target=make, name="warm", daemon=True).start()
+
+
+def past_of(site: Site) -> list[str]:
+    """Return the namespaces of which the history tells; none where it does not answer, which its own pages say."""
+    try:
+        return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
+    except StoreError as error:
+        log.warning("the history does not say which namespaces it knows", why=str(error))
+        return []
 
 
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:

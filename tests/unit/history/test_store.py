@@ -87,6 +87,8 @@ def test_others_have_no_gangs_and_no_stories(store: Store) -> None:
     assert read.gangs(store, mine, namespace="team-b") == []
     assert read.story(store, mine, "team-b", "secret") == []
     assert read.gangs(store, Scope(frozenset())) == []
+    assert read.namespaces(store, limit=5) == ["team-a", "team-b"]
+    assert read.namespaces(store, limit=1) == ["team-a"]
 
 
 def test_gaps_are_told(store: Store) -> None:

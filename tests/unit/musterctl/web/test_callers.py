@@ -93,6 +93,13 @@ def test_a_caller_sees_the_namespaces_whose_gangs_and_pods_he_may_list(groups: s
         assert refused.value.status_code == 403
 
 
+def test_a_namespace_whose_gangs_have_all_gone_is_seen_by_its_users() -> None:
+    """Its history is theirs; others' is not."""
+    made = callers(Judge("list podgroups old", "list pods old"), "theirs")
+    made.past = lambda: ["old", "theirs", "elsewhere"]
+    assert made.caller_of(bearer()).scope == Scope(frozenset({"old"}))
+
+
 def test_answers_are_believed_for_half_a_minute_each() -> None:
     """Nothing is asked again meanwhile; a token or right that is gone has gone within a minute in all."""
     judge = Judge("list podgroups a", "list pods a")
