@@ -122,7 +122,13 @@ def used(log: Path, name: str) -> set[str]:
             break
         event = json.loads(line)
         about, decision = event.get("objectRef"), event["annotations"].get("authorization.k8s.io/decision")
-        if about and decision == "allow" and event["user"]["username"] == f"system:serviceaccount:{NAMESPACE}:{name}":
+        about_himself = bool(about) and about["resource"] == "selfsubjectreviews"  # everybody may ask who he is
+        if (
+            about
+            and not about_himself
+            and decision == "allow"
+            and event["user"]["username"] == f"system:serviceaccount:{NAMESPACE}:{name}"
+        ):
             sub = f"/{about['subresource']}" if about.get("subresource") else ""
             group = f".{about['apiGroup']}" if about.get("apiGroup") else ""
             found.add(f"{event['verb']} {about['resource']}{group}{sub}")
