@@ -11,7 +11,7 @@ OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterc
 VERSIONS ?= $(OLDER)
 NEIGHBOURS ?= tests/neighbours
 STATIC := musterctl/web/static
-LIVE := $(STATIC)/vendor/.ready
+LIVE := $(STATIC)/vendor/sse.min.js
 
 .PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
 

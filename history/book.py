@@ -180,13 +180,22 @@ class Book:
             gang.ended = None
         if state in {"Running", "Degraded"} and gang.started is None and moment.live:
             gang.started = moment.at
+            self._happens(run, groups.News(What.STARTED, moment.at, run.seen.epoch, groups.ALL_THERE))
 
     def _last_end(self, run: Run, moment: Moment) -> int:
         ends = [each.ended for each in self.changes.holdings.values() if each.run == run.uid and each.ended]
         return max(ends, default=moment.at)
 
+    def _has_started(self, gang: Gang, run: Run, at: int) -> None:
+        """Tell of the start of a gang that has completed, and whose start nobody has written or seen."""
+        if gang.started is None:
+            gang.started = at
+            self._happens(run, groups.News(What.STARTED, at, run.seen.epoch, "by the time of its end; it was not seen"))
+
     def _end(self, gang: Gang, run: Run, at: int, state: str, text: str) -> None:
         if gang.ended is None or gang.state != state:
+            if state == "Completed":
+                self._has_started(gang, run, at)
             gang.ended, gang.state = at, state
             words = state.lower() + (f": {text}" if text and state != "Deleted" else "")
             self._happens(run, groups.News(What.ENDED, at, run.seen.epoch, words, subject=state))
@@ -228,6 +237,8 @@ class Book:
         before = gang.state, gang.ended, gang.user
         gang.user = gang.user or _user(meta)
         for news in groups.of_job(status, moment):
+            if news.what is What.ENDED and news.subject == "Completed":
+                self._has_started(gang, _alone(gang, meta.uid), news.at)
             self._happens(_alone(gang, meta.uid), news)
         phase = groups.JOB_STATES.get(status.state.phase)
         if phase is not None:

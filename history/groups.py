@@ -49,6 +49,10 @@ class News(NamedTuple):
     nodes: Sequence[str] = ()
 
 
+ALL_THERE: Final = "all members that it needs have their nodes"
+"""Said of a start."""
+
+
 def workload(group: PodGroup) -> Workload:
     """Return what a gang belongs to, as people call it."""
     return workload_of(group)
@@ -130,7 +134,7 @@ def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
         seen.started_at = status.started_at
         # The time is the next full second: what was seen before it is nearer.
         at = min(moment.of(status.started_at), moment.at) if moment.live else moment.of(status.started_at)
-        yield News(What.STARTED, at, spec.epoch, "all members that it needs have their nodes")
+        yield News(What.STARTED, at, spec.epoch, ALL_THERE)
 
 
 def _planned(placement: Placement, nodes: Sequence[str]) -> str:

@@ -156,7 +156,7 @@ def test_no_scheduler_needs_no_binaries(cluster: Plane, monkeypatch: pytest.Monk
     arguments = ["up", f"--kubeconfig={cluster.kubeconfig}", "--no-scheduler", f"--extender-port={port}"]
     up = subprocess.run([MUSTER, *arguments], capture_output=True, text=True, check=False)
     assert up.returncode == 0, up.stderr
-    assert set(parts_alive(folder_of("default"))) <= {"webhook", "extender", "controller"}
+    assert set(parts_alive(folder_of("default"))) <= {"webhook", "extender", "controller", "history"}
     printed = subprocess.run([MUSTER, "config", "scheduler"], capture_output=True, text=True, check=True).stdout
     assert {entry["urlPrefix"] for entry in yaml.safe_load(printed)["extenders"]} == {f"http://127.0.0.1:{port}"}
     assert subprocess.run([MUSTER, "down"], check=False).returncode == 0

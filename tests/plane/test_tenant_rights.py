@@ -239,7 +239,8 @@ def refused(world: World, cell: Refused) -> None:
 def forged_pod(world: World, *, pinned: bool = False, **more: Any) -> JSON:
     """A pod that says of itself all that their Job's first pod says; `pinned`: also its node and epoch."""
     theirs = world.member.metadata
-    copied = {key: value for key, value in theirs.annotations.items() if pinned or key not in {names.NODE, names.EPOCH}}
+    left_out = {names.CREATED_BY, *(() if pinned else (names.NODE, names.EPOCH))}
+    copied = {key: value for key, value in theirs.annotations.items() if key not in left_out}
     metadata = {"labels": dict(theirs.labels), "annotations": {**copied, **more.pop("annotations", {})}}
     metadata |= more.pop("metadata", {})
     return pod(more.pop("name", "train-w-0"), metadata=metadata, **more)

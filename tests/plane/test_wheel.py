@@ -19,7 +19,7 @@ from musterctl.commands.demo import EXAMPLES
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("muster", "musterctl", "webhook", "extender", "controller", "certs", "charts")
+PACKAGES = ("muster", "musterctl", "webhook", "extender", "controller", "history", "certs", "charts")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 
 
