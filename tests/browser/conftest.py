@@ -17,7 +17,7 @@ from kubelets import kubelet, serve_all_nodes
 from making import module_plane
 from node_faults import XID, says
 from planes import pytest_configure, pytest_runtest_makereport, wait_for
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from screens import MUSTER, Screen, World, make, window
 
 from muster.api.names import BUDGET
@@ -27,6 +27,8 @@ from muster.kube.client import Client
 from musterctl.plane.install import BLOCK, RACK
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL
+
+expect.set_options(timeout=30_000)  # a Job that is deleted goes with its pods
 
 __all__ = ["module_plane", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
 TOPOLOGY = f"""
