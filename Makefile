@@ -25,11 +25,11 @@ $(READY): requirements-dev.lock pyproject.toml
 
 # What pages follow changes with, as the lock file has it; the image is built with it where it is there.
 $(LIVE): $(STATIC)/package-lock.json
-	@if command -v npm >/dev/null; then \
-	  npm ci --prefix $(STATIC) --ignore-scripts --no-audit --no-fund --silent && mkdir -p $(@D) && \
+	@if npm ci --prefix $(STATIC) --ignore-scripts --no-audit --no-fund --silent; then \
+	  mkdir -p $(@D) && \
 	  cp $(STATIC)/node_modules/htmx.org/dist/htmx.min.js $(STATIC)/node_modules/htmx-ext-sse/dist/sse.min.js $(@D)/ && \
 	  rm -rf $(STATIC)/node_modules && touch $@; \
-	else echo "npm is not here: pages work, but do not follow changes until they are loaded again"; fi
+	else echo "npm is not here, or brings nothing: pages work, but do not follow changes until they are loaded again"; fi
 
 # The processes that tests and measurements start read it, as they do in the image; where a machine forbids Python to write
 # it, each of them would compile all that it imports: 0.3 s of its second.
