@@ -204,6 +204,11 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
             _leave(plane, ran=ran)
     if keep:
         _what_next(name, console)
+    else:
+        console.print(
+            f"\nTo see queues and gangs in a browser: muster demo --keep, then muster web --name {name}",
+            highlight=False,
+        )
     sys.exit(0 if ok else 1)
 
 
