@@ -32,7 +32,7 @@ from extender.verbs.preempt import DECODE_PREEMPTION
 from muster.api.kubernetes import extender as api
 from muster.api.kubernetes.core import PODS
 from muster.kube.lean import LONG, lean
-from muster.process.health import host_of, is_loopback
+from muster.process.hosts import host_of, is_loopback
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]

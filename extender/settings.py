@@ -14,7 +14,7 @@ from muster.api import names
 from muster.api.limits import NOTICE
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
-from muster.process.health import is_loopback
+from muster.process.hosts import is_loopback
 from muster.process.settings import Settings
 from muster.process.tls import Files
 

@@ -13,9 +13,9 @@ import msgspec
 from extender.explain.report import GangReport, PodReport
 from muster.kube.client import Client
 from muster.kube.config import Config
+from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _S = 60.0
 """A report of a large cluster takes seconds, and others may have their turn first."""
 
@@ -43,7 +43,7 @@ class WebServer(NamedTuple):
 
     def _client(self, where: Where) -> Client:
         parts = urlsplit(self.url)
-        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
             raise click.UsageError(f"--server {self.url}: your token travels over https:// only")
         header = where.config().authorization
         if header is None:

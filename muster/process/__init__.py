@@ -2,7 +2,8 @@
 
 `serve` runs an ASGI app under uvicorn, in the process's own loop or in a thread; `prefork` a Flask app under gunicorn,
 whose worker is uvicorn's. `bounds` limits the time and bytes of clients, `tls` follows the files of a server's
-certificate, `tracing` sends traces, `counters` has counters begin at zero.
+certificate, `hosts` knows the names of the machine itself, `tracing` sends traces, `counters` has counters begin at
+zero.
 
 Promises that nothing here knows the work of a process: it gets an app and callbacks. HTTP is read and written by
 uvicorn alone. It must not import the processes themselves, certs or the command line. Start with `serve`.

@@ -8,12 +8,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from http import HTTPStatus
 from importlib.metadata import version
-from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -26,6 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from muster.kube.loop import background_loop
+from muster.process.hosts import host_of, is_loopback
 from muster.process.serve import Threaded, listen
 
 THREADS: Final = "/debug/threads"
@@ -95,26 +93,6 @@ def _places(awaited: Any) -> Iterator[str]:
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
         yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n'
         awaited = awaited.cr_await
-
-
-@lru_cache(256)
-def is_loopback(host: str) -> bool:
-    """Return True for a name or address that can only mean the machine itself (in a pod: the pod)."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False
-
-
-@lru_cache(256)
-def host_of(header: str) -> str:
-    """Return the header `Host` without its port; empty for a malformed one."""
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""
 
 
 log = structlog.get_logger()

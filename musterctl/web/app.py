@@ -19,7 +19,7 @@ from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound,
 from musterctl.web.asked import Asked
 from musterctl.web.caller import Caller
 from musterctl.web.routes import ROUTES, Page
-from musterctl.web.security import Guard, Hosts
+from musterctl.web.security import Guard
 from musterctl.web.site import Site
 from musterctl.web.streams import Streams, live
 
@@ -29,8 +29,8 @@ FORM_BYTES = 256 * 1024
 _FIELDS = 50
 
 
-def make_app(site: Site, hosts: Hosts = None) -> Starlette:
-    """Return the app of a site; on loopback `hosts` are the names by which it may be asked for."""
+def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
+    """Return the app of a site; `on_loopback` it answers to names of this machine only."""
     site.knows(pages=[page for page in ROUTES if page.title])
     return Starlette(
         routes=[
@@ -39,7 +39,7 @@ def make_app(site: Site, hosts: Hosts = None) -> Starlette:
             Route("/live", live(site, Streams())),
             Mount("/static", StaticFiles(directory=site.assets.folder)),
         ],
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, on_loopback=on_loopback)],
         exception_handlers={HTTPException: _told(site), APIError: _told(site)},
     )
 

@@ -4,13 +4,14 @@ Nothing is loaded from elsewhere and no script stands in a page, so that a name 
 one. What changes something is a POST that a page of this server has sent.
 """
 
-from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from muster.process.hosts import host_of, is_loopback
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -23,18 +24,15 @@ HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _READING: Final = frozenset({"GET", "HEAD"})
-Hosts = Collection[str] | None
-"""Names by which a server may be asked for; None: any."""
 
 
 class Guard:
     """Refuses requests that no page of this server, and no user, has sent; adds headers to each answer."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts = None) -> None:
+    def __init__(self, app: ASGIApp, *, on_loopback: bool = False) -> None:
         self._app = app
-        self._hosts = hosts
+        self._on_loopback = on_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -51,12 +49,12 @@ class Guard:
                     headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        why = refusal(scope["method"], Headers(scope=scope), self._hosts)
+        why = refusal(scope["method"], Headers(scope=scope), on_loopback=self._on_loopback)
         answering = PlainTextResponse(f"{why}\n", 403) if why else self._app
         await answering(scope, receive, with_headers)
 
 
-def refusal(method: str, headers: Headers, hosts: Hosts) -> str:
+def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
     """Return why a request is refused, or nothing.
 
     A page of another site may have a browser send one: to a name that the site has given to this machine (DNS
@@ -64,7 +62,7 @@ def refusal(method: str, headers: Headers, hosts: Hosts) -> str:
     token of its own is no browser that was tricked.
     """
     host = headers.get("host", "")
-    if hosts is not None and _name(host) not in hosts:
+    if on_loopback and not is_loopback(host_of(host)):
         return "this page is for browsers on its own machine: open it as localhost"
     if method in _READING or headers.get("authorization"):
         return ""
@@ -72,11 +70,3 @@ def refusal(method: str, headers: Headers, hosts: Hosts) -> str:
     if site == "same-origin" or (site is None and origin and urlsplit(origin).netloc == host):
         return ""
     return "this was sent by a page of another site: open the page here, and send it from there"
-
-
-def _name(host: str) -> str:
-    """Return the name in a Host header, without the port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""

@@ -24,7 +24,7 @@ from muster.api.muster.usage import read_usage
 from muster.api.names import SYSTEM_NAMESPACE, USAGE
 from muster.kube.client import Client
 from muster.kube.config import Config
-from muster.kube.errors import APIError, ConfigurationError
+from muster.kube.errors import APIError, ConfigurationError, NotFound
 from muster.process import serve
 from muster.process.health import Debug, Health, StatusServer
 from muster.process.tls import Files, ServerTLS, tell_end
@@ -32,7 +32,6 @@ from musterctl.web.app import make_app
 from musterctl.web.caches import Caches
 from musterctl.web.callers import NAMESPACES, TokenCallers
 from musterctl.web.local import KEY, LocalCallers, reach_of
-from musterctl.web.security import LOOPBACK
 from musterctl.web.site import Site
 
 log = structlog.get_logger()
@@ -60,7 +59,7 @@ def serve_locally(
         signal.signal(number, lambda _number, _frame: told.set())
     caches.start()
     _warm(site)
-    server = serve.Threaded("web", make_app(site, hosts=LOOPBACK), [listening])
+    server = serve.Threaded("web", make_app(site, on_loopback=True), [listening])
     server.start()
     try:
         tell(f"http://localhost:{port}/?{KEY}={key}")
@@ -153,8 +152,12 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
 
     And what queues have used this month, for their budgets.
     """
-    with suppress(APIError, ValueError):
+    try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
+    except NotFound:
+        pass
+    except (APIError, ValueError) as error:
+        log.warning("budgets of queues count as not used here", configmap=USAGE, why=str(error))
     for pool in pools_of(dump):
         with suppress(APIError):
             told = client.get(PUBLISHED, name_for(pool), namespace)

@@ -21,7 +21,6 @@ from muster.kube.config import Config
 from musterctl.web.app import make_app
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
-from musterctl.web.security import Hosts
 from musterctl.web.site import Site
 
 JSON = dict[str, Any]
@@ -82,10 +81,10 @@ class Known:
 class Pages:
     """A server of pages."""
 
-    def __init__(self, callers: Mapping[str, Caller], hosts: Hosts = None, *, history: Store | None = None) -> None:
+    def __init__(self, callers: Mapping[str, Caller], *, history: Store | None = None) -> None:
         self.caches = Caches(Client(Config("http://127.0.0.1:1")))
         self.site = Site(self.caches, Known(callers), history=history, now=lambda: 1.8e9, not_ready=lambda: None)
-        self.app = make_app(self.site, hosts)
+        self.app = make_app(self.site)
 
     def put(self, resource: Resource[Any], *objects: JSON) -> None:
         """Have the caches see objects."""

@@ -5,7 +5,7 @@ from starlette.datastructures import Headers
 from web_world import HERE, Pages, cluster
 
 from musterctl.web.caller import Caller
-from musterctl.web.security import LOOPBACK, refusal
+from musterctl.web.security import refusal
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_no_script_or_style_stands_in_a_page(pages: Pages) -> None:
 def test_a_form_comes_from_a_page_of_this_server(headers: dict[str, str], allowed: bool) -> None:  # noqa: FBT001
     """A page of another site cannot have a browser send one; who sends a token of his own is no such browser."""
     given = Headers({"host": HERE, **headers})
-    assert (refusal("POST", given, None) == "") is allowed
-    assert refusal("GET", given, None) == ""
+    assert (refusal("POST", given, on_loopback=False) == "") is allowed
+    assert refusal("GET", given, on_loopback=False) == ""
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_form_comes_from_a_page_of_this_server(headers: dict[str, str], allowe
 )
 def test_on_loopback_only_names_of_this_machine_are_answered(host: str, allowed: bool) -> None:  # noqa: FBT001
     """Another name is one that a site has given to this machine, so that its page may read ours."""
-    assert (refusal("GET", Headers({"host": host}), LOOPBACK) == "") is allowed
+    assert (refusal("GET", Headers({"host": host}), on_loopback=True) == "") is allowed
 
 
 def test_names_of_tenants_are_text(pages: Pages) -> None:
