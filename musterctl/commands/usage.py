@@ -14,11 +14,10 @@ from musterctl.cluster import Where
 from musterctl.commands.history import show_rows
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
+from musterctl.output.usage import cell, hours
 from musterctl.records import AskedUsage, source_of
 from musterctl.webclient import WebServer
 
-_HOUR_S = 3600
-_GIB = 2**30
 _AMOUNTS = Seconds.__struct_fields__
 
 
@@ -54,7 +53,7 @@ def usage(
 
     GPU-hours, core-hours and GiB-hours that were asked for, held, used, and lost: docs/history.md says what these are.
     """
-    asked = AskedUsage(by=by, since=time.time() - since_s, namespace=namespace, queue=queue)
+    asked = AskedUsage(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
     found = source_of(where, store, server).usage(asked)
     match output:
         case "json" | "yaml":
@@ -65,24 +64,13 @@ def usage(
             _table(by, found)
 
 
-def hours(resource: str, seconds: float) -> float:
-    """Return unit-hours: GiB-hours of what is counted in bytes."""
-    bytewise = resource == "memory" or resource.startswith(("hugepages-", "ephemeral-storage"))
-    return seconds / _HOUR_S / (_GIB if bytewise else 1)
-
-
 def _csv(by: tuple[str, ...], found: list[Row]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow([*by, "resource", *(f"{name}_hours" for name in _AMOUNTS)])
     for row in found:
         for resource, amounts in row.resources.items():
             told = (f"{hours(resource, getattr(amounts, name)):.4f}" for name in _AMOUNTS)
-            writer.writerow([*map(_safe, row.key), resource, *told])
-
-
-def _safe(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula: names of users may begin with anything."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+            writer.writerow([*map(cell, row.key), resource, *told])
 
 
 def _table(by: tuple[str, ...], found: list[Row]) -> None:

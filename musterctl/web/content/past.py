@@ -12,9 +12,10 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from history.read import Gang, Gap, Happening
-from history.usage import KEYS, Row
+from history.usage import KEYS, Row, Seconds
 from musterctl.gangs.words import nodes_words, plain
 from musterctl.output.listing import short
+from musterctl.output.usage import HOUR_S, cell, hours, is_bytewise
 from musterctl.web.content.bars import WHOLE
 from musterctl.web.content.gang import Step
 from musterctl.web.content.moments import Moment, moment
@@ -29,11 +30,7 @@ _USUAL_DAYS: Final = 7
 _BY: Final = ("queue", "user")
 _MOST_CHARS: Final = 253
 _DAY_S: Final = 86_400
-_HOUR_S: Final = 3_600
-_GIB: Final = 1 << 30
 _TONES: Final = {"Completed": "good", "Running": "good", "Failed": "bad", "Degraded": "bad", "Waiting": "wait"}
-_FORMULAS: Final = "=+-@\t\r"
-"""What a spreadsheet takes for the beginning of a formula."""
 
 
 class Period(Struct, frozen=True):
@@ -177,7 +174,7 @@ def past_gang(gang: Gang, now: float) -> PastGang:
         restarts=gang.restarts,
         evictions=gang.evictions,
         nodes=_nodes(gang.nodes),
-        gpu_hours=_number(gang.gpu_seconds / _HOUR_S),
+        gpu_hours=_number(gang.gpu_seconds / HOUR_S),
     )
 
 
@@ -200,22 +197,19 @@ def usage_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
     writer.writerow([*by, "resource", "unit", "asked", "held", "used", "lost"])
     for row in rows:
         for resource in sorted(row.resources, key=_order):
-            each, size = row.resources[resource], _size(resource)
-            hours = [f"{amount / size / _HOUR_S:.6f}" for amount in (each.asked, each.held, each.used, each.lost)]
-            writer.writerow([*map(_safe, row.key), resource, unit_of(resource), *hours])
+            told = [f"{amount:.6f}" for amount in _hours(resource, row.resources[resource])]
+            writer.writerow([*map(cell, row.key), resource, unit_of(resource), *told])
     return out.getvalue()
 
 
 def unit_of(resource: str) -> str:
     """Return the unit of an amount over time: hours of one whole, or of a GiB."""
-    return "h" if _size(resource) == 1 else "GiB h"
+    return "GiB h" if is_bytewise(resource) else "h"
 
 
 def _line(row: Row, resource: str) -> UsageLine:
-    each, size = row.resources[resource], _size(resource)
-    asked, held, used, lost = (
-        _number(amount / size / _HOUR_S) for amount in (each.asked, each.held, each.used, each.lost)
-    )
+    each = row.resources[resource]
+    asked, held, used, lost = map(_number, _hours(resource, each))
     share = round(WHOLE * each.used / each.held) if each.held else 0
     name = f"{resource} {unit_of(resource)}"
     return UsageLine([plain(key) for key in row.key], name, asked, held, used, lost, min(WHOLE, max(0, share)))
@@ -225,8 +219,8 @@ def _order(resource: str) -> tuple[bool, bool, str]:
     return resource in {"cpu", "memory"} or not resource.count("/"), resource != "cpu", resource
 
 
-def _size(resource: str) -> int:
-    return _GIB if resource.startswith(("memory", "ephemeral-storage", "hugepages-")) else 1
+def _hours(resource: str, each: Seconds) -> list[float]:
+    return [hours(resource, amount) for amount in (each.asked, each.held, each.used, each.lost)]
 
 
 def _number(hours: float) -> str:
@@ -236,7 +230,3 @@ def _number(hours: float) -> str:
 def _gap(gap: Gap, now: float) -> str:
     since, until = moment(gap.since, now), moment(gap.until, now)
     return f"{since.day if since else '?'} to {until.day if until else '?'}: {plain(gap.text)}"
-
-
-def _safe(text: str) -> str:
-    return f"'{text}" if text[:1] and text[0] in _FORMULAS else text
