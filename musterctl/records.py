@@ -5,7 +5,7 @@ see; `answers` makes its answers, and `Server` reads them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import click
@@ -24,14 +24,18 @@ MOST: Final = 1000
 """Gangs of one answer."""
 
 
+Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+"""Seconds since the epoch, until the year 5138."""
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about gangs; times are seconds since the epoch."""
 
     namespace: str | None = None
     name: str | None = None
     queue: str | None = None
-    since: float | None = None
-    until: float | None = None
+    since: Time | None = None
+    until: Time | None = None
     ended: bool | None = None
     limit: int = 200
 
@@ -40,8 +44,8 @@ class AskedUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about usage."""
 
     by: tuple[str, ...] = ("queue", "user")
-    since: float = 0.0
-    until: float | None = None
+    since: Time = 0.0
+    until: Time | None = None
     namespace: str | None = None
     queue: str | None = None
 

@@ -66,7 +66,7 @@ def list_history(
     source: Source, namespace: str | None, queue: str | None, since_s: float, output: str, *, ended: bool | None = None
 ) -> None:
     """Print gangs, the last submitted first, and below them the times for which nothing was recorded."""
-    found = source.gangs(Asked(namespace=namespace, queue=queue, since=time.time() - since_s, ended=ended))
+    found = source.gangs(Asked(namespace=namespace, queue=queue, since=max(0.0, time.time() - since_s), ended=ended))
     if output != "table":
         show_object(msgspec.to_builtins(found), output)
         return

@@ -1,0 +1,42 @@
+"""What a query of the history may ask for: what a caller types is answered, or refused with the parameter's name."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from history.scope import EVERYTHING
+from history.store import Store
+from musterctl.records import QueryError, answers
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An empty one."""
+    folder: Path = tmp_path_factory.mktemp("history")
+    made = Store.for_writing(f"sqlite:///{folder}/history.db")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("path", ["history", "usage"])
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("value", ["1e300", "-1e300", "inf", "-1", "1000000000000", "soon"])
+def test_a_time_that_is_none_is_refused(store: Store, path: str, name: str, value: str) -> None:
+    """It is later than any database can hold, before the epoch, or no number."""
+    with pytest.raises(QueryError, match=name):
+        answers(store, EVERYTHING, [path], {name: value})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    query=st.dictionaries(st.sampled_from(["since", "until", "limit", "queue", "by", "ended"]), st.text(max_size=20))
+)
+def test_whatever_is_typed_is_answered_or_refused(store: Store, query: dict[str, str]) -> None:
+    """Nothing else becomes of it."""
+    for path in ("history", "usage"):
+        with suppress(QueryError):
+            assert answers(store, EVERYTHING, [path], query) is not None
