@@ -40,6 +40,7 @@ class FaultStorm(Storm):
     """Nodes have faults and members fail besides; a third of the gangs keeps spares, a third borrows them."""
 
     half_placed_limit_s = 15.0  # whatever is killed: a member that is lost is bound again in seconds
+    kills = ("extender", "muster-scheduler", "controller", "webhook")
 
     def __init__(self, plane: Plane, namespace: str, chance: random.Random) -> None:
         super().__init__(plane, namespace, chance)

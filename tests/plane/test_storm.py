@@ -34,6 +34,7 @@ class Storm:
     """Acts at random on one plane, and knows what must come of it."""
 
     half_placed_limit_s = HALF_PLACED_LIMIT_S
+    kills = ("extender", "muster-scheduler")
 
     def __init__(self, plane: Plane, namespace: str, chance: random.Random) -> None:
         self.plane = plane
@@ -149,7 +150,7 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
     sys.stderr.write(f"\nstorm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     storm = of(plane, namespace, chance)
-    killed = iter([chance.choice(["extender", "muster-scheduler"]) for _ in range(kills)])
+    killed = iter([chance.choice(of.kills) for _ in range(kills)])
     with History(storm.client, namespace) as history, Overcommit(storm.client) as overcommit:
         kill_at = set(chance.sample(range(gangs), min(kills, gangs)))
         for number in range(gangs):
