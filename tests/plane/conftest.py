@@ -23,6 +23,7 @@ from planes import (
     story,
     wait_for,
 )
+from tenants import make_tenant
 
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
@@ -32,6 +33,7 @@ __all__ = [
     "idle_client",
     "kubectl",
     "make_queue",
+    "make_tenant",
     "module_plane",
     "namespace",
     "pytest_configure",

@@ -93,16 +93,20 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def wait_for() -> Callable[..., Any]:
-    """`wait_for(condition, timeout_s=30, what="…")`: what the condition returns as soon as that is true."""
+    """`wait_for(condition, timeout_s=30, what="…")`: what the condition returns as soon as that is true.
 
-    def wait(condition: Callable[[], T], timeout_s: float = 30.0, what: str = "") -> T:
+    `what` may be a function that tells what there is when the time is over.
+    """
+
+    def wait(condition: Callable[[], T], timeout_s: float = 30.0, what: str | Callable[[], str] = "") -> T:
         deadline = time.monotonic() + timeout_s
         while True:
             value = condition()
             if value:
                 return value
             if time.monotonic() > deadline:
-                pytest.fail(f"not within {timeout_s:g} s: {what or condition}; the last value was {value!r}")
+                told = what() if callable(what) else what
+                pytest.fail(f"not within {timeout_s:g} s: {told or condition}; the last value was {value!r}")
             time.sleep(_POLL_S)
 
     return wait

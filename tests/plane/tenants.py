@@ -1,11 +1,12 @@
 """Tenants of a plane: users with a token of their own, and with rights in one namespace only."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from muster.api.base import Resource
@@ -68,6 +69,20 @@ def tenant(plane: Plane, namespace: str, folder: Path) -> Tenant:
         ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
         Client.load(_kubeconfig(plane, admin, namespace, folder)),
     )
+
+
+@pytest.fixture
+def make_tenant(plane: Plane, namespace: str, tmp_path: Path) -> Iterator[Callable[[str], Tenant]]:
+    """Makes tenants of namespaces named after the test's; in the end these go, with all that runs in them."""
+    made = list[str]()
+
+    def make(suffix: str) -> Tenant:
+        made.append(f"{namespace}-{suffix}")
+        return tenant(plane, made[-1], tmp_path)
+
+    yield make
+    for each in made:
+        plane.client().delete(NAMESPACES, each)
 
 
 def user(plane: Plane, namespace: str, folder: Path, name: str) -> tuple[JSON, Path]:

@@ -1,12 +1,11 @@
 """Who created a workload: written by admission for every kind, and nobody else's to say."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from gangs import job
-from tenants import ROLE_BINDINGS, ROLES, pod, refusal, tenant
+from tenants import ROLE_BINDINGS, ROLES, Tenant, pod, refusal
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
@@ -34,9 +33,9 @@ def deployment(labels: dict[str, str], **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": "serves", "labels": labels, **metadata}, "spec": spec}
 
 
-def test_gangs_have_their_creator(plane: Plane, namespace: str, tmp_path: Path, wait_for: WaitFor) -> None:
+def test_gangs_have_their_creator(plane: Plane, make_tenant: Callable[[str], Tenant], wait_for: WaitFor) -> None:
     """Of a Job, a batch Job, a Deployment, a pod and a PodGroup: each PodGroup has it, whatever its template says."""
-    admin, he = plane.client(), tenant(plane, f"{namespace}-creates", tmp_path)
+    admin, he = plane.client(), make_tenant("creates")
     client, where = he.client, he.namespace
     admin.create(ROLES, {"metadata": {"name": "deploys"}, "rules": [DEPLOYS]}, where)
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": where}
@@ -73,9 +72,9 @@ def test_gangs_have_their_creator(plane: Plane, namespace: str, tmp_path: Path, 
     assert {each.metadata.annotations[CREATED_BY] for each in trains} == {he.user}
 
 
-def test_nobody_names_another_creator(plane: Plane, namespace: str, tmp_path: Path, wait_for: WaitFor) -> None:
+def test_nobody_names_another_creator(plane: Plane, make_tenant: Callable[[str], Tenant], wait_for: WaitFor) -> None:
     """Neither in what the webhook does not see, nor by a change later; and no PodGroup or pod loses its own."""
-    admin, he = plane.client(), tenant(plane, f"{namespace}-forges", tmp_path)
+    admin, he = plane.client(), make_tenant("forges")
     client, where = he.client, he.namespace
     admin.create(ROLES, {"metadata": {"name": "deploys"}, "rules": [DEPLOYS]}, where)
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": where}

@@ -43,6 +43,13 @@ def bound(client: Client, namespace: str) -> Counter[str]:
     return counts
 
 
+def holders(client: Client) -> dict[str, int]:
+    """Pods of all namespaces that hold a node, by namespace and queue, to tell what is in the way of a share."""
+    namespaces = {pod.metadata.namespace for pod in client.list(PODS)}
+    counts = {f"{name}: {queue}": number for name in namespaces for queue, number in bound(client, name).items()}
+    return dict(sorted(counts.items()))
+
+
 def test_queues_of_three_levels_settle_at_their_shares(
     client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:
@@ -56,13 +63,13 @@ def test_queues_of_three_levels_settle_at_their_shares(
             manifest = job(f"{name.rpartition('-')[2]}-{number}", namespace, replicas=size, gpus=1)
             client.create(JOBS, in_queue(name, manifest), namespace)
     wanted = {one: GPUS * 3 // 4 // 3, two: GPUS * 3 // 4 * 2 // 3, small: GPUS // 4}
-    wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted}")
+    wait_for(lambda: bound(client, namespace) == wanted, 60, lambda: f"{wanted} to be bound of {holders(client)}")
     status = wait_for(lambda: told(client, large), 30, "the shares to be told in the status")
     assert status.fair_share["nvidia.com/gpu"] == str(GPUS * 3 // 4)
     for name in (one, two, small):
         for number in range(2):
             client.delete(JOBS, f"{name.rpartition('-')[2]}-{number}", namespace)
-    wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted} again")
+    wait_for(lambda: bound(client, namespace) == wanted, 60, lambda: f"{wanted} again to be bound of {holders(client)}")
 
 
 def test_a_capability_holds_with_pods_without_a_gang(

@@ -1,12 +1,11 @@
 """A tenant who names another team's queue and Kubernetes' own priority class gains nothing: the team's gang stays."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from gangs import RECOVERY_S, job, runs
-from tenants import pod, tenant, uids_of
+from tenants import Tenant, pod, uids_of
 
 from extender.planner.reasons.room import NO_ROOM
 from muster.api.kubernetes.core import NAMESPACES, PODS, PRIORITY_CLASSES
@@ -61,7 +60,7 @@ def why(group: PodGroup) -> str:
 
 
 def test_another_teams_gang_stays(
-    plane: Plane, client: Client, namespace: str, tmp_path: Path, wait_for: WaitFor
+    client: Client, namespace: str, make_tenant: Callable[[str], Tenant], wait_for: WaitFor
 ) -> None:
     """First by its priority, then by the queue, at admission and in the planner."""
     make_queue(client, "vision")
@@ -72,7 +71,7 @@ def test_another_teams_gang_stays(
     wait_for(lambda: runs(client, namespace, "prod", 8), RECOVERY_S, "the team's gang")
     before = uids_of(client, namespace)
 
-    greedy = tenant(plane, f"{namespace}-greedy", tmp_path)
+    greedy = make_tenant("greedy")
     ours = greedy.client
     ours.create(POD_GROUPS, a_group("grab", "vision"), greedy.namespace)
     member = pod("grab", gpus=8, metadata={"annotations": {"scheduling.k8s.io/group-name": "grab"}})
@@ -95,11 +94,11 @@ def test_another_teams_gang_stays(
 
 
 def test_a_locked_namespace_keeps_to_its_queue(
-    plane: Plane, client: Client, namespace: str, tmp_path: Path, wait_for: WaitFor
+    client: Client, make_tenant: Callable[[str], Tenant], wait_for: WaitFor
 ) -> None:
     """A pod's own label is set back, a Job that names another queue is refused."""
     make_queue(client, "ours")
-    held = tenant(plane, f"{namespace}-held", tmp_path)
+    held = make_tenant("held")
     client.merge_patch(NAMESPACES, held.namespace, {"metadata": {"labels": {QUEUE: "ours", QUEUE_LOCKED: "true"}}})
 
     def set_back() -> bool:
