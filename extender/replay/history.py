@@ -26,6 +26,7 @@ _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
 _OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
 _ONE_EVICTION_S = 5.0
 """Evictions of several pods of a gang within this time are one."""
+_WHOLE_SECOND_S = 1.0
 _EVICTS = frozenset({"evict", "repair", "make-room"})
 
 
@@ -230,7 +231,7 @@ class _Reader:
 
     def _follow(self, at: float, gang: Workload, member: Member, pod: Pod) -> None:
         if pod.spec.node_name and not member.node:
-            member.node, member.since_s = pod.spec.node_name, min(_bound_s(pod) or at, at)
+            member.node, member.since_s = pod.spec.node_name, _since_s(pod, at)
             if gang.started_s is None and gang.running >= gang.minimum:
                 gang.started_s = at
         if member.since_s is not None and member.ended_s is None and (pod.finished or pod.metadata.deletion_timestamp):
@@ -288,7 +289,12 @@ def _plain_key(workload: Workload) -> str:
     return key
 
 
-def _bound_s(pod: Pod) -> float | None:
+def _since_s(pod: Pod, at: float) -> float:
+    """Return when a pod got its node: when that was recorded, unless its condition says that it was a second before.
+
+    Conditions tell whole seconds only, rounded down: a run that is reckoned from there is up to a second too long.
+    """
     scheduled = pod.status.condition("PodScheduled")
     told = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
-    return readable_time(told) or readable_time(pod.status.start_time)
+    bound = readable_time(told) or readable_time(pod.status.start_time)
+    return at if bound is None or at - bound < _WHOLE_SECOND_S else bound

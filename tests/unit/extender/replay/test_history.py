@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 from recorded_world import GPU, MIB, NODE, RecordedWorld, head, starts
 
@@ -65,8 +66,18 @@ class Feed:
         meta = replace(world.meta(name), creation_timestamp=format_time(self.now))
         self.recorder.saw(GROUP, PodGroup(metadata=meta, spec=PodGroupSpec(min_member=members)))
 
-    def pod(self, at: float, name: str, group: str, *, uid: str = "", node: str = "", phase: str = "Pending") -> None:
-        """A pod of a gang, without a slot, or a change of it."""
+    def pod(
+        self,
+        at: float,
+        name: str,
+        group: str,
+        *,
+        uid: str = "",
+        node: str = "",
+        phase: str = "Pending",
+        bound: float | None = None,
+    ) -> None:
+        """A pod of a gang, without a slot, or a change of it; `bound` is what its condition says, in whole seconds."""
         self.now = START_S + at
         content: dict[str, Any] = {
             "metadata": {
@@ -81,8 +92,11 @@ class Feed:
                 "nodeName": node,
                 "containers": [{"name": "c", "resources": {"requests": {"cpu": 1, GPU: 8}}}],
             },
-            "status": {"phase": phase},
+            "status": {"phase": phase, "conditions": []},
         }
+        if bound is not None:
+            when = format_time(START_S + bound)
+            content["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": when}]
         self.recorder.saw(POD, msgspec.convert(content, Pod))
 
     def gone(self, at: float, name: str) -> None:
@@ -125,6 +139,20 @@ def test_a_successor_takes_the_place_of_a_pod_that_went(tmp_path: Path) -> None:
     (workload,) = feed.history().workloads
     assert [member.runs_s for member in workload.members.values()] == [200.0]
     assert workload.started_s == START_S + 1
+
+
+@pytest.mark.parametrize(("bound", "ran_s"), [(10.9, 60.0), (4.0, 66.75)])
+def test_a_run_is_measured_from_what_was_seen_unless_it_began_long_before(
+    tmp_path: Path, bound: float, ran_s: float
+) -> None:
+    """Conditions tell whole seconds, rounded down; of a pod that was bound unseen they know more."""
+    feed = Feed(tmp_path)
+    feed.group(0, "gang", 1)
+    feed.pod(1, "p-0", "gang")
+    feed.pod(10.75, "p-0", "gang", node="node-0", phase="Running", bound=int(bound))
+    feed.pod(70.75, "p-0", "gang", node="node-0", phase="Succeeded", bound=int(bound))
+    (workload,) = feed.history().workloads
+    assert [member.runs_s for member in workload.members.values()] == [ran_s]
 
 
 def test_gangs_without_a_template_play_with_their_pods(tmp_path: Path) -> None:
