@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import DISRUPTED
@@ -38,6 +39,8 @@ class Member:
     """One pod of a gang."""
 
     slot: Slot | None
+    job_version: str = ""
+    """Of its Job when it was made; a restart of the whole Job counts it on."""
     node: str = ""
     """Where it is bound; empty until it is."""
     done: bool = False
@@ -126,7 +129,11 @@ class Story:
     evicted_late: int = 0
     """How many of them had succeeded before."""
     run_again: list[str] = field(default_factory=list)
-    """Those that were made anew, in the same life of their gang, although their slot's work had been done."""
+    """Those that were made anew, in the same life of their gang, although their slot's work had been done.
+
+    A pod of a later version of its Job is of a later life, although its PodGroup has not been seen: a watch that had to
+    list again tells of a PodGroup with the version of its last change.
+    """
     late: dict[str, float] = field(default_factory=dict)
     """Queue → by how many seconds a gang of it started later than was promised to it, at the worst; see `Promise`."""
     promises: int = 0
@@ -200,10 +207,13 @@ class _Teller:
             return
         self._of_pod[uid] = life
         if uid not in life.members:
-            slot = slot_of(pod.metadata)
-            if any(other.done and other.slot == slot for other in life.members.values()):
+            made = Member(slot_of(pod.metadata), pod.metadata.annotations.get(names.JOB_VERSION, ""))
+            if any(
+                one.done and (one.slot, one.job_version) == (made.slot, made.job_version)
+                for one in life.members.values()
+            ):
                 self.story.run_again.append(f"{pod.metadata.name} ({uid}) of {life.name}, version {seen.version}")
-            life.members[uid] = Member(slot)
+            life.members[uid] = made
         member = life.members[uid]
         self.story.evicted_late += first and member.done
         member.node = member.node or pod.spec.node_name
@@ -255,10 +265,10 @@ class Recorder:
 
         def changed(old: Any, new: Any) -> None:
             nonlocal last
-            item = new or old
-            last = max(last, int(item.metadata.resource_version))
+            item, version = new or old, int((new or old).metadata.resource_version)
+            last = max(last, version)
             with self._lock:
-                self._log.append(Seen(last, time.time(), item, gone=new is None))
+                self._log.append(Seen(last if new is None else version, time.time(), item, gone=new is None))
 
         reflector.add_handler(changed)
         return reflector

@@ -36,14 +36,27 @@ class Recording:
 
     def __enter__(self) -> Self:
         self._began_s = time.time()
-        program = [str(self.plane.kubectl_program()), f"--kubeconfig={self.plane.kubeconfig}", "get", "--raw"]
         for kind, file in self._files.items():
             self._listed[kind] = self._list(kind)
-            version = self._listed[kind]["metadata"]["resourceVersion"]
-            path = f"{KINDS[kind].path()}?watch=1&resourceVersion={version}&timeoutSeconds={_LONGEST_S}"
-            with file.open("wb") as out:
-                self._watches[kind] = subprocess.Popen([*program, path], stdout=out)
+            file.touch()
+            self._watches[kind] = self._watch(kind, self._listed[kind]["metadata"]["resourceVersion"])
         return self
+
+    def _watch(self, kind: str, version: str) -> subprocess.Popen[bytes]:
+        """Watch a kind from this version on; what comes is added to its file."""
+        program = [str(self.plane.kubectl_program()), f"--kubeconfig={self.plane.kubeconfig}", "get", "--raw"]
+        path = f"{KINDS[kind].path()}?watch=1&resourceVersion={version}&timeoutSeconds={_LONGEST_S}"
+        with self._files[kind].open("ab") as out:
+            return subprocess.Popen([*program, path], stdout=out)
+
+    def _go_on(self, kind: str) -> None:
+        """Watch a kind from where its watch ended: the API server ends one that is slow, as on a loaded machine."""
+        file = self._files[kind]
+        whole = file.read_bytes()
+        file.write_bytes(whole[: whole.rfind(b"\n") + 1])
+        told = [int(_version(one)[1]) for _, one in _told(file)]
+        version = max([int(self._listed[kind]["metadata"]["resourceVersion"]), *told])
+        self._watches[kind] = self._watch(kind, str(version))
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -60,11 +73,12 @@ class Recording:
     def _wait_until_told(self) -> None:
         """The watches have told of all that is there now."""
         deadline = time.monotonic() + _BEHIND_S
-        for kind, watch in self._watches.items():
+        for kind in self._watches:
             there = {_version(one) for one in self._list(kind)["items"]}
             known = {_version(one) for one in self._listed[kind]["items"]}
             while there - known - {_version(one) for _, one in _told(self._files[kind])}:
-                assert watch.poll() is None, f"the watch of {kind} has ended"
+                if self._watches[kind].poll() is not None:
+                    self._go_on(kind)
                 assert time.monotonic() < deadline, f"the watch of {kind} is behind"
                 time.sleep(0.2)
 

@@ -31,9 +31,12 @@ class Log:
         spec = PodGroupSpec(min_member=minimum, queue="q")
         self._add(PodGroup(metadata=ObjectMeta(name="a", uid=uid), spec=spec))
 
-    def pod(self, uid: str, rank: int, node: str = "", phase: str = "Running", *, evicted: bool = False) -> None:
-        """A member of `a`."""
+    def pod(
+        self, uid: str, rank: int, node: str = "", phase: str = "Running", *, evicted: bool = False, version: int = 0
+    ) -> None:
+        """A member of `a`, of this version of its Job."""
         notes = {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": "w", "volcano.sh/task-index": str(rank)}
+        notes["volcano.sh/job-version"] = str(version)
         conditions = [ReportedCondition(type="DisruptionTarget", status="True")] if evicted else []
         meta = ObjectMeta(name=f"a-w-{rank}", uid=uid, annotations=notes)
         status = PodStatus(phase=phase, conditions=conditions)
@@ -109,6 +112,20 @@ def test_only_a_gang_that_holds_nodes_is_half_placed_and_those_who_are_done_coun
     assert log.story().run_again == []
     log.gone("a-0", 0)
     log.pod("again-0", 0)
+    assert len(log.story().run_again) == 1
+
+
+def test_a_pod_of_a_job_that_was_restarted_is_not_run_again_although_its_pod_group_is_told_later() -> None:
+    """A watch that had to list again tells of the new PodGroup with the version of its last change."""
+    log = Log()
+    log.group("one", minimum=1)
+    log.pod("a-0", 0, "node", "Succeeded")
+    log.gone("a-0", 0)
+    log.pod("again-0", 0, version=1)
+    log.group("two", minimum=1)
+    assert log.story().run_again == []
+    log.pod("more-0", 0, "node", "Succeeded")
+    log.pod("less-0", 0)
     assert len(log.story().run_again) == 1
 
 
