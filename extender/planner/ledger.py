@@ -169,6 +169,8 @@ class Ledger:
         self.shared_users: dict[str, Counter[str]] = {}
         """Key of a shared claim to devices that has none yet → node → pods there that use it."""
         self.reserved = ReservedRooms()
+        self.assumed: dict[Hashable, None] = {}
+        """Holders whose writes are not answered yet."""
         self._classes = classes
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
@@ -181,6 +183,8 @@ class Ledger:
                 return
             self.close(holder)
         self.entries[holder] = entry
+        if entry.kind is Kind.ASSUMED:
+            self.assumed[holder] = None
         self._by_node.setdefault(entry.node, set()).add(holder)
         if entry.gang is not None:
             self._by_gang.setdefault(entry.gang, set()).add(holder)
@@ -190,6 +194,7 @@ class Ledger:
         """Close the holder's entry and return it; None if it has none."""
         entry = self.entries.pop(holder, None)
         if entry is not None:
+            self.assumed.pop(holder, None)
             _unindex(self._by_node, entry.node, holder)
             if entry.gang is not None:
                 _unindex(self._by_gang, entry.gang, holder)
@@ -331,8 +336,7 @@ class Ledger:
 
     def is_assumed(self, holder: str) -> bool:
         """Return True if a write of this holder is not answered yet."""
-        known = self.entries.get(holder)
-        return known is not None and known.kind is Kind.ASSUMED
+        return holder in self.assumed
 
 
 def _unindex(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> None:

@@ -213,7 +213,7 @@ def take(state: State) -> Snapshot:
         gpu_use=dict(ledger.queues.gpus),
         user_use={key: use.copy() for key, use in ledger.queues.users.items()},
         devices=table.devices.copy(),
-        ending=tuple(state.pod_table.ending.values()),
+        ending=tuple(state.ending()),
     )
 
 

@@ -12,8 +12,10 @@ nothing here blocks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from extender.planner import reasons
 from extender.planner.ledger import Ledger
@@ -44,6 +46,7 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
+from muster.resources.runtime import UNKNOWN
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
@@ -190,6 +193,14 @@ class State(Tables):
         group = self.groups.get(record.gang)
         least = group.spec.min_member if group is not None else 0
         return not self.ledger.placed[record.gang] or self.pod_table.taken[record.gang] == least
+
+    def ending(self) -> Iterator[PodRecord]:
+        """Yield the pods of no gang that are on a node, or just being bound to one, and declare a runtime."""
+        yield from self.pod_table.ending.values()
+        for holder in self.ledger.assumed:
+            record = self.pod_table.records.get(str(holder))
+            if record is not None and not record.gang and not record.node and record.runtime is not UNKNOWN:
+                yield replace(record, node=self.ledger.entries[holder].node)
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
         """Take a PodGroup; return True if that is news."""

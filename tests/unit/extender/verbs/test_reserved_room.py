@@ -7,6 +7,7 @@ import pytest
 from queue_world import QueueWorld
 from verbs_world import Extender
 
+from extender.planner.framework.decisions import Unreserve
 from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
 from muster.api import names
@@ -35,6 +36,22 @@ def refused(extender: Extender, **pod: object) -> str:
     """What filter says of the nodes; empty if any passes."""
     found = extender.filter(ExtenderArgs(pod=extender.pod("p", **pod), node_names=ALL))  # type: ignore[arg-type]
     return next(iter(found.failed_and_unresolvable_nodes.values()), "")
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_short_pod_that_is_just_being_bound_ends_no_reservation(extender: Extender, *, answered: bool) -> None:
+    """A cycle may begin before the API server has answered: the pod's end is known by then."""
+    state = extender.world.state
+    pod = extender.pod("p", limits=GPU, notes={"muster.dev/expected-runtime": "2s"})
+    [node, *_] = extender.passed(pod, *ALL)
+    record = state.pods[pod.metadata.uid]
+    state.ledger.assume(record.uid, "default", record.cls, node=node)
+    if answered:
+        state.assume(record.uid, node)
+        state.ledger.answered(record.uid)
+    session = extender.world.plan()
+    assert session.decided(Unreserve) == []
+    assert [np.count_nonzero(room.gained.any(axis=0)) for room in session.reserved_rooms] == [3]
 
 
 @pytest.mark.parametrize(("runtime", "passes"), [("", 0), ("80s", 1), ("200s", 0)])
