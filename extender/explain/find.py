@@ -144,7 +144,7 @@ def explain_pod(what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: F
     lacks = None
     alone = not gang and record.waiting and is_musters(pod.spec.scheduler_name)
     if alone and what_if.dump.whole:  # as for a gang of one
-        lacks = shortage(what_if.cycle(), None, PodSetView("pod", record.cls, 1, 1), 1, 0)
+        lacks = shortage(what_if.decided()[0], None, PodSetView("pod", record.cls, 1, 1), 1, 0)
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
     scheduled = pod.status.condition("PodScheduled")
     return PodReport(

@@ -19,7 +19,6 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Decision, Session
 from extender.planner.reasons.grammar import also, listed
 from extender.planner.reasons.room import Shortage
-from extender.planner.standing import waiting
 from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
@@ -63,8 +62,7 @@ class GangExplainer:
         self._what_if = what_if
         self._stops = stops
         self._whole = what_if.dump.whole
-        self._session = what_if.cycle() if self._whole else what_if.session()
-        self._waiting = waiting(self._session) if self._whole else []
+        self._session, self._waiting = what_if.decided() if self._whole else (what_if.session(), [])
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Return the report of one gang; `relief` runs further cycles."""

@@ -232,13 +232,16 @@ class Reliever:
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
         found = holders(self._what_if, self._session, cls, self._gang, inside)
         singles = 0
-        for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MAX_TRIES]:
+        alone = (each for each in found if each.room >= missing)
+        for holder in sorted(alone, key=lambda each: (each.size, each.name))[:MAX_TRIES]:
             if singles < MAX_SINGLES and self._fits_without([holder]):
                 singles += 1
                 yield Relief("ends", reasons.relief.ends([holder.words]), (holder.name,))
         if singles:
             return
-        together = self._together(sorted(found, key=lambda each: (-each.room, each.size))[:MAX_TOGETHER], missing)
+        together = self._together(
+            sorted(found, key=lambda each: (-each.room, each.size, each.name))[:MAX_TOGETHER], missing
+        )
         if together:
             names = [holder.name for holder in together]
             yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))

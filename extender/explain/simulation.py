@@ -76,3 +76,4 @@ def _take(what_if: WhatIf, place: decisions.Place) -> None:
             what_if.state.ledger.open(holder, entry)
     group = place.gang.group
     what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
+    what_if.goes_on()

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -18,7 +19,9 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
 from extender.planner.scaleup.requests import newest
+from extender.planner.standing import waiting
 from extender.planner.state.faults import Rules
+from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -195,6 +198,7 @@ class WhatIf:
         _, self._plugins = parts_of(self._config)
         self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
         self._hyper_nodes = HyperNodeTree()
+        self._decided: tuple[Session, list[GangView]] | None = None
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
             if gang := gang_of(pod):
@@ -204,6 +208,23 @@ class WhatIf:
         """Run a cycle, and return its decisions."""
         actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
         return self._run(actions)
+
+    def decided(self) -> tuple[Session, list[GangView]]:
+        """Return the cycle over the cluster as it is, without a change, and who waits in it; it is run once."""
+        if self._decided is None:
+            session = self.cycle()
+            self._decided = session, waiting(session)
+        return self._decided
+
+    def goes_on(self) -> None:
+        """Take what was changed of the state as the cluster from now on."""
+        self._decided = None
+
+    def for_readers(self, *, names_others: bool) -> "WhatIf":
+        """Return the same cluster for others, who may read all names in it, or not; not to be used at the same time."""
+        other = copy(self)
+        other._names_others, other._decided = names_others, None  # noqa: SLF001 - it is a copy
+        return other
 
     def session(self) -> Session:
         """Return the cluster as it is, with the plugins and without any decision."""

@@ -40,6 +40,11 @@ class Aged(Generic[T]):
             threading.Thread(target=self._behind, args=(made_of, make), name="aged", daemon=True).start()
         return value
 
+    def renewed(self, made_of: Hashable, make: Callable[[], T]) -> T:
+        """Return the value as it is now: the reader waits for it, however long it takes."""
+        with self._making:
+            return self._made(made_of, make)
+
     def _behind(self, made_of: Hashable, make: Callable[[], T]) -> None:
         try:
             self._made(made_of, make)

@@ -1,12 +1,11 @@
 """`muster explain` by the server: the planner's cycle over its caches, for those who may not list the cluster."""
 
-import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from starlette.exceptions import HTTPException
 
@@ -16,12 +15,17 @@ from extender.explain.pools import in_pool, pool_of_object
 from extender.explain.report import GangReport, PodReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.reasons.grammar import many
+from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.resources.gpus import is_gpu
 from muster.resources.pods import pod_requests
 from musterctl.gangs.rows import gang_name
+from musterctl.web.aged import Aged
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
 from musterctl.web.turns import Turns
@@ -29,55 +33,95 @@ from musterctl.web.unnamed import Unnamed
 
 TRIALS_S: Final = 10.0
 """After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
-FRESH_S: Final = 10.0
-"""So long a cluster is explained that has changed since: to take it up anew costs seconds where it is large."""
+_ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NATIVE_POD_GROUPS, JOBS, PODS)
+"""Kinds that a question may name. A gang's status changes with what becomes of its pods."""
+
+
+class Explained(NamedTuple):
+    """A report, and the moment of the cluster that it is about."""
+
+    report: GangReport | PodReport
+    at: float
+    """In seconds since the epoch."""
+
+
+class _Cluster:
+    """The cluster at one moment, and the planner's cycle over it for each pool and kind of reader."""
+
+    def __init__(self, dump: ClusterDump) -> None:
+        self.dump = dump
+        self._made: dict[tuple[str, bool], WhatIf] = {}
+
+    def of(self, pool: str, *, names: bool) -> WhatIf:
+        """Return the cluster of a pool for who may read the names of others, or not; for one thread at a time."""
+        known = self._made.get((pool, names))
+        if known is None:
+            other = self._made.get((pool, not names))
+            known = other.for_readers(names_others=names) if other else self._read(pool, names=names)
+            self._made[pool, names] = known
+        return known
+
+    def _read(self, pool: str, *, names: bool) -> WhatIf:
+        return WhatIf(in_pool(self.dump, pool or DEFAULT_POOL), names_others=names)
 
 
 class Explainer:
-    """Explains gangs of the caches, one at a time; the state of a pool serves until something has changed."""
+    """Explains gangs of the caches, one at a time.
+
+    To read a large cluster and run a cycle takes seconds: it is done while nobody waits, and what is explained may be
+    somewhat older than the caches; but not the gang itself.
+    """
 
     def __init__(self, caches: Caches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
         """Puts into a dump what the extenders run with."""
         self._turns = Turns("are explained")
-        self._taking = threading.Lock()
-        self._dump: ClusterDump | None = None
-        self._total = -1
-        self._made: dict[tuple[str, bool], tuple[ClusterDump, WhatIf]] = {}
+        self._cluster: Aged[_Cluster] = Aged()
+        self._dump: Aged[ClusterDump] = Aged()
 
-    def explain(self, caller: Caller, kind: str, namespace: str, name: str, now: float) -> GangReport | PodReport:
+    def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
         """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
-        dump = self.dump(now)
-        unnamed = None if caller.everything else self._unnamed(dump, caller)
         with self._turns.taken():
+            cluster = self._cluster.value(self._caches.total, self._read)
+            if not self._has(cluster.dump, namespace, name):
+                cluster = self._cluster.renewed(self._caches.total, self._read)
+            dump = cluster.dump
+            unnamed = None if caller.everything else self._unnamed(dump, caller)
             try:
-                what_if = self._what_if(dump, pool_of_object(dump, kind, name, namespace), names=unnamed is None)
+                what_if = cluster.of(pool_of_object(dump, kind, name, namespace), names=unnamed is None)
                 over = time.monotonic() + TRIALS_S
                 report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over)
             except (UnknownNameError, ValueError) as error:
                 status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
                 raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
-        return unnamed.of(report) if unnamed else report
+        return Explained(unnamed.of(report) if unnamed else report, dump.taken_at)
 
-    def dump(self, now: float) -> ClusterDump:
-        """Return the cluster as it is explained: it may be a little old where it is large. Nobody may change it."""
-        with self._taking:
-            known, total = self._dump, self._caches.total
-            if known is None or (total != self._total and now - known.taken_at > FRESH_S):
-                known = self._caches.dump()
-                self._prepare(known)
-                self._dump, self._total = known, total
-            return known
+    def warm(self) -> None:
+        """Read the cluster, and run the first cycle over it, before anybody asks."""
+        self._cluster.value(self._caches.total, self._read)
 
-    def _what_if(self, dump: ClusterDump, pool: str, *, names: bool) -> WhatIf:
-        made = self._made.get((pool, names))
-        if made is None or made[0] is not dump:
-            self._made = {
-                key: each for key, each in self._made.items() if each[0] is dump
-            }  # the others are of the past
-            made = self._made[pool, names] = dump, WhatIf(in_pool(dump, pool or DEFAULT_POOL), names_others=names)
-        return made[1]
+    def dump(self) -> ClusterDump:
+        """Return the cluster: it may be a little old where it is large. Nobody may change it."""
+        return self._dump.value(self._caches.total, self._read_dump)
+
+    def _read(self) -> _Cluster:
+        cluster = _Cluster(self._read_dump())
+        with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
+            cluster.of(DEFAULT_POOL, names=True).decided()
+        return cluster
+
+    def _read_dump(self) -> ClusterDump:
+        dump = self._caches.dump()
+        self._prepare(dump)
+        return dump
+
+    def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
+        """Return True if a dump has the workloads and gangs of this name as they are now."""
+        return all(
+            _named(self._caches.of(resource, namespace), name) == _named(dump.of(resource), name, namespace)
+            for resource in _ASKED
+        )
 
     def _unnamed(self, dump: ClusterDump, caller: Caller) -> Unnamed:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
@@ -98,3 +142,13 @@ class Explainer:
         told = [f"queue {row.queue}"] if row.queue not in hidden else []
         told.append(many(gpus // 1000, "GPU") if gpus else many(row.wanted, "pod"))
         return f"a gang of another namespace ({', '.join(told)})"
+
+
+def _named(items: Iterable[Object], name: str, namespace: str = "") -> dict[str, str]:
+    """Return UID → resource version of the objects of this name, or that are owned by one of this name."""
+    return {
+        each.metadata.uid: each.metadata.resource_version
+        for each in items
+        if (not namespace or each.metadata.namespace == namespace)
+        and (each.metadata.name == name or any(owner.name == name for owner in each.metadata.owner_references))
+    }

@@ -33,6 +33,7 @@ from musterctl.web.caches import Caches
 from musterctl.web.callers import NAMESPACES, TokenCallers
 from musterctl.web.local import KEY, LocalCallers, reach_of
 from musterctl.web.site import Site
+from musterctl.web.warm import warm
 
 log = structlog.get_logger()
 _HERE: Final = "127.0.0.1"
@@ -127,13 +128,13 @@ def serve_for_all(config: Config, how: ForAll) -> None:
 
 
 def _warm(site: Site) -> None:
-    """Make the rows of all gangs once the caches are filled, which takes a second for thousands of gangs."""
+    """Make what takes seconds for thousands of gangs, once the caches are filled."""
 
     def make() -> None:
         while site.not_ready() and not site.closing:
             time.sleep(_LOOK_S)
         if not site.closing:
-            site.caches.warm()
+            warm(site)
 
     threading.Thread(target=make, name="warm", daemon=True).start()
 

@@ -19,7 +19,7 @@ def show(asked: Asked) -> Response:
     if not asked.caller.scope.has(namespace):
         raise asked.missing(f"{kind} {namespace}/{name}")
     now = asked.site.now()
-    report = asked.site.explainer.explain(asked.caller, kind, namespace, name, now)
+    report = asked.site.explainer.explain(asked.caller, kind, namespace, name).report
     if asked.query.get("output") != "text":
         return asked.json(report)
     lines = [f"{line.label:<{_LABEL}}{line.text}".rstrip() for line in lines_of(report, now)]

@@ -32,6 +32,7 @@ from musterctl.web.actions import actions_for
 from musterctl.web.asked import Asked
 from musterctl.web.content.gang import Button, GangObjects, Step, gang_view
 from musterctl.web.content.gangs import page_number
+from musterctl.web.content.moments import moment
 from musterctl.web.content.past import steps_of
 from musterctl.web.rights import listing
 
@@ -89,13 +90,14 @@ def why(asked: Asked) -> Response:
     found, now = _found(asked), asked.site.now()
     if not found.row.gang:
         raise asked.missing(f"gang of {found.row.title}: it has none now")
-    report = asked.site.explainer.explain(asked.caller, "gang", found.row.namespace, found.row.gang, now)
+    report, at = asked.site.explainer.explain(asked.caller, "gang", found.row.namespace, found.row.gang)
     return asked.page(
         "why.html",
         title=found.row.title,
         told_lines=[line for line in lines_of(report, now) if line.text and line.label != "would help"],
         help_lines=[each.sentence for each in report.relief],
         gang=f"/gangs/{found.row.namespace}/{asked.path['name']}",
+        as_of=moment(at, now),
     )
 
 

@@ -17,6 +17,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.gangs.nodes import NodeRow, node_rows
 from musterctl.web.asked import Asked
 from musterctl.web.content.topology import STATES, SuspectLine, suspects_among, topology_view
+from musterctl.web.site import Site
 
 
 class _Made(NamedTuple):
@@ -30,10 +31,10 @@ def show(asked: Asked) -> Response:
     now, caller, view = asked.site.now(), asked.caller, asked.view
     whole = caller.everything
     if whole:
-        made = asked.site.nodes.value(asked.site.caches.total, lambda: _made(asked.site.explainer.dump(now)))
+        made = summed(asked.site)
     else:
         nodes = view.nodes()
-        rules_in = asked.site.explainer.dump(now).rules_in
+        rules_in = asked.site.explainer.dump().rules_in
         rows = node_rows(nodes, [], rules_in)
         made = _Made(rows, [], suspects_among(nodes, rows, rules_in, now))
     placements = view.placements()
@@ -41,6 +42,12 @@ def show(asked: Asked) -> Response:
     shown = topology_view(made.rows, made.reports, made.suspects, placements, gangs, scope, now, whole=whole)
     there = {each.state for rack in shown.racks for each in rack.states}
     return asked.page("topology.html", view=shown, states=[each for each in STATES if each in there], live="topology")
+
+
+def summed(site: Site) -> _Made:
+    """Return what is free on the nodes; it may be a little old where they are many."""
+    made: _Made = site.nodes.value(site.caches.total, lambda: _made(site.explainer.dump()))
+    return made
 
 
 def _made(dump: ClusterDump) -> _Made:

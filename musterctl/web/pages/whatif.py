@@ -54,7 +54,7 @@ def _namespaces(asked: Asked) -> list[str]:
 
 def _dump(asked: Asked) -> ClusterDump:
     """Return the cluster; for who may not see all of it what a new gang's demands are compared with."""
-    whole = asked.site.explainer.dump(asked.site.now())
+    whole = asked.site.explainer.dump()
     if asked.caller.everything:
         return whole
     own = ClusterDump(whole.taken_at, unread=frozenset({kind_name(POD_GROUPS)}))

@@ -8,6 +8,7 @@ from web_world import Pages, cluster, gang
 
 from muster.api.kubernetes.core import NODES
 from musterctl.web.caller import Caller
+from musterctl.web.warm import warm
 
 pytestmark = pytest.mark.storm
 NODE_COUNT, GANGS, RUNNING, NAMESPACES, QUEUES = 5_000, 10_000, 2_000, 50, 100
@@ -27,6 +28,9 @@ def pages() -> Pages:
         first = 2 * number
         nodes = names[first : first + 2] if number < RUNNING else ["", ""]
         gang(pages, f"team-{number % NAMESPACES}", f"gang-{number}", nodes, f"q{number % QUEUES}")
+    began = time.perf_counter()
+    warm(pages.site)
+    sys.stderr.write(f"\nwarm after {time.perf_counter() - began:.1f} s")
     return pages
 
 
