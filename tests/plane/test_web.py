@@ -106,6 +106,17 @@ def test_a_user_sees_one_namespace(server: PageServer, tokens: dict[str, str]) -
     assert server.ask(f"/api/explain/{OTHER}/secretive", tokens["root"])[0] == 200
 
 
+def test_the_page_of_a_gang_has_the_events_of_its_pods(
+    server: PageServer, tokens: dict[str, str], wait_for: Callable[..., Any]
+) -> None:
+    """kube-scheduler says of each pod that it has got a node."""
+    seen = wait_for(
+        lambda: re.search(r"Pod (secretive-\w+-0)", server.ask(f"/gangs/{OTHER}/secretive", tokens["root"])[1]),
+        what="an Event of a pod",
+    )
+    assert seen
+
+
 def test_the_command_asks_the_page(server: PageServer, busy: Plane, tmp_path: Path, tokens: dict[str, str]) -> None:
     """Who may not list the cluster gets the report of the page from `muster explain`, and else what his gang says."""
     file = kubeconfig(busy, tmp_path, tokens["ada"])

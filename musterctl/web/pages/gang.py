@@ -40,6 +40,8 @@ log_of = structlog.get_logger()
 LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
 """Of a line of a log; what is longer is cut."""
+EVENTS_OF_PODS: Final = 6
+"""Pods of a gang whose Events are shown, those that do not run first: each takes a request."""
 _RANK_DIGITS: Final = 6
 
 
@@ -214,11 +216,13 @@ def _told(found: _Found, now: float) -> GangReport | None:
 
 
 def _events(asked: Asked, found: _Found) -> list[Event] | None:
-    """Return the Events about the gang and its workload; None where they cannot be listed."""
+    """Return the Events about the gang, its workload and some of its pods; None where they cannot be listed."""
     events: dict[str, Event] = {}
+    pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]
+    names_asked = (found.row.name, found.row.gang, *(pod.metadata.name for pod in pods))
     try:
         with asked.client() as client:
-            for name in dict.fromkeys(filter(None, (found.row.name, found.row.gang))):
+            for name in dict.fromkeys(filter(None, names_asked)):
                 for each in client.list(EVENTS, found.row.namespace, field_selector=f"involvedObject.name={name}"):
                     events[each.metadata.uid] = each
     except APIError:
