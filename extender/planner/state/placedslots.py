@@ -6,6 +6,7 @@ from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, devices_of, node_of, slots_of
 from muster.api.names import DEFAULT_QUEUE
@@ -35,12 +36,25 @@ class PlacedSlots:
         if gang is not None and placement is not None:
             self._active[key] = placement
             for slot, node, pod_set in gang.placed_slots():
-                cls = pod_set.class_of(slot.rank) if pod_set else None
-                if pod_set and cls and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
+                cls = self._class_of(placement, slot, pod_set)
+                if cls:
                     self._open(key, placement, slot, node, cls)
                     before.discard(_holder(placement, slot))
         for holder in before:
             self._ledger.close(holder)
+
+    def _class_of(self, placement: Placement, slot: Slot, pod_set: PodSetView | None) -> PodClass | None:
+        """Return the class of the pod that the slot is for; None if there will be none.
+
+        Where no template tells it, a pod that is gone is expected back from its owner as it was, until its placement
+        ends: one that is pinned to another node has to be made anew, and nobody else may take its room meanwhile.
+        """
+        if pod_set and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
+            return pod_set.class_of(slot.rank)
+        if pod_set and pod_set.template:
+            return None
+        known = self._ledger.entries.get(_holder(placement, slot))
+        return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
         """Follow a pod that changed: its slot is placed until the pod has a node."""

@@ -14,6 +14,7 @@ import numpy as np
 from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.devices import Devices
+from extender.planner.state.placedslots import PlacedSlot
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
@@ -152,7 +153,21 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     _write_again(fresh, seen)
     for placement in objects.placements:
         fresh.on_placement(None, placement)
+    _expect_back(fresh, seen)
     return fresh
+
+
+def _expect_back(fresh: State, seen: StateDigest) -> None:
+    """No object says what pods without a template asked for that are gone: their placed slots are remembered."""
+    fresh.refresh()
+    for holder, entry in seen.entries.items():
+        view = fresh.gang(entry.gang) if entry.gang and entry.kind is Kind.PLACED else None
+        if view is None or holder in fresh.ledger.entries:
+            continue
+        for slot, node, pod_set in view.placed_slots():
+            gone = pod_set is None or not (pod_set.template or slot.rank < pod_set.replicas)
+            if gone and (holder, entry.node) == (PlacedSlot(view.uid, slot), node):
+                fresh.ledger.open(holder, entry)
 
 
 def _write_again(fresh: State, seen: StateDigest) -> None:
