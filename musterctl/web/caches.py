@@ -167,6 +167,17 @@ class Caches:
             train_jobs=self.of(TRAIN_JOBS, namespace) if self._reads(TRAIN_JOBS) else None,
         )
 
+    def whole(self) -> Objects:
+        """Return what rows of all namespaces are made of."""
+        found = [self.objects(namespace) for namespace in self.namespaces()]
+        return Objects(
+            groups=[each for of in found for each in of.groups],
+            pods=[each for of in found for each in of.pods or ()],
+            placements=[each for of in found for each in of.placements or ()],
+            jobs=[each for of in found for each in of.jobs or ()],
+            train_jobs=[each for of in found for each in of.train_jobs or ()],
+        )
+
     def rows(self, namespace: str) -> tuple[Row, ...]:
         """Return the rows of a namespace as they are now."""
         with self._lock:

@@ -19,6 +19,7 @@ from musterctl.web.assets import Assets
 from musterctl.web.caches import Caches
 from musterctl.web.caller import Caller
 from musterctl.web.explainer import Explainer
+from musterctl.web.forecasts import Forecasts
 
 HERE: Final = Path(__file__).parent
 
@@ -67,6 +68,7 @@ class Site:
         self.caches = caches
         self.callers = callers
         self.explainer = Explainer(caches, prepare)
+        self.forecasts = Forecasts(caches, now)
         self.not_ready = not_ready or caches.not_ready
         """A sentence while there is nothing to show yet, or nothing that is current."""
         self.now = now

@@ -5,7 +5,8 @@ from musterctl.web.site import Site
 
 
 def warm(site: Site) -> None:
-    """Make the rows of all gangs, the sums of all nodes, and the planner's cycle; the caches must be filled."""
+    """Make rows of gangs, sums of nodes, the planner's cycle and the forecasts, once the caches are filled."""
     site.caches.warm()
     summed(site)
     site.explainer.warm()
+    site.forecasts.told(())

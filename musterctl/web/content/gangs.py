@@ -68,6 +68,11 @@ class GangLine(Struct, frozen=True):
     priority: str
     created: Moment | None
     expected: Moment | None
+    """Its start, or the earliest one."""
+    latest: Moment | None
+    """The latest start; None where it is as expected, or not known."""
+    known_by: str
+    """What the start is reckoned from, as `by past run times`; empty for one that is reserved."""
     nodes: str
     reason: str
 
@@ -131,6 +136,8 @@ def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -
 
 def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
     """Return one row; `twice` are names that several gangs of a namespace have."""
+    early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
+    late = row.latest_start if early and row.latest_start != early else ""
     return GangLine(
         title=row.title,
         address=address(row, twice),
@@ -141,10 +148,16 @@ def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) 
         size=size(row),
         priority=priority(row),
         created=moment(row.created, now),
-        expected=moment(row.expected_start, now) if row.state in WAITING else None,
+        expected=moment(early, now),
+        latest=moment(late, now),
+        known_by=_known_by(row) if early and not row.expected_start else "",
         nodes=nodes_words(row.nodes) if row.nodes else "",
         reason=plain(row.reason),
     )
+
+
+def _known_by(row: Row) -> str:
+    return f"by {row.start_known_by}" if row.latest_start else f"or later, by {row.start_known_by}"
 
 
 def tone(state: str) -> str:

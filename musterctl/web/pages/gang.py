@@ -67,7 +67,7 @@ def show(asked: Asked) -> Response:
         return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
     name = asked.path["name"]
     of = GangObjects(
-        row=found.row,
+        row=asked.site.forecasts.told([found.row])[0] if asked.caller.everything else found.row,
         group=found.group,
         placement=found.placement,
         pods=found.pods,

@@ -4,11 +4,18 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from page_world import NOW, report, row
+from web_world import JSON, Pages, cluster, group, job, pods
 
 from extender.explain.queues import WaitingGang
+from extender.planner.reasons.room import NO_ROOM
 from history.scope import EVERYTHING, Scope
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.volcano.queuelimits import QueueLimits
 from musterctl.gangs.rows import Row
+from musterctl.web.caller import Caller
 from musterctl.web.content.gangs import PAGE_ROWS, STATES, Filters, filters, gangs_view
 from musterctl.web.content.queues import PAGE_QUEUES, WAITERS, queues_view
 
@@ -55,6 +62,52 @@ def test_a_long_list_comes_in_parts() -> None:
     assert (second.before, second.after) == ("/gangs", "/gangs?page=3")
     last = gangs_view(rows, EVERYTHING, Filters(page=99), NOW)
     assert (len(last.lines), last.after) == (1, "")
+
+
+def test_a_start_is_told_with_what_it_is_reckoned_from() -> None:
+    """A reservation has one time; declared run times one, past ones an interval, whose end may not be known."""
+    at, later = format_time(NOW + 60), format_time(NOW + 600)
+    known = {"earliest_start": at, "start_known_by": "past run times"}
+    waiting = [
+        row("reserved", state="Reserved", expected_start=at),
+        row("between", state="Waiting", **known, latest_start=later),
+        row("after", state="Waiting", **known),
+        row("declared", state="Waiting", earliest_start=at, latest_start=at, start_known_by="declared run times"),
+        row("runs", state="Running", expected_start=at, **known),
+    ]
+    shown = gangs_view(waiting, EVERYTHING, Filters(), NOW).lines
+    told = [(each.expected and each.expected.away, each.latest and each.latest.away, each.known_by) for each in shown]
+    assert told == [
+        ("in 60s", None, ""),
+        ("in 60s", "in 10m", "by past run times"),
+        ("in 60s", None, "or later, by past run times"),
+        ("in 60s", None, "by declared run times"),
+        (None, None, ""),
+    ]
+
+
+def test_only_who_may_see_every_gang_is_told_a_start_that_is_reckoned_from_all() -> None:
+    """A gang runs for ten minutes on all nodes, as it declares; another one waits for them."""
+    pages = Pages({"root": Caller(name="root"), "ada": Caller(name="ada", scope=OURS)})
+    cluster(pages)
+    note = {"muster.dev/expected-runtime": "10m"}
+    pages.put(JOBS, job("theirs", "runs"), job("ours", "waits"))
+    pages.put(POD_GROUPS, _noted(group("theirs", "runs", phase="Running"), note))
+    pages.put(PODS, *(_noted(pod, note) for pod in pods("theirs", "runs", ["node-0", "node-1"], gpus=8)))
+    waits = {"type": "Unschedulable", "status": "True", "reason": NO_ROOM}
+    pages.put(POD_GROUPS, group("ours", "waits", conditions=[waits]))
+    pages.put(PODS, *pods("ours", "waits", ["", ""]))
+    assert "by declared run times" in pages.get("/gangs", "root").text
+    assert "by declared run times" in pages.get("/gangs/ours/waits", "root").text
+    for page in ("/gangs", "/gangs/ours/waits"):
+        answer = pages.get(page, "ada")
+        assert answer.status == 200
+        assert "run times" not in answer.text
+
+
+def _noted(item: JSON, note: JSON) -> JSON:
+    meta = item["metadata"]
+    return {**item, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), **note}}}
 
 
 def test_gangs_of_one_workload_have_addresses_of_their_own() -> None:
