@@ -5,7 +5,9 @@ resource version, so the log alone does not tell its place among the other chang
 """
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +16,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import audits
-from interleavings.trace import KINDS, Asked, Entry, slim
+from interleavings.replay import replay
+from interleavings.trace import KINDS, Asked, Entry, slim, write
 
 from musterctl.plane.plane import Plane
 
@@ -22,6 +25,18 @@ _BEHIND_S = 30.0
 _LONGEST_S = 7200
 _STARTS = {"muster-extender": "extender", "kube-scheduler": "scheduler"}
 """Programs whose lists tell that they have started."""
+
+
+KEPT = Path(__file__).parents[1] / "model" / "traces"
+
+
+def held(recording: "Recording", folder: Path, name: str) -> None:
+    """The model takes every step of a recording; it is kept if that is asked for."""
+    entries = recording.entries()
+    write((KEPT if "MUSTER_KEEP_TRACES" in os.environ else folder) / f"{name}.jsonl.gz", entries)
+    found = replay(entries)
+    sys.stderr.write(f"\n{name}: {found}\n")
+    assert not found.failure, found.told()
 
 
 class Recording:

@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from gangs import attempt, metric
+from recordings import Recording, held
 from test_storm import Storm, run_storm
 from watching import Watching
 
@@ -162,13 +164,15 @@ def run_faults(plane: Plane, namespace: str, wait_for: WaitFor, *, gangs: int, k
 
 @pytest.fixture(scope="module")
 def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane of this module's own."""
-    return module_plane()
+    """A plane of this module's own, which tells all that happens on it."""
+    return module_plane(traced=True)
 
 
-def test_a_short_storm_of_faults(plane: Plane, namespace: str, wait_for: WaitFor, seed: int) -> None:
-    """Twenty-four gangs, two kills."""
-    run_faults(plane, namespace, wait_for, gangs=24, kills=2, seed=seed)
+def test_a_short_storm_of_faults(plane: Plane, namespace: str, wait_for: WaitFor, tmp_path: Path, seed: int) -> None:
+    """Twenty-four gangs, two kills; the model takes each step, repairs among them."""
+    with Recording(plane, tmp_path) as recording:
+        run_faults(plane, namespace, wait_for, gangs=24, kills=2, seed=seed)
+    held(recording, tmp_path, "faults")
 
 
 @pytest.mark.storm

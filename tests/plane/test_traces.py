@@ -3,8 +3,6 @@
 MUSTER_KEEP_TRACES=1 renews the traces that are kept in tests/model/traces, which tests/model/test_traces.py replays.
 """
 
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,23 +10,11 @@ import pytest
 import test_controller_storm
 import test_queue_storm
 import test_storm
-from interleavings.replay import replay
-from interleavings.trace import write
-from recordings import Recording
+from recordings import Recording, held
 
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
-KEPT = Path(__file__).parents[1] / "model" / "traces"
-
-
-def held(recording: Recording, folder: Path, name: str) -> None:
-    """The model takes every step of a recording; it is kept if that is asked for."""
-    entries = recording.entries()
-    write((KEPT if "MUSTER_KEEP_TRACES" in os.environ else folder) / f"{name}.jsonl.gz", entries)
-    found = replay(entries)
-    sys.stderr.write(f"\n{name}: {found}\n")
-    assert not found.failure, found.told()
 
 
 def test_a_storm(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:

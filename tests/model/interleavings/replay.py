@@ -54,7 +54,7 @@ STEPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Kubernetes", _NODES): ("gc", "patch", "update"),
     ("Kubernetes", _GROUPS): ("gc", "delete", "deletecollection"),
     ("Kubernetes", _PLACEMENTS): ("gc", "delete", "deletecollection"),
-    ("user", _PODS): ("user", "create", "delete", "deletecollection"),
+    ("user", _PODS): ("user", "create", "patch", "delete", "deletecollection"),
     ("user", _GROUPS): ("user", "create", "patch", "delete", "deletecollection"),
     ("user", _NODES): ("fault", "create", "patch", "update", "delete"),
 }
