@@ -1,7 +1,10 @@
-"""Other ways to install: the webhook alone, the cluster's own kube-scheduler, and manifests without helm."""
+"""Other ways to install: the webhook alone, the cluster's own kube-scheduler, manifests without helm, and the page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -98,3 +101,35 @@ def test_manifests_without_helm(removed: Release, work: Work) -> None:
     work.submit("volcano-job")
     assert work.end("vcjob", "sleepers") == "Completed"
     removed.delete(done.output)
+
+
+def test_the_page_and_the_history(cluster: Cluster, removed: Release, work: Work, wait_for: Callable[..., Any]) -> None:
+    """As pods: who may view one namespace sees his gang while it is there, and in the history once it is gone."""
+    with figures.timed("web.enabled and history.enabled: all replicas ready after"):
+        removed.install("web.enabled=true", "history.enabled=true")
+    kubectl, space = cluster.plane.kubectl, work.namespace
+    kubectl("create", "serviceaccount", "ada", f"--namespace={space}")
+    bound = (f"--serviceaccount={space}:ada", "--clusterrole=muster-view", f"--namespace={space}")
+    kubectl("create", "rolebinding", "ada", *bound)
+    token = kubectl("create", "token", "ada", f"--namespace={space}").stdout.strip()
+    pod = removed.pods("web")[0]["status"]["podIP"]
+
+    def page(path: str) -> str:
+        """A page for her; the text of what is refused, too."""
+        asked = Request(f"https://{pod}:8443{path}", headers={"Authorization": f"Bearer {token}"})
+        try:
+            with urlopen(asked, context=removed.trust(), timeout=10) as answer:  # noqa: S310 - it is https
+                return str(answer.read().decode())
+        except HTTPError as error:
+            return f"{error.code}: {error.read().decode()}"
+
+    # What she may do is asked once a minute: the first answer may be older than her role.
+    wait_for(lambda: page("/gangs").startswith("<!doctype"), 90, lambda: f"the page, and not {page('/gangs')}")
+    work.submit("volcano-job")
+    wait_for(lambda: "sleepers" in page("/gangs?ended=on"), what="her gang")
+    assert work.end("vcjob", "sleepers") == "Completed"
+    kubectl("delete", "vcjob", "sleepers", f"--namespace={space}")
+    story = wait_for(lambda: (text := page(f"/history/{space}/sleepers")) and "Completed" in text and text, 60)
+    assert "started" in story
+    assert page(f"/history/{SYSTEM_NAMESPACE}/sleepers").startswith("404")
+    assert page("/usage").startswith("<!doctype")

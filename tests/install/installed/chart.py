@@ -145,6 +145,12 @@ class Release:
 
         self._cluster.wait("the webhook shows its new certificate", shown, _ROTATED_S)
 
+    def trust(self) -> ssl.SSLContext:
+        """What trusts the authority of Muster's certificates, whatever address is asked."""
+        context = ssl.create_default_context(cadata=self._secret()["ca.crt"])
+        context.check_hostname = False
+        return context
+
     def _secret(self) -> dict[str, str]:
         """What Muster's Secret holds, decoded."""
         (found,) = self._cluster.objects("secrets", SYSTEM_NAMESPACE, f"--field-selector=metadata.name={CERTIFICATES}")
