@@ -123,10 +123,9 @@ def test_the_page_and_the_history(cluster: Cluster, removed: Release, work: Work
         except HTTPError as error:
             return f"{error.code}: {error.read().decode()}"
 
-    # What she may do is asked once a minute: the first answer may be older than her role.
-    wait_for(lambda: page("/gangs").startswith("<!doctype"), 90, lambda: f"the page, and not {page('/gangs')}")
     work.submit("volcano-job")
-    wait_for(lambda: "sleepers" in page("/gangs?ended=on"), what="her gang")
+    # What she may do is asked once a minute: the first answer may be older than her gang.
+    wait_for(lambda: "sleepers" in page("/gangs?ended=on"), 90, lambda: f"her gang, and not {page('/gangs')}")
     assert work.end("vcjob", "sleepers") == "Completed"
     kubectl("delete", "vcjob", "sleepers", f"--namespace={space}")
     story = wait_for(lambda: (text := page(f"/history/{space}/sleepers")) and "Completed" in text and text, 60)
