@@ -23,7 +23,7 @@ from history.pods import RECORDED_PODS, Moment
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import Store, StoreError
-from history.tally import Tally, begin_of, month_of
+from history.tally import Tallies, names_at
 from history.usage import SEEN, closed_since
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
@@ -75,7 +75,7 @@ class Recorder:
         self._stopping = threading.Event()
         self.book = Book()
         self.following = Following(client, clock_s)
-        self.tally: Tally | None = None
+        self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
         self._written_s = self._tidied_s = float("-inf")
         self._blind_since: int | None = None
@@ -110,7 +110,7 @@ class Recorder:
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
-        self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+        self.tallies = self._tallies(now)
         self._trouble = None
         known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
         self.following.start()
@@ -243,16 +243,19 @@ class Recorder:
         for each in changes.happenings:
             HAPPENED.labels(each.what).inc()
         now = self._now()
-        if self.tally is None or self.tally.month != month_of(now):
+        if self.tallies is None or self.tallies.names != names_at(now):
             try:
-                self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+                self.tallies = self._tallies(now)
             except StoreError as error:
-                log.warning("the new month is not counted yet", why=str(error))
-                self.tally = None
+                log.warning("the new day is not counted yet", why=str(error))
+                self.tallies = None
             return
         for holding in changes.holdings.values():
             if holding.ended is not None:
-                self.tally.close(self.queue_of(holding.gang, changes), holding)
+                self.tallies.close(self.queue_of(holding.gang, changes), holding)
+
+    def _tallies(self, now: int) -> Tallies:
+        return Tallies(now, lambda begin: closed_since(self._store, begin))
 
     def queue_of(self, gang: str, changes: Changes | None = None) -> str:
         """Return the queue of a gang that the book has, or has just closed."""

@@ -86,7 +86,7 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
 
 
 def usage_in(client: Client, namespace: str) -> Usage | None:
-    """Return what queues have used this month, as the recorder of the history has published it; None if it has not."""
+    """Return what queues have used, as the recorder of the history has published it; None if it has not."""
     try:
         return read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
     except NotFound:

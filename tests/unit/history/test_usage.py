@@ -3,6 +3,7 @@
 import random
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +12,9 @@ from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
 from history.retain import tidy
 from history.scope import EVERYTHING, Scope
 from history.store import Store
-from history.tally import Tally, begin_of
+from history.tally import Tallies
 from history.usage import KEYS, Amounts, Owner, Span, Totals, closed_since, integrate, usage
+from muster.api.muster.usage import KEY, PERIODS, Period, period_of, read_usage
 
 GPU = "nvidia.com/gpu"
 NOW = 10 * DAY_MS
@@ -142,13 +144,20 @@ def test_an_unknown_key_is_named() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_published_is_what_usage_says(seed: int) -> None:
-    """The tally of a month is the usage of that month by queue."""
+    """The tallies of month, week and day are the usage of that time by queue."""
     store, now = filled(seed)
-    tally = Tally(now, closed_since(store, begin_of(now)))
+    tallies = Tallies(now, lambda begin: closed_since(store, begin))
     gangs, _, holdings = store.open_rows()
     queues = {gang.id: gang.queue for gang in gangs}
-    told = tally.document(now, [(queues[each.gang], each) for each in holdings])
-    rows = usage(store, EVERYTHING, ("queue",), since=begin_of(now) / 1000, now=now / 1000)
-    held = {row.key[0]: row.resources[GPU].held for row in rows}
-    assert {queue: each["seconds"][GPU] for queue, each in told["queues"].items()} == pytest.approx(held)
-    assert {each["month"] for each in told["queues"].values()} == {"1970-01"}
+    later = now + DAY_MS // 4
+    document = tallies.document(later, [(queues[each.gang], each) for each in holdings])
+    told = read_usage({KEY: msgspec.json.encode(document).decode()})
+    assert (told.until, told.periods) == (later / 1000, PERIODS)
+    names: dict[Period, str] = {"month": "1970-01", "week": "1970-W05", "day": "1970-01-31"}
+    for period, name in names.items():
+        since = period_of(period, later / 1000).begin
+        rows = usage(store, EVERYTHING, ("queue",), since=since, now=later / 1000)
+        held = {row.key[0]: row.resources[GPU].held for row in rows}
+        found = {queue: each.within(period, name)[GPU] for queue, each in told.queues.items()}
+        assert found == pytest.approx(held)
+        assert sum(held.values()) > 0

@@ -16,11 +16,11 @@ from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import ranks_of
-from muster.api.muster.usage import QueueUsage, Usage, month_of
+from muster.api.muster.usage import QueueUsage, Usage, period_of
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
 PER_USER, WINDOWS, BUDGET, MODE = "max-per-user", "limit-windows", "budget", "budget-mode"
-MONTH, BEGIN, END = month_of(NOW)
+MONTH, BEGIN, END = period_of("month", NOW)
 HOUR_S = 3600.0
 
 
