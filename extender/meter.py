@@ -16,6 +16,8 @@ from muster.volcano.queuelimits import limits_of
 
 Spent = dict[tuple[str, str], float]
 """Queue and resource → units, or their seconds."""
+AWAY_S: Final = 60.0
+"""Looks are a second apart, and in the largest clusters some."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
@@ -41,12 +43,12 @@ class Meter:
             self._until = None
             return published
         rates = held_now(snapshot, resources)
-        if published.until == self._until:
-            begin, held = self._last, self._rates
-        else:
-            # What was held at the last look counts from there on: a gang may have ended since.
-            begin, held = published.until, self._rates if self._until is not None else rates
-            self._since = {}
+        # What was held at the last look counts until now: a gang may have ended since. Not so where this replica has
+        # not looked for a while, as another one led.
+        held = self._rates if self._until is not None and now - self._last <= AWAY_S else rates
+        begin = self._last
+        if published.until != self._until:
+            begin, self._since = published.until, {}
         for period in PERIODS:
             first = period_of(period, now).begin
             since = self._since[period] = {} if begin < first else self._since.get(period, {})

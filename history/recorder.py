@@ -44,6 +44,10 @@ HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gang
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
+LOOKED: Final = Gauge(
+    "muster_history_looked_timestamp_seconds",
+    "Until when the recorder has looked at the cluster and written that down, in seconds since the epoch",
+)
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -235,6 +239,8 @@ class Recorder:
                     return
                 continue
             self.book.take()
+            if self._blind_since is None:
+                LOOKED.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
             self._count(changes)
             return

@@ -7,7 +7,7 @@ from extender_world import NOW, World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.meter import Meter
+from extender.meter import AWAY_S, Meter
 from extender.planner.framework.snapshot import Snapshot, take
 from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
 
@@ -43,7 +43,7 @@ def told(usage: Usage | None, period: str = "day", now: float = NOW) -> float:
     return usage.queues["team"].within(each, period_of(each, now).name).get(GPU, 0.0) if usage.queues else 0.0
 
 
-@given(st.lists(st.tuples(SIZES, st.floats(0.01, 1000)), min_size=2, max_size=6), st.floats(0, 1000))
+@given(st.lists(st.tuples(SIZES, st.floats(0.01, AWAY_S)), min_size=2, max_size=6), st.floats(0, 1000))
 def test_it_is_the_integral_of_what_was_held(steps: list[tuple[int, float]], before: float) -> None:
     """From the publication on, whatever has begun and ended since, besides what was published."""
     world, meter, now = world_of(), Meter(), DAY.begin + 1000.0
@@ -64,9 +64,18 @@ def test_a_publication_takes_the_place_of_what_was_counted() -> None:
     world, meter = world_of(), Meter()
     snapshot = holding(world, 2)
     meter.advanced(Usage(NOW, {}, PERIODS), snapshot, NOW)
-    assert told(meter.advanced(Usage(NOW, {}, PERIODS), snapshot, NOW + 100)) == pytest.approx(200)
-    later = Usage(NOW + 90, {"team": QueueUsage(day=PeriodUsage(DAY.name, {GPU: 500}))}, PERIODS)
-    assert told(meter.advanced(later, snapshot, NOW + 110)) == pytest.approx(540)
+    assert told(meter.advanced(Usage(NOW, {}, PERIODS), snapshot, NOW + 50)) == pytest.approx(100)
+    later = Usage(NOW + 40, {"team": QueueUsage(day=PeriodUsage(DAY.name, {GPU: 500}))}, PERIODS)
+    assert told(meter.advanced(later, snapshot, NOW + 60)) == pytest.approx(540)
+
+
+def test_a_replica_that_has_not_looked_for_long_goes_by_what_it_sees() -> None:
+    """Another one led meanwhile; nobody knows here when the gang has ended."""
+    world, meter, published = world_of(), Meter(), Usage(NOW, {}, PERIODS)
+    snapshot = holding(world, 2)
+    meter.advanced(published, snapshot, NOW)
+    meter.advanced(published, snapshot, NOW + 50)
+    assert told(meter.advanced(published, holding(world, 0), NOW + 51 + AWAY_S)) == pytest.approx(100)
 
 
 def test_a_new_period_begins_at_nothing() -> None:

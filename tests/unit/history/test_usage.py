@@ -142,9 +142,23 @@ def test_an_unknown_key_is_named() -> None:
         usage(Store.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
 
 
+class OlderQueue(msgspec.Struct):
+    """What an extender of an earlier version reads of a queue."""
+
+    month: str = ""
+    seconds: dict[str, float] = {}
+
+
+class Older(msgspec.Struct):
+    """What it reads in all."""
+
+    until: float
+    queues: dict[str, OlderQueue] = {}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_published_is_what_usage_says(seed: int) -> None:
-    """The tallies of month, week and day are the usage of that time by queue."""
+    """The tallies of month, week and day are the usage of that time; an older extender finds the month in its place."""
     store, now = filled(seed)
     tallies = Tallies(now, lambda begin: closed_since(store, begin))
     gangs, _, holdings = store.open_rows()
@@ -153,6 +167,10 @@ def test_what_is_published_is_what_usage_says(seed: int) -> None:
     document = tallies.document(later, [(queues[each.gang], each) for each in holdings])
     told = read_usage({KEY: msgspec.json.encode(document).decode()})
     assert (told.until, told.periods) == (later / 1000, PERIODS)
+    older = msgspec.convert(msgspec.to_builtins(document), Older)
+    assert {name: (each.month, each.seconds) for name, each in older.queues.items() if each.month} == {
+        name: (each.month, each.seconds) for name, each in told.queues.items()
+    }
     names: dict[Period, str] = {"month": "1970-01", "week": "1970-W05", "day": "1970-01-31"}
     for period, name in names.items():
         since = period_of(period, later / 1000).begin
