@@ -12,7 +12,7 @@ from history.model import MS, Holding
 from history.recorder import Recorder
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
-from muster.api.muster.usage import KEY
+from muster.api.muster.usage import AGAIN_S, KEY
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.resources.vector import unit
@@ -21,8 +21,6 @@ log = structlog.get_logger(__name__)
 
 EVERY_S = 10.0
 """Between two writes of the ConfigMap at least."""
-AGAIN_S = 300.0
-"""Between two writes at most: somebody may have deleted it, or written something else into it."""
 _MANAGER = "muster-history"
 _TIMEOUT_S = 5.0
 
@@ -30,7 +28,7 @@ _TIMEOUT_S = 5.0
 class Publisher:
     """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what goes on.
 
-    And every five minutes, whatever happens.
+    And every five minutes, whatever happens: somebody may have deleted it, or written something else into it.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:

@@ -23,8 +23,8 @@ from history.pods import RECORDED_PODS, Moment
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import Store, StoreError
-from history.tally import Tallies, names_at
-from history.usage import SEEN, closed_since
+from history.tally import Tallies
+from history.usage import SEEN, Totals, closed_since
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 
@@ -248,20 +248,28 @@ class Recorder:
     def _count(self, changes: Changes) -> None:
         for each in changes.happenings:
             HAPPENED.labels(each.what).inc()
+        try:
+            self._tally(changes)
+        except StoreError as error:
+            log.warning("the new day is not counted yet", why=str(error))
+            self.tallies = None
+
+    def _tally(self, changes: Changes) -> None:
+        """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
         now = self._now()
-        if self.tallies is None or self.tallies.names != names_at(now):
-            try:
-                self.tallies = self._tallies(now)
-            except StoreError as error:
-                log.warning("the new day is not counted yet", why=str(error))
-                self.tallies = None
+        if self.tallies is None:
+            self.tallies = self._tallies(now)
             return
+        begun = self.tallies.renew(now, self._closed)
         for holding in changes.holdings.values():
             if holding.ended is not None:
-                self.tallies.close(self.queue_of(holding.gang, changes), holding)
+                self.tallies.close(self.queue_of(holding.gang, changes), holding, but=begun)
 
     def _tallies(self, now: int) -> Tallies:
-        return Tallies(now, lambda begin: closed_since(self._store, begin))
+        return Tallies(now, self._closed)
+
+    def _closed(self, begin: int) -> Totals:
+        return closed_since(self._store, begin)
 
     def queue_of(self, gang: str, changes: Changes | None = None) -> str:
         """Return the queue of a gang that the book has, or has just closed."""

@@ -5,7 +5,7 @@ What is published is exact at its time, and stays so until a holding begins or e
 add what is held since.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from history.model import MS, Holding
@@ -45,17 +45,27 @@ class Tallies:
     """The tallies of the month, the week and the day of a moment; `closed` returns what has ended since a time."""
 
     def __init__(self, now: int, closed: Callable[[int], Totals]) -> None:
-        self.names = names_at(now)
+        self.names: dict[Period, str] = {}
         self.closings = 0
         """Holdings that were counted: what was published is right as long as this, and what is held, is the same."""
-        begins = {period: round(period_of(period, now / MS).begin * MS) for period in PERIODS}
-        self.of: dict[Period, Tally] = {period: Tally(begin, closed(begin)) for period, begin in begins.items()}
+        self.of: dict[Period, Tally] = {}
+        self.renew(now, closed)
 
-    def close(self, queue: str, holding: Holding) -> None:
-        """Count a holding that has ended."""
+    def renew(self, now: int, closed: Callable[[int], Totals]) -> set[Period]:
+        """Begin anew the periods that have ended, and return them: a month is not read again each day."""
+        begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
+        for period in begun:
+            begin = round(period_of(period, now / MS).begin * MS)
+            self.of[period] = Tally(begin, closed(begin))
+        self.names = names_at(now)
+        return begun
+
+    def close(self, queue: str, holding: Holding, *, but: Collection[Period] = ()) -> None:
+        """Count a holding that has ended, in all periods `but` those that know it."""
         self.closings += 1
-        for each in self.of.values():
-            each.close(queue, holding)
+        for period, each in self.of.items():
+            if period not in but:
+                each.close(queue, holding)
 
     def document(self, now: int, still: Iterable[tuple[str, Holding]]) -> dict[str, Any]:
         """Return what is published (`muster.api.muster.usage`): unit-seconds by queue, period and resource.

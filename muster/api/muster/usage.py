@@ -14,6 +14,8 @@ MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
 AHEAD_S: Final = 600.0
 """What is said to be up to a later time than this from now is not believed: clocks differ less."""
+AGAIN_S: Final = 300.0
+"""It is published so often at least, whatever happens."""
 Period = Literal["month", "week", "day"]
 PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 """What a budget may be of."""
@@ -84,6 +86,12 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 _USAGE: Final = msgspec.json.Decoder(Usage)
+
+
+def silent_s(usage: Usage, now: float) -> float:
+    """Return for how long nothing was published that should have been; 0 while it is."""
+    since = now - usage.until
+    return since if since > 2 * AGAIN_S else 0.0
 
 
 def read_usage(data: Mapping[str, Any]) -> Usage:

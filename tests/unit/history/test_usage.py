@@ -7,9 +7,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
 from history.retain import tidy
+from history.schema import GANGS
 from history.scope import EVERYTHING, Scope
 from history.store import Store
 from history.tally import Tallies
@@ -179,3 +181,36 @@ def test_what_is_published_is_what_usage_says(seed: int) -> None:
         found = {queue: each.within(period, name)[GPU] for queue, each in told.queues.items()}
         assert found == pytest.approx(held)
         assert sum(held.values()) > 0
+
+
+def test_at_midnight_the_month_goes_on_and_the_day_begins() -> None:
+    """What has ended is counted once in each, whether it was read from the store or told."""
+    store, now = filled(1)
+    asked: list[int] = []
+
+    def closed(begin: int) -> Totals:
+        asked.append(begin)
+        return closed_since(store, begin)
+
+    tallies = Tallies(now, closed)
+    assert tallies.renew(now + 1, closed) == set()
+    midnight, before = now + DAY_MS, {key: each.held for key, each in tallies.of["week"].at(now, ()).items()}
+    ended = Holding(
+        pod="p", name="m-0", gang="gang-0", run="run-0", epoch=1, node="n", amounts={GPU: 1000},
+        bound=midnight - 7000, ran_from=None, ended=midnight + 5000, reason="",
+    )  # fmt: skip
+    store.write(Changes(holdings={"p": ended}), {})
+    begun = tallies.renew(midnight + 5000, closed)
+    assert begun == {"day", "month"}  # the first of February 1970, a Sunday
+    assert asked[3:] == [midnight, midnight]
+    queue = queue_of(store, "gang-0")
+    tallies.close(queue, ended, but=begun)
+    held = {period: each.at(midnight + 5000, ())[queue, GPU].held for period, each in tallies.of.items()}
+    assert held["day"] == held["month"] == 1000 * 5000
+    assert held["week"] == before[queue, GPU] + 1000 * 12000
+
+
+def queue_of(store: Store, gang: str) -> str:
+    """The queue of a gang."""
+    with store.engine.connect() as connection:
+        return str(connection.scalar(select(GANGS.c.queue).where(GANGS.c.id == gang)))

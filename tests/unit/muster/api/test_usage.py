@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.muster.usage import KEY, MOST_CHARS, PERIODS, Period, QueueUsage, Usage, period_of, read_usage
+from muster.api.muster.usage import (
+    AGAIN_S,
+    KEY,
+    MOST_CHARS,
+    PERIODS,
+    Period,
+    QueueUsage,
+    Usage,
+    period_of,
+    read_usage,
+    silent_s,
+)
 
 DAY_S = 86400.0
 
@@ -62,6 +73,12 @@ def test_periods_follow_each_other(period: Period, moment: float) -> None:
     begin = datetime.fromtimestamp(span.begin, UTC)
     assert (begin.hour, begin.minute, begin.second, begin.microsecond) == (0, 0, 0, 0)
     assert {"month": begin.day == 1, "week": begin.weekday() == 0, "day": True}[period]
+
+
+@given(st.floats(0, 4e9), st.floats(0, 4e9))
+def test_a_recorder_that_publishes_no_more_is_told(until: float, now: float) -> None:
+    """For as long as it has not; one that is late once is not."""
+    assert silent_s(Usage(until), now) == (now - until if now - until > 2 * AGAIN_S else 0)
 
 
 def test_a_reader_of_months_only_reads_it() -> None:
