@@ -34,11 +34,8 @@ class Meter:
 
     def advanced(self, published: Usage | None, snapshot: Snapshot, now: float) -> Usage | None:
         """Return the usage as of now: what is published, and what has been held since then."""
-        resources = {
-            budget.resource
-            for queue in snapshot.queues.values()
-            for budget in limits_of(queue.metadata.annotations).budgets
-        }
+        said = [limits_of(queue.metadata.annotations).budgets for queue in snapshot.queues.values()]
+        resources = {budget.resource for budgets in said for budget in budgets}
         if published is None or published.until > now + AHEAD_S or not resources:
             self._until = None
             return published
@@ -56,7 +53,7 @@ class Meter:
             for key, units in held.items():
                 since[key] = since.get(key, 0.0) + units * seconds
         self._until, self._last, self._rates = published.until, now, rates
-        return _sum(published, self._since, now)
+        return _sum(published, self._since, now, resources)
 
 
 def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Spent:
@@ -70,27 +67,32 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Spent:
     return held
 
 
-def _sum(published: Usage, since: Mapping[Period, Spent], now: float) -> Usage:
-    queues = {*published.queues, *(queue for spent in since.values() for queue, _ in spent)}
-    told = {name: published.queues.get(name, QueueUsage()) for name in queues}
-    sums: dict[tuple[str, Period], dict[str, float]] = {}
+def _sum(published: Usage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]) -> Usage:
+    """Return what is published of these resources, and what was held since then."""
+    sums: dict[Period, dict[str, dict[str, float]]] = {}
     names = {period: period_of(period, now).name for period in PERIODS}
-    for name, usage in told.items():
-        for period in PERIODS:
-            sums[name, period] = dict(usage.within(period, names[period]))
     for period, spent in since.items():
-        for (name, resource), seconds in spent.items():
-            of_queue = sums[name, period]
+        of_period = sums[period] = {}
+        for queue, usage in published.queues.items():
+            told = usage.within(period, names[period])
+            of_period[queue] = {each: told[each] for each in resources if each in told}
+        for (queue, resource), seconds in spent.items():
+            of_queue = of_period.setdefault(queue, {})
             of_queue[resource] = of_queue.get(resource, 0.0) + seconds
+
+    def of(queue: str, period: Period) -> dict[str, float]:
+        return sums.get(period, {}).get(queue, {})
+
     return Usage(
         until=max(now, published.until),
         queues={
-            name: QueueUsage(
+            queue: QueueUsage(
                 month=names["month"],
-                seconds=sums[name, "month"],
-                **{each: PeriodUsage(names[each], sums[name, each]) for each in ("week", "day")},
+                seconds=of(queue, "month"),
+                week=PeriodUsage(names["week"], of(queue, "week")),
+                day=PeriodUsage(names["day"], of(queue, "day")),
             )
-            for name in told
+            for queue in {queue for each in sums.values() for queue in each}
         },
         periods=published.periods,
     )

@@ -5,6 +5,7 @@ shares go on by the capability: nothing is evicted because a window begins, a li
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from extender.planner.framework.ordering import upwards
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts, sum_along
-from muster.api.muster.usage import AHEAD_S, PERIODS, Period, Usage, period_of
+from muster.api.muster.usage import AHEAD_S, Period, Usage, period_of
 from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import Budget, QueueLimits, limits_of
 
@@ -151,11 +152,14 @@ def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str,
     if not budgets:
         return {}
     believed = usage if usage is not None and usage.until <= now + AHEAD_S else None
-    wanted = {budget.period for limits in budgets.values() for budget in limits.budgets}
+    wanted: dict[Period, set[str]] = {}
+    for limits in budgets.values():
+        for budget in limits.budgets:
+            wanted.setdefault(budget.period, set()).add(budget.resource)
     used = {
-        period: _used_in(snapshot, period, now, believed)
-        for period in PERIODS
-        if believed is not None and period in wanted and period in believed.periods
+        period: _used_in(snapshot, period, resources, now, believed)
+        for period, resources in wanted.items()
+        if believed is not None and period in believed.periods
     }
     return {
         name: BudgetStanding(
@@ -171,21 +175,24 @@ def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str,
     }
 
 
-def _used_in(snapshot: Snapshot, period: Period, now: float, usage: Usage) -> dict[tuple[str, str], float]:
+def _used_in(
+    snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: Usage
+) -> dict[tuple[str, str], float]:
     """Return queue and resource → what was held in a period until now, in that queue and those below it."""
     span = period_of(period, now)
-    since = max(span.begin, min(usage.until, now))
-    used: dict[tuple[str, str], float] = {}
-    for name, use in snapshot.queue_use.items() if since < now else ():
-        for amounts in (use.staying, use.leaving):
-            for resource, amount in amounts.items():
-                _add(used, snapshot, name, resource, amount * (now - since))
+    seconds = now - max(span.begin, min(usage.until, now))
+    held: dict[str, dict[str, float]] = {}
     for name, one in usage.queues.items():
-        for resource, seconds in one.within(period, span.name).items():
-            _add(used, snapshot, name, resource, seconds * unit(resource))
+        told = one.within(period, span.name)
+        held[name] = {resource: told[resource] * unit(resource) for resource in resources & told.keys()}
+    for name, use in snapshot.queue_use.items() if seconds else ():
+        of_queue = held.setdefault(name, {})
+        for amounts in (use.staying, use.leaving):
+            for resource in resources & amounts.keys():
+                of_queue[resource] = of_queue.get(resource, 0.0) + amounts[resource] * seconds
+    used: dict[tuple[str, str], float] = {}
+    for queue, of_queue in held.items():
+        for name in upwards(snapshot.queues, queue) if of_queue else ():
+            for resource, amount in of_queue.items():
+                used[name, resource] = used.get((name, resource), 0.0) + amount
     return used
-
-
-def _add(used: dict[tuple[str, str], float], snapshot: Snapshot, queue: str, resource: str, seconds: float) -> None:
-    for name in upwards(snapshot.queues, queue):
-        used[name, resource] = used.get((name, resource), 0.0) + seconds

@@ -66,8 +66,9 @@ class QueueUsage(msgspec.Struct, frozen=True):
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
         """Return what was held in the period of this name; nothing where another one was counted."""
-        of_month = PeriodUsage(self.month, self.seconds)
-        told = {"month": of_month, "week": self.week, "day": self.day}[period]
+        if period == "month":
+            return self.seconds if self.month == name else {}
+        told = self.week if period == "week" else self.day
         return told.seconds if told.name == name else {}
 
     def amounts(self) -> Iterator[float]:
