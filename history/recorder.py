@@ -114,7 +114,7 @@ class Recorder:
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
-        self.tallies = self._tallies(now)
+        self.tallies = Tallies(now, self._closed)
         self._trouble = None
         known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
         self.following.start()
@@ -256,17 +256,13 @@ class Recorder:
 
     def _tally(self, changes: Changes) -> None:
         """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
-        now = self._now()
         if self.tallies is None:
-            self.tallies = self._tallies(now)
+            self.tallies = Tallies(self._now(), self._closed)
             return
-        begun = self.tallies.renew(now, self._closed)
+        begun = self.tallies.renew(self._now(), self._closed)
         for holding in changes.holdings.values():
             if holding.ended is not None:
                 self.tallies.close(self.queue_of(holding.gang, changes), holding, but=begun)
-
-    def _tallies(self, now: int) -> Tallies:
-        return Tallies(now, self._closed)
 
     def _closed(self, begin: int) -> Totals:
         return closed_since(self._store, begin)
