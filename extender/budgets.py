@@ -12,11 +12,12 @@ from extender.planner.framework.session import Session
 from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.events import Recorder
+from muster.volcano.queuelimits import Budget
 
 RATIO: Final = Gauge(
     "muster_queue_budget_ratio",
-    "What a queue and those below it have used this month, by its budget; 1 is all of it",
-    ["queue", "resource"],
+    "What a queue and those below it have used this month, this week or today, by its budget; 1 is all of it",
+    ["queue", "resource", "period"],
 )
 KNOWN: Final = Gauge(
     "muster_queue_budget_known",
@@ -28,7 +29,6 @@ NEAR: Final = 0.8
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
 """Time for the usage to come after the start of this process, until it is warned that there is none."""
-
 
 LATE_S: Final = 600.0
 """Time after a gang's members come or go by which the recorder has published that: it does so within seconds."""
@@ -42,9 +42,10 @@ class BudgetTeller:
         self._wall_s = wall_s
         self._began = wall_s()
         self._next = 0.0
-        self._told: dict[str, tuple[str, str]] = {}
-        """Queue → reason and resource of the last event."""
-        self._series: set[tuple[str, str]] = set()
+        self._told: dict[str, str] = {}
+        """Queue → reason of the last event."""
+        self._series: set[tuple[str, str, str]] = set()
+        self._queues: set[str] = set()
         self._held: frozenset[tuple[str, int]] = frozenset()
         """UID and number of members with a node of the gangs that have some, as of the last look."""
         self._held_before = False
@@ -80,40 +81,43 @@ class BudgetTeller:
         self._tell_metrics(standings)
         self._told = {name: said for name, said in self._told.items() if name in standings}
         for name, standing in standings.items():
-            reason, resource = step(standing)
+            reason, budget = step(standing)
             if reason == reasons.queues.BUDGET_UNKNOWN and now - self._began < _UNKNOWN_AFTER_S:
                 continue
-            if reason and self._told.get(name, ("", ""))[0] != reason:
-                self._send(session.snapshot.queues[name], reason, resource, standing)
-            self._told[name] = reason, resource
+            if reason and self._told.get(name, "") != reason:
+                self._send(session.snapshot.queues[name], reason, budget, standing)
+            self._told[name] = reason
 
-    def _send(self, queue: Queue, reason: str, resource: str, standing: BudgetStanding) -> None:
+    def _send(self, queue: Queue, reason: str, budget: Budget | None, standing: BudgetStanding) -> None:
         name = queue.metadata.name
-        message = reasons.queues.budget_step(
-            reason, name, resource, ratio=standing.ratios.get(resource, 0.0), enforced=standing.enforced
-        )
+        ratio = 0.0 if budget is None else standing.ratios[budget]
+        message = reasons.queues.budget_step(reason, name, budget, ratio=ratio, enforced=standing.enforced)
         about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
         self._recorder.event(about, "Warning", reason, message)
 
     def _tell_metrics(self, standings: Mapping[str, BudgetStanding]) -> None:
-        series = {(name, resource) for name, standing in standings.items() for resource in standing.ratios}
-        for name, resource in self._series - series:
-            RATIO.remove(name, resource)
-        for name in {name for name, _ in self._series} - standings.keys():
+        ratios = {
+            (name, budget.resource, budget.period): ratio
+            for name, standing in standings.items()
+            for budget, ratio in standing.ratios.items()
+        }
+        for labels in self._series - ratios.keys():
+            RATIO.remove(*labels)
+        for name in self._queues - standings.keys():
             KNOWN.remove(name)
+        for labels, ratio in ratios.items():
+            RATIO.labels(*labels).set(ratio)
         for name, standing in standings.items():
             KNOWN.labels(name).set(float(standing.known))
-            for resource, ratio in standing.ratios.items():
-                RATIO.labels(name, resource).set(ratio)
-        self._series = series
+        self._series, self._queues = {*ratios}, {*standings}
 
 
-def step(standing: BudgetStanding) -> tuple[str, str]:
-    """Return the reason for an event about a budget, and the resource of which most is used; empty below 80 %."""
-    if not standing.known:
-        return reasons.queues.BUDGET_UNKNOWN, ""
-    resource = max(standing.ratios, key=lambda name: standing.ratios[name])
-    ratio = standing.ratios[resource]
+def step(standing: BudgetStanding) -> tuple[str, Budget | None]:
+    """Return the reason for an event about budgets, and the one of which most is used; empty below 80 %."""
+    budget = max(standing.ratios, key=lambda each: standing.ratios[each], default=None)
+    ratio = 0.0 if budget is None else standing.ratios[budget]
     if ratio >= 1:
-        return reasons.queues.BUDGET_USED, resource
-    return (reasons.queues.BUDGET_NEAR, resource) if ratio >= NEAR else ("", resource)
+        return reasons.queues.BUDGET_USED, budget
+    if not standing.known:
+        return reasons.queues.BUDGET_UNKNOWN, None
+    return (reasons.queues.BUDGET_NEAR, budget) if ratio >= NEAR else ("", budget)

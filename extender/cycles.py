@@ -80,10 +80,10 @@ class Planner:
         node_fault_grace_s: float = NODE_FAULT_GRACE_S,
         fault_stop: float = FAULT_STOP,
         tap: Tap | None = None,
-        usage: Callable[[], Usage | None] = lambda: None,
+        usage: Callable[[Snapshot, float], Usage | None] = lambda _, _now: None,
         tell_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used this month."""
+        """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used until now, of budgets."""
         self._tap = tap
         self._usage = usage
         self._tell_budgets = tell_budgets
@@ -193,7 +193,7 @@ class Planner:
             arrived=arrived,
             avoided=self._remembered(now),
             gone=self._committer.repairs.gone,
-            usage=self._usage(),
+            usage=self._usage(snapshot, now),
             hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,

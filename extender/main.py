@@ -18,6 +18,7 @@ from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
 from extender.failurememory import FailureMemory
+from extender.meter import Meter
 from extender.milestones import Milestones
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
@@ -83,6 +84,7 @@ class Extender:
         memory = FailureMemory(client, self._cluster, namespace, name_for(pool), wall_s=time.time)
         self._committer.keep_failures, self._committer.recall_failures = memory.keep, memory.recall
         self._usage = UsageFeed(client, namespace, monotonic_s=time.monotonic)
+        meter = Meter()
         budgets = BudgetTeller(self._recorder, wall_s=time.time)
         self._planner = Planner(
             self._cluster,
@@ -99,7 +101,7 @@ class Extender:
             node_fault_grace_s=settings.node_fault_grace_s,
             fault_stop=settings.fault_stop,
             tap=tap,
-            usage=lambda: budgets.believed(self._usage.current),
+            usage=lambda snapshot, now: meter.advanced(budgets.believed(self._usage.current), snapshot, now),
             tell_budgets=budgets.tell,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)

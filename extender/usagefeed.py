@@ -1,4 +1,4 @@
-"""Reads what queues have used this month from the ConfigMap `muster-usage` of Muster's namespace.
+"""Reads what queues have used from the ConfigMap `muster-usage` of Muster's namespace.
 
 The recorder of the history writes it, and no other account has the right to. Where it is missing or cannot be read
 budgets are not enforced: a history that is down costs money, and keeps nobody from working.

@@ -12,6 +12,7 @@ from history.model import MS, Holding
 from history.recorder import Recorder
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.muster.usage import AGAIN_S, KEY
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.resources.vector import unit
@@ -25,7 +26,10 @@ _TIMEOUT_S = 5.0
 
 
 class Publisher:
-    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what goes on."""
+    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what goes on.
+
+    And every five minutes, whatever happens: somebody may have deleted it, or written something else into it.
+    """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -36,19 +40,19 @@ class Publisher:
 
     def changed(self, recorder: Recorder) -> None:
         """Write if that is due. A failure is tried again with the next turn that is due."""
-        tally, now_s = recorder.tally, self._clock_s()
-        if tally is None or now_s - self._written_s < EVERY_S:
+        tallies, now_s = recorder.tallies, self._clock_s()
+        if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
-        state = tally.month, frozenset(recorder.book.holdings), tally.closings
-        if state == self._written:
+        state = tallies.names, frozenset(recorder.book.holdings), tallies.closings
+        if state == self._written and 0 <= now_s - self._written_s < AGAIN_S:
             return
         self._written_s = now_s
-        document = tally.document(round(now_s * MS), held(recorder))
+        document = tallies.document(round(now_s * MS), held(recorder))
         content = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": names.USAGE, "labels": {names.MANAGED_BY: names.MANAGER}},
-            "data": {"usage.json": msgspec.json.encode(document).decode()},
+            "data": {KEY: msgspec.json.encode(document).decode()},
         }
         try:
             self._client.apply(
@@ -84,8 +88,8 @@ class UsageCounters(Collector):
             "Of these, with a container that ran",
             labels=["queue", "resource"],
         )
-        tally = self._recorder.tally
-        amounts = {} if tally is None else tally.at(round(self._clock_s() * MS), held(self._recorder))
+        tallies = self._recorder.tallies
+        amounts = {} if tallies is None else tallies.of["month"].at(round(self._clock_s() * MS), held(self._recorder))
         for (queue, resource), each in sorted(amounts.items()):
             whole = unit(resource) * MS
             of_held.add_metric([queue, resource], each.held / whole)

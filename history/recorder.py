@@ -23,8 +23,8 @@ from history.pods import RECORDED_PODS, Moment
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import Store, StoreError
-from history.tally import Tally, begin_of, month_of
-from history.usage import SEEN, closed_since
+from history.tally import Tallies
+from history.usage import SEEN, Totals, closed_since
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 
@@ -44,6 +44,10 @@ HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gang
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
+LOOKED: Final = Gauge(
+    "muster_history_looked_timestamp_seconds",
+    "Until when the recorder has looked at the cluster and written that down, in seconds since the epoch",
+)
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -75,7 +79,7 @@ class Recorder:
         self._stopping = threading.Event()
         self.book = Book()
         self.following = Following(client, clock_s)
-        self.tally: Tally | None = None
+        self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
         self._written_s = self._tidied_s = float("-inf")
         self._blind_since: int | None = None
@@ -110,7 +114,7 @@ class Recorder:
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
-        self.tally = Tally(now, closed_since(self._store, begin_of(now)))
+        self.tallies = Tallies(now, self._closed)
         self._trouble = None
         known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
         self.following.start()
@@ -235,6 +239,8 @@ class Recorder:
                     return
                 continue
             self.book.take()
+            if self._blind_since is None:
+                LOOKED.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
             self._count(changes)
             return
@@ -242,17 +248,24 @@ class Recorder:
     def _count(self, changes: Changes) -> None:
         for each in changes.happenings:
             HAPPENED.labels(each.what).inc()
-        now = self._now()
-        if self.tally is None or self.tally.month != month_of(now):
-            try:
-                self.tally = Tally(now, closed_since(self._store, begin_of(now)))
-            except StoreError as error:
-                log.warning("the new month is not counted yet", why=str(error))
-                self.tally = None
+        try:
+            self._tally(changes)
+        except StoreError as error:
+            log.warning("the new day is not counted yet", why=str(error))
+            self.tallies = None
+
+    def _tally(self, changes: Changes) -> None:
+        """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
+        if self.tallies is None:
+            self.tallies = Tallies(self._now(), self._closed)
             return
+        begun = self.tallies.renew(self._now(), self._closed)
         for holding in changes.holdings.values():
             if holding.ended is not None:
-                self.tally.close(self.queue_of(holding.gang, changes), holding)
+                self.tallies.close(self.queue_of(holding.gang, changes), holding, but=begun)
+
+    def _closed(self, begin: int) -> Totals:
+        return closed_since(self._store, begin)
 
     def queue_of(self, gang: str, changes: Changes | None = None) -> str:
         """Return the queue of a gang that the book has, or has just closed."""

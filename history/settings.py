@@ -34,7 +34,8 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024
     """Size of the store above which the oldest days are folded before their time."""
     publish: bool = True
-    """Write what each queue has held this month into the ConfigMap muster-usage, beside the Lease, for budgets."""
+    """Write what each queue has held this month, this week and today into the ConfigMap muster-usage, beside the Lease,
+    for budgets."""
     lease_name: str = names.HISTORY_LEASE
     """The Lease of the one recorder that writes."""
     lease_namespace: str = names.SYSTEM_NAMESPACE

@@ -40,7 +40,7 @@ _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOT
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("webhook", "extender", "controller", "history", "muster")
+PACKAGES: Final = ("webhook", "extender", "controller", "history", "musterctl", "muster")
 """Packages that have metrics; those of `muster` are in every process."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
 """The last is of a collector, which counts when it is asked."""

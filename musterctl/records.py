@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from history import read, usage
+from history import read, silence, usage
 from history.scope import EVERYTHING, Scope
 from history.store import Store, StoreError
 from musterctl.cluster import Where, known_plane
@@ -57,6 +57,13 @@ class Gangs(msgspec.Struct, frozen=True):
     gaps: list[read.Gap] = []
 
 
+class Looked(msgspec.Struct, frozen=True):
+    """How far the history goes."""
+
+    looked: float
+    """When the recorder looked last, in seconds since the epoch; 0 if it never has."""
+
+
 class Source(Protocol):
     """Answers from the history."""
 
@@ -68,6 +75,9 @@ class Source(Protocol):
 
     def usage(self, asked: AskedUsage) -> list[usage.Row]:
         """Return who used what."""
+
+    def looked(self) -> Looked:
+        """Return when the recorder looked last."""
 
 
 class OfStore(NamedTuple):
@@ -90,6 +100,10 @@ class OfStore(NamedTuple):
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
 
+    def looked(self) -> Looked:
+        """Return when the recorder looked last."""
+        return Looked(silence.looked(self.store))
+
 
 class OfServer(NamedTuple):
     """Answers of the page's server, which knows what the owner of the token may see."""
@@ -109,6 +123,10 @@ class OfServer(NamedTuple):
         """Return who used what."""
         query = msgspec.structs.asdict(asked) | {"by": ",".join(asked.by)}
         return self._get("/api/usage", query, list[usage.Row])
+
+    def looked(self) -> Looked:
+        """Return when the recorder looked last."""
+        return self._get("/api/recorder", {}, Looked)
 
     def _get(self, path: str, query: Mapping[str, Any], wanted: type[T]) -> T:
         given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
@@ -140,13 +158,15 @@ class QueryError(ValueError):
 
 
 def answers(store: Store, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
-    """Return the answer to /api/history, /api/history/NAMESPACE/NAME or /api/usage, to be sent as JSON.
+    """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, to be sent as JSON.
 
     `path` are its parts after /api. QueryError for a query that cannot be read, LookupError for another path.
     """
     source = OfStore(store, scope)
     try:
         match path:
+            case ["recorder"]:
+                return source.looked()
             case ["history"]:
                 return source.gangs(msgspec.convert(dict(query), Asked, strict=False))
             case ["history", namespace, name]:

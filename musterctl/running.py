@@ -1,5 +1,6 @@
 """What the extenders of a cluster run with, as they publish it: the planner's configuration, and what is suspect."""
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
@@ -10,11 +11,12 @@ from extender.planner.cycle import report_of
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.muster.configuration import PUBLISHED, PublishedConfig, Suspects, name_for
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.muster.usage import Usage, read_usage
+from muster.api.muster.usage import Usage, read_usage, silent_s
 from muster.api.names import SYSTEM_NAMESPACE, USAGE, WEBHOOKS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.cluster import whole
+from musterctl.output.listing import short
 from musterctl.plane.rights import CLUSTER_LEASE
 
 _OTHER: Final = "--scheduler-config names another"
@@ -86,14 +88,21 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
 
 
 def usage_in(client: Client, namespace: str) -> Usage | None:
-    """Return what queues have used this month, as the recorder of the history has published it; None if it has not."""
+    """Return what queues have used, as the recorder of the history has published it; None if it has not."""
     try:
-        return read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
+        usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
     except NotFound:
         return None
     except (APIError, ValueError) as error:
         click.echo(f"Note: budgets of queues count as not used, as ConfigMap {USAGE} cannot be read: {error}", err=True)
         return None
+    if silent := silent_s(usage, time.time()):
+        click.echo(
+            f"Note: the recorder of the history has published nothing for {short(silent)}: of budgets, what gangs have "
+            "held since then that have ended does not count here",
+            err=True,
+        )
+    return usage
 
 
 def _installed_in(client: Client) -> str:

@@ -59,7 +59,7 @@ class ClusterDump:
     suspects: dict[str, Suspects] = field(default_factory=dict)
     """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
     usage: Usage | None = None
-    """What queues have used this month, for their budgets; None where nobody says so."""
+    """What queues have used, for their budgets; None where nobody says so."""
 
     @property
     def rules(self) -> Rules:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from extender.explain.members import gang_words
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.planner.fairshare.limits import budgets_of
+from extender.planner.fairshare.limits import BudgetStanding, budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
@@ -23,6 +23,7 @@ from extender.planner.standing import waiting
 from extender.planner.state.spareseats import seats_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.standing import place_words
+from muster.api.muster.usage import Period
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.vector import GPU, PODS, Vector, add, amount_words, scale, vector
@@ -40,6 +41,15 @@ class WaitingGang(Struct, frozen=True, rename="camel"):
     message: str
     workload: str = ""
     """The gang as its owner is called: `Job ns/name`."""
+
+
+class BudgetUse(Struct, frozen=True, rename="camel"):
+    """How much of a budget is used in the period that goes on."""
+
+    resource: str
+    period: Period
+    used: float | None
+    """1 is all of it; None if that is not known."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
@@ -66,8 +76,8 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     """Of what it has, what gangs keep for members that they lose."""
     limits: tuple[str, ...] = ()
     """Its limits beyond its capability, in words."""
-    budget: dict[str, float] = {}
-    """Resource → what is used of its budget this month; 1 is all of it."""
+    budgets: tuple[BudgetUse, ...] = ()
+    """What is used of its budgets."""
 
     def share(self, resource: str) -> float:
         """Return the allocated part of its fair share of a resource."""
@@ -103,10 +113,15 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         replace(
             _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ()))),
             spares=spares.get(name, {}),
-            budget=dict(budgets[name].ratios) if name in budgets else {},
+            budgets=_budgets(session.snapshot.queues[name], budgets[name]) if name in budgets else (),
         )
         for name, depth in _in_order(parents)
     ]
+
+
+def _budgets(queue: Queue, standing: BudgetStanding) -> tuple[BudgetUse, ...]:
+    said = limits_of(queue.metadata.annotations).budgets
+    return tuple(BudgetUse(each.resource, each.period, standing.ratios.get(each)) for each in said)
 
 
 def _spares(session: Session, parents: Mapping[str, str]) -> dict[str, Vector]:

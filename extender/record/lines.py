@@ -104,7 +104,7 @@ class Cycle(Line, tag="cycle"):
     served: bool | None = None
     """Whether the cluster has ProvisioningRequests."""
     usage: Usage | None = None
-    """What queues have used this month, where one of them has a budget."""
+    """What queues have used, where one of them has a budget."""
     decided: list[tuple[str, ...]] = []
     """As `record.words` has them."""
 

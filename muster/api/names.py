@@ -84,10 +84,10 @@ RESERVATION_MODES = ("strict", "reserve", "besteffort")
 MAX_PER_USER = f"{DOMAIN}/max-per-user"  # "nvidia.com/gpu=16,pods=100"
 MAX_BY_MODEL = f"{DOMAIN}/max-by-model"  # "H100=64,A100=128"
 WINDOWS = f"{DOMAIN}/limit-windows"  # "Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32; ..."
-BUDGET = f"{DOMAIN}/budget"  # "nvidia.com/gpu=10000h/month"
+BUDGET = f"{DOMAIN}/budget"  # "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 BUDGET_MODE = f"{DOMAIN}/budget-mode"  # enforce or warn
 QUEUE_LIMIT_KEYS = (MAX_PER_USER, MAX_BY_MODEL, WINDOWS, BUDGET, BUDGET_MODE)
-USAGE = "muster-usage"  # ConfigMap in Muster's namespace: what queues have used this month, by the recorder of history
+USAGE = "muster-usage"  # ConfigMap in Muster's namespace: what queues have used, by the recorder of history
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.limits import LIMIT_WINDOWS, RESOURCES
+from muster.api.muster.usage import PERIODS, Period
 from muster.resources.quantity import parse
 from muster.resources.vector import MILLI, Vector
 from muster.volcano.windows import EXAMPLE, Window, read_window
@@ -20,11 +21,20 @@ T = TypeVar("T")
 Mode = Literal["enforce", "warn"]
 MODES: Final[tuple[Mode, ...]] = ("enforce", "warn")
 HOUR_S: Final = 3600
-_HOURS_A_MONTH: Final = "h/month"
+_EXAMPLE: Final = "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
 """Words of a window at most: days, hours, zone, amounts."""
+
+
+class Budget(NamedTuple):
+    """The most that is held of one resource in each period."""
+
+    resource: str
+    period: Period
+    most: int
+    """Unit-seconds, in milli-CPU or base units."""
 
 
 class QueueLimits(NamedTuple):
@@ -35,14 +45,14 @@ class QueueLimits(NamedTuple):
     by_model: Mapping[str, int] = {}
     """GPU model → the most of it, in thousandths of GPUs."""
     windows: tuple[Window, ...] = ()
-    budget: Vector = {}  # noqa: RUF012 - never changed
-    """The most that is used in a month: unit-seconds by resource, in milli-CPU or base units."""
+    budgets: tuple[Budget, ...] = ()
+    """Each counts for itself."""
     enforced: bool = False
-    """False: the budget is only told."""
+    """False: the budgets are only told."""
 
     def __bool__(self) -> bool:
         """Return True if there is any limit."""
-        return bool(self.per_user or self.by_model or self.windows or self.budget)
+        return bool(self.per_user or self.by_model or self.windows or self.budgets)
 
 
 NONE: Final = QueueLimits()
@@ -85,7 +95,7 @@ def _limits(said: tuple[str, ...]) -> QueueLimits:
         _or(read_amounts, per_user, {}),
         _or(_read_models, by_model, {}),
         _or(_read_windows, windows, ()),
-        _or(_read_budget, budget, {}),
+        _or(_read_budgets, budget, ()),
         _or(_read_mode, mode, "warn") == "enforce",
     )
 
@@ -99,21 +109,26 @@ def _or(read: Callable[[str], T], text: str, otherwise: T) -> T:
 
 def read_amounts(text: str) -> Vector:
     """Return amounts of resources; ValueError says what is wrong with them."""
-    return {name: _amount(name, number) for name, number in _pairs(text, _RESOURCE, "nvidia.com/gpu=16,pods=100")}
+    return _amounts(text, _RESOURCE, "nvidia.com/gpu=16,pods=100")
 
 
 def _read_models(text: str) -> dict[str, int]:
-    return {name: _amount("nvidia.com/gpu", number) for name, number in _pairs(text, _MODEL, "H100=64,A100=128")}
+    return _amounts(text, _MODEL, "H100=64,A100=128", "nvidia.com/gpu")
 
 
-def _read_budget(text: str) -> Vector:
-    example = "nvidia.com/gpu=10000h/month"
-    result: Vector = {}
-    for name, number in _pairs(text, _RESOURCE, example):
-        if not number.endswith(_HOURS_A_MONTH):
-            raise ValueError(f"{number!r} is no budget: an amount of hours per month; write it like {example}")
-        result[name] = _amount(name, number.removesuffix(_HOURS_A_MONTH)) * HOUR_S
-    return result
+def _read_budgets(text: str) -> tuple[Budget, ...]:
+    found: dict[tuple[str, Period], Budget] = {}
+    for name, number in _pairs(text, _RESOURCE, _EXAMPLE):
+        hours, _, of = number.partition("h/")
+        period = next((each for each in PERIODS if each == of), None)
+        if period is None:
+            raise ValueError(
+                f"{number[:100]!r} is no budget: an amount of hours per {', '.join(PERIODS)}; write it like {_EXAMPLE}"
+            )
+        if (name, period) in found:
+            raise ValueError(f"{name!r} has two budgets per {period}; name it once")
+        found[name, period] = Budget(name, period, _amount(name, hours) * HOUR_S)
+    return (*found.values(),)
 
 
 def _read_mode(text: str) -> str:
@@ -143,15 +158,21 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
     parts = [part for part in (each.strip() for each in text.split(",", RESOURCES.value + 1)) if part]
     if not parts or len(parts) > RESOURCES.value:
         raise ValueError(f"it should name 1 to {RESOURCES.value} amounts; write it like {example}")
-    met = set[str]()
     for part in parts:
         key, _, number = (each.strip() for each in part.partition("="))
         if not name.fullmatch(key) or not number:
             raise ValueError(f"{part[:100]!r} is no name with an amount; write it like {example}")
-        if key in met:
-            raise ValueError(f"{key!r} has two amounts; name it once")
-        met.add(key)
         yield key, number
+
+
+def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
+    """Return name → amount, of this resource, or of that which the name is."""
+    found: dict[str, int] = {}
+    for key, number in _pairs(text, name, example):
+        if key in found:
+            raise ValueError(f"{key!r} has two amounts; name it once")
+        found[key] = _amount(resource or key, number)
+    return found
 
 
 def _amount(resource: str, number: str) -> int:
@@ -165,6 +186,6 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     names.MAX_PER_USER: read_amounts,
     names.MAX_BY_MODEL: _read_models,
     names.WINDOWS: _read_windows,
-    names.BUDGET: _read_budget,
+    names.BUDGET: _read_budgets,
     names.BUDGET_MODE: _read_mode,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from history import silence
 from history.read import Gang, Gap, Happening
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
@@ -77,6 +78,7 @@ def list_history(
         show_rows(columns, found.gangs)
     for gap in found.gaps:
         click.echo(gap_words(gap), err=True)
+    tell_silence(source, silence.GANGS)
 
 
 def tell(source: Source, namespace: str, name: str, output: str) -> None:
@@ -89,6 +91,7 @@ def tell(source: Source, namespace: str, name: str, output: str) -> None:
         raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
     else:
         show_rows(_STORY, story)
+        tell_silence(source, silence.GANGS)
 
 
 def clock(at: float | None) -> str:
@@ -99,6 +102,15 @@ def clock(at: float | None) -> str:
 def gap_words(gap: Gap) -> str:
     """Return what is said of a time for which nothing was recorded."""
     return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
+
+
+def tell_silence(source: Source, what: str) -> None:
+    """Say on standard error if the recorder is gone, since when, and `what` is not known then."""
+    now = time.time()
+    found = silence.silence(source.looked().looked, now)
+    if found is not None:
+        since = clock(found.since) if found.since else ""
+        click.echo(silence.told(since, short(now - found.since), what), err=True)
 
 
 def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:

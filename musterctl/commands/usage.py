@@ -7,11 +7,12 @@ import time
 import click
 import msgspec
 
+from history import silence
 from history.usage import KEYS, Row, Seconds
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where
-from musterctl.commands.history import show_rows
+from musterctl.commands.history import show_rows, tell_silence
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
 from musterctl.output.usage import cell, hours
@@ -54,7 +55,8 @@ def usage(
     GPU-hours, core-hours and GiB-hours that were asked for, held, used, and lost: docs/history.md says what these are.
     """
     asked = AskedUsage(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
-    found = source_of(where, store, server).usage(asked)
+    source = source_of(where, store, server)
+    found = source.usage(asked)
     match output:
         case "json" | "yaml":
             show_object({"by": list(by), "unit": "unit-seconds", "rows": msgspec.to_builtins(found)}, output)
@@ -62,6 +64,7 @@ def usage(
             _csv(by, found)
         case _:
             _table(by, found)
+    tell_silence(source, silence.USAGE)
 
 
 def _csv(by: tuple[str, ...], found: list[Row]) -> None:

@@ -131,11 +131,13 @@ def _of_it_spares(report: QueueReport, name: str) -> str:
 
 
 def _of_budget(report: QueueReport) -> str:
-    """Return how much of the budget is used, of the resource of which that is most; empty without a budget."""
-    if not report.budget:
+    """Return how much is used of the budget of which that is most; empty without a budget."""
+    if not report.budgets:
         return ""
-    name = max(report.budget, key=lambda each: report.budget[each])
-    return f" ({report.budget[name]:.0%} of the budget of {name} used)"
+    most = max(report.budgets, key=lambda each: -1.0 if each.used is None else each.used)
+    if most.used is None:
+        return " (it is not known what is used of its budget)"
+    return f" ({most.used:.0%} of the budget of {most.resource} per {most.period} used)"
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
@@ -176,8 +178,9 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
         cells = " ".join(f"{_cell(name, amounts):>10}" for amounts in columns)
         yield f"  {name:<24} {cells}  {bar(report.share(name))}"
     yield from (f"  {limit}" for limit in report.limits)
-    for name, ratio in sorted(report.budget.items()):
-        yield f"  of its budget of {name} this month {ratio:.0%} is used"
+    for budget in report.budgets:
+        used = "it is not known what is used" if budget.used is None else f"{budget.used:.0%} is used"
+        yield f"  of its budget of {budget.resource} per {budget.period} {used}"
     kept = ", ".join(
         f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
     )

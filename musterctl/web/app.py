@@ -12,12 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from musterctl.web.asked import Asked
 from musterctl.web.caller import Caller
+from musterctl.web.counters import LIVE, Counted, pages_of
 from musterctl.web.routes import ROUTES, Page
 from musterctl.web.security import Guard
 from musterctl.web.site import Site
@@ -32,14 +33,15 @@ _FIELDS = 50
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     """Return the app of a site; `on_loopback` it answers to names of this machine only."""
     site.knows(pages=[page for page in ROUTES if page.title])
+    routes: list[BaseRoute] = [
+        *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+        *(sign_in(site) if site.callers.signs_in else ()),
+        Route(LIVE, live(site, Streams())),
+        Mount("/static", StaticFiles(directory=site.assets.folder)),
+    ]
     return Starlette(
-        routes=[
-            *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
-            *(sign_in(site) if site.callers.signs_in else ()),
-            Route("/live", live(site, Streams())),
-            Mount("/static", StaticFiles(directory=site.assets.folder)),
-        ],
-        middleware=[Middleware(Guard, on_loopback=on_loopback)],
+        routes=routes,
+        middleware=[Middleware(Counted, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
         exception_handlers={HTTPException: _told(site), APIError: _told(site)},
     )
 

@@ -45,6 +45,7 @@ ROUTES: Final = (
     Page("/api/history", records.show),
     Page("/api/history/{namespace}/{name}", records.show),
     Page("/api/usage", records.show),
+    Page("/api/recorder", records.show),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
     Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
 )

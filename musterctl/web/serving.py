@@ -151,7 +151,7 @@ def past_of(site: Site) -> list[str]:
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
     """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default.
 
-    And what queues have used this month, for their budgets.
+    And what queues have used, for their budgets.
     """
     try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})

@@ -13,6 +13,7 @@ from extender.explain.clusterdump import ClusterDump
 from history.store import Store
 from history.usage import Row
 from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.muster.usage import PERIODS, Period
 from muster.kube.client import Client
 from musterctl.web.aged import Aged
 from musterctl.web.assets import Assets
@@ -77,8 +78,8 @@ class Site:
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
         """What is free on the nodes, which takes long to add up."""
-        self.spent: Aged[list[Row]] = Aged()
-        """What queues have used this month, for their budgets."""
+        self.spent: dict[Period, Aged[list[Row]]] = {period: Aged() for period in PERIODS}
+        """What queues have used in the periods of budgets."""
         self.closing = False
         """True once the server stops: streams end then."""
         self.assets = Assets(HERE / "static")

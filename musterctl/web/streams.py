@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from muster.kube.errors import APIError
+from musterctl.web.counters import STREAMS
 from musterctl.web.rights import BELIEVED_S
 from musterctl.web.site import Site
 from musterctl.web.view import View
@@ -57,9 +58,11 @@ class Streams:
     def counted(self, name: str) -> Iterator[None]:
         """Count a stream while it is open."""
         self._open[name] += 1
+        STREAMS.inc()
         try:
             yield
         finally:
+            STREAMS.dec()
             self._open[name] -= 1
             if not self._open[name]:
                 del self._open[name]

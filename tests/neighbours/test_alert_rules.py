@@ -36,6 +36,15 @@ HEALTHY = {
     'muster_queue_resources{queue="research", resource="nvidia.com/gpu", what="deserved"}': "32x300",
     'muster_queue_resources{queue="research", resource="nvidia.com/gpu", what="allocated"}': "16x300",
     "muster_config_current": "1x300",
+    'muster_record_failing{pod="muster-scheduler-0"}': "0x300",
+    'muster_queue_budget_ratio{queue="paid", resource="cpu", period="day", pod="muster-scheduler-0"}': "0.7x300",
+    'muster_queue_budget_ratio{queue="old", resource="cpu", period="day", pod="muster-scheduler-1"}': "1.5x300",
+    'muster_queue_budget_known{queue="paid", pod="muster-scheduler-0"}': "1x300",
+    'muster_queue_budget_known{queue="old", pod="muster-scheduler-1"}': "0x300",
+    'up{service="muster-web", endpoint="history", pod="muster-web-0"}': "1x300",
+    'up{service="muster-web", endpoint="status", pod="muster-web-0"}': "1x300",
+    'muster_history_looked_timestamp_seconds{pod="muster-web-0"}': "0+60x300",
+    'muster_history_looked_timestamp_seconds{pod="muster-web-1"}': "0x300",
     'muster_kube_leading{lease="muster-controller", pod="muster-controller-0"}': "1x300",
     'muster_controller_reconciles_total{controller="job", result="done"}': "0+60x300",
     'muster_controller_reconciles_total{controller="job", result="defect"}': "0x300",
@@ -60,6 +69,29 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         {'muster_queue_longest_wait_seconds{queue="research"}': "0x39 0+60x250"}, "117m",
     ),
     "MusterConfigurationRefused": ({"muster_config_current": "1x99 0x200"}, "105m"),
+    "MusterRecordingFails": ({'muster_record_failing{pod="muster-scheduler-0"}': "0x99 1x200"}, "105m"),
+    "MusterBudgetNearlyUsed": (
+        {
+            'muster_queue_budget_ratio{queue="paid", resource="cpu", period="day", pod="muster-scheduler-0"}':
+            "0.7x99 0.85x200"
+        },
+        "105m",
+    ),
+    "MusterBudgetUsed": (
+        {
+            'muster_queue_budget_ratio{queue="paid", resource="cpu", period="day", pod="muster-scheduler-0"}':
+            "0.7x99 1.01x200"
+        },
+        "105m",
+    ),
+    "MusterBudgetNotKnown": (
+        {'muster_queue_budget_known{queue="paid", pod="muster-scheduler-0"}': "1x99 0x200"}, "115m",
+    ),
+    "MusterHistoryDown": ({'up{service="muster-web", endpoint="history", pod="muster-web-0"}': "1x99 0x200"}, "105m"),
+    "MusterHistoryNotWritten": (
+        {'muster_history_looked_timestamp_seconds{pod="muster-web-0"}': "0+60x99 5940x200"}, "108m",
+    ),
+    "MusterWebDown": ({'up{service="muster-web", endpoint="status", pod="muster-web-0"}': "1x99 0x200"}, "105m"),
     "MusterControllerIdle": (
         {'muster_kube_leading{lease="muster-controller", pod="muster-controller-0"}': "1x99 0x200"}, "102m",
     ),
@@ -72,7 +104,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "MusterCertificatesAreWrong": ({"muster_certificate_problems": "0x99 1x200"}, "115m"),
 }  # fmt: skip
 """By alert: series that differ (from the hundredth minute on), and a moment by which it fires."""
-METRICS: JSON = {"metrics": {"rules": True}}
+METRICS: JSON = {"metrics": {"rules": True}, "web": {"enabled": True}, "history": {"enabled": True}}
 
 
 @pytest.fixture(scope="module")

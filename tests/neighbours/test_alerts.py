@@ -1,12 +1,16 @@
 """Every alert of the chart that processes can cause, in a real Prometheus: it fires as something breaks, and ends.
 
-Expressions are as shipped, but for the hour that a queue has to starve; `for` is a second. `test_alert_rules.py` has
-all alerts with the times that they are shipped with, and those that need 45 broken gangs, or a defect of Muster's.
+Expressions are as shipped, but for the hour that a queue has to starve and the minutes that a history may be silent;
+`for` is a second. `test_alert_rules.py` has
+all alerts with the times that they are shipped with, and those that need 45 broken gangs, a full disk, or a defect of
+Muster's.
 """
 
 import json
+import signal
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,12 +21,13 @@ from beside import prometheus
 from beside.neighbour import Neighbours
 from beside.prometheus import Prometheus
 from gangs import attempt, job
+from page_server import PageServer, page_server
 from pairs import ended, resettled, started
 
 from certs.authority import Authority
 from charts import rendered
 from muster.api import names
-from muster.api.kubernetes.core import NAMESPACES
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -31,6 +36,7 @@ from muster.kube.errors import Forbidden, Invalid
 from musterctl.plane.health import wait_until
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import ALL, HISTORY, history_of
 
 pytestmark = [
     pytest.mark.neighbour,
@@ -41,7 +47,8 @@ WaitFor = Callable[..., Any]
 NAMESPACE = "alerts"
 CONFIG = "tiers:\n- plugins: [{name: gang}, {name: priority}, {name: proportion}, {name: predicates}, {name: faulty}]\n"
 WAIT_S = 240.0
-ONLY_SYNTHETIC = {"MusterBarriersTimeOut", "MusterControllerFails"}
+ONLY_SYNTHETIC = {"MusterBarriersTimeOut", "MusterControllerFails", "MusterRecordingFails"}
+ALL_PARTS: JSON = {"web": {"enabled": True}, "history": {"enabled": True}}
 PLUGIN = '''
 """A plugin of somebody's for the planner, which fails while a file is there."""
 from pathlib import Path
@@ -67,6 +74,7 @@ class World:
     packages: Path
     second: int
     """The port of a second extender's metrics, which is scraped, too."""
+    page: PageServer
 
 
 @pytest.fixture(scope="module")
@@ -84,35 +92,45 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def world(packages: Path, module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: WaitFor) -> World:
-    """Two nodes, and a Prometheus with the chart's rules that waits for nothing."""
-    plane = module_plane(nodes=2, planning_config=CONFIG)
+def page(packages: Path, module_plane: Callable[..., Plane], wait_for: WaitFor) -> Iterator[tuple[Plane, PageServer]]:
+    """Two nodes with all parts of Muster, and the page."""
+    del packages  # they must be there before
+    plane = module_plane(ALL, nodes=2, planning_config=CONFIG)
+    with page_server(plane, plane.root / "page", wait_for) as server:
+        yield plane, server
+
+
+@pytest.fixture(scope="module")
+def world(packages: Path, page: tuple[Plane, PageServer], neighbours: Neighbours, wait_for: WaitFor) -> World:
+    """The same, and a Prometheus with the chart's rules that waits for nothing."""
+    plane, server = page
     client = plane.client()
     client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     (second,) = free_ports(1)
     ports = plane.state.ports
-    objects = rendered({"metrics": {"serviceMonitors": True, "rules": True}})
+    objects = rendered({"metrics": {"serviceMonitors": True, "rules": True}, **ALL_PARTS})
     scraped = prometheus.jobs(
         objects,
         {
             "webhook": [f"127.0.0.1:{ports['webhook-status']}"],
             "scheduler": [f"127.0.0.1:{ports['extender-status']}", f"127.0.0.1:{second}"],
             "controller": [f"127.0.0.1:{ports['controller-status']}"],
+            "web/status": [f"127.0.0.1:{server.status_port}"],
+            "web/history": [f"127.0.0.1:{ports['history-status']}"],
         },
     )
     one = Prometheus.start(neighbours, plane, scraped, quick(prometheus.rules(objects)))
     wait_for(one.ready, WAIT_S, "Prometheus to serve")
-    wait_for(
-        lambda: one.healthy() == {"muster-webhook": 1, "muster-scheduler": 1, "muster-controller": 1}, WAIT_S, "targets"
-    )
+    names = ("webhook", "scheduler", "controller", "web", "web-history")
+    wait_for(lambda: one.healthy() == {f"muster-{name}": 1 for name in names}, WAIT_S, "targets")
     wait_for(lambda: not one.firing(), WAIT_S, f"no alert, but there are {one.firing()}")
-    return World(plane, client, one, packages, second)
+    return World(plane, client, one, packages, second, server)
 
 
 def quick(rules: JSON) -> JSON:
     """The rules with a second instead of minutes, and a queue starves after three."""
     for rule in prometheus.each_rule(rules):
-        rule["expr"] = rule["expr"].replace("> 3600", "> 3")
+        rule["expr"] = rule["expr"].replace("> 3600", "> 3").replace("> 120", "> 20")
         if "for" in rule:
             rule["for"] = "1s"
     return rules
@@ -253,6 +271,50 @@ def configuration(world: World, text: str) -> Iterator[None]:
 
 
 @contextmanager
+def page_hangs(world: World) -> Iterator[None]:
+    """The process of the page stands still."""
+    world.page.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        world.page.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def history_is_locked(world: World) -> Iterator[None]:
+    """Somebody holds the file of the history for himself, so that the recorder cannot write."""
+    file = history_of(world.plane.root).removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def budget_of(world: World, hours: float) -> Iterator[None]:
+    """A queue has a budget of so many GPU hours a day, of which a gang uses eight in each hour."""
+    annotations = {names.BUDGET: f"nvidia.com/gpu={hours}h/day"}
+    world.client.create(QUEUES, {"metadata": {"name": "paid", "annotations": annotations}})
+    manifest = job("pays", NAMESPACE, replicas=1)
+    manifest["spec"]["queue"] = "paid"
+    world.client.create(JOBS, manifest, NAMESPACE)
+    try:
+        yield
+    finally:
+        world.client.delete(JOBS, "pays", NAMESPACE)
+        world.client.merge_patch(QUEUES, "paid", {"metadata": {"annotations": {names.BUDGET: None}}})
+        attempt(lambda: world.client.delete(QUEUES, "paid"))
+
+
+@contextmanager
+def usage_is_gone(world: World) -> Iterator[None]:
+    """A queue has a budget, the recorder is dead, and somebody has deleted what it has published."""
+    with budget_of(world, 1000), part_is_dead(world, HISTORY):
+        attempt(lambda: world.client.delete(CONFIG_MAPS, names.USAGE, names.SYSTEM_NAMESPACE))
+        yield
+
+
+@contextmanager
 def certificate_of(world: World, days: int) -> Iterator[None]:
     """The webhook's certificate ends in so many days, and is a new one of many afterwards."""
     folder = world.plane.root / "pki"
@@ -302,6 +364,12 @@ CAUSES: dict[str, Callable[[World, Path], Any]] = {
     "MusterObjectsSetAside": lambda world, _: set_aside(world),
     "MusterQueueStarves": lambda world, _: starving(world),
     "MusterConfigurationRefused": lambda world, _: configuration(world, "actions: alocate\n"),
+    "MusterHistoryDown": lambda world, _: part_is_dead(world, HISTORY),
+    "MusterHistoryNotWritten": lambda world, _: history_is_locked(world),
+    "MusterWebDown": lambda world, _: page_hangs(world),
+    "MusterBudgetNearlyUsed": lambda world, _: budget_of(world, 0.1),
+    "MusterBudgetUsed": lambda world, _: budget_of(world, 0.001),
+    "MusterBudgetNotKnown": lambda world, _: usage_is_gone(world),
     "MusterCertificateEnds": lambda world, _: certificate_of(world, 13),
     "MusterCertificatesAreWrong": lambda world, folder: certificates_are_missing(world, folder=folder),
 }
@@ -314,7 +382,7 @@ LASTS = {"MusterWebhookFails", "MusterPlanningFails", "MusterWritesFail"}
 
 def test_every_alert_has_a_cause() -> None:
     """Whoever adds one says here how it comes about."""
-    rules = prometheus.rules(rendered({"metrics": {"rules": True}}))
+    rules = prometheus.rules(rendered({"metrics": {"rules": True}, **ALL_PARTS}))
     assert {rule["alert"] for rule in prometheus.each_rule(rules)} == CAUSES.keys() | ONLY_SYNTHETIC
 
 

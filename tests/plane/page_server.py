@@ -43,6 +43,7 @@ class PageServer:
     authority_file: Path
     process: subprocess.Popen[bytes]
     log: Path
+    status_port: int
 
     def ask(self, path: str, token: str = "", form: dict[str, str] | None = None, **headers: str) -> tuple[int, str]:
         """Status and text of an answer."""
@@ -104,7 +105,7 @@ def page_server(plane: Plane, folder: Path, wait_for: Callable[..., Any]) -> Ite
             env=os.environ,
         )
     try:
-        server = PageServer(f"https://127.0.0.1:{port}", ca, process, log)
+        server = PageServer(f"https://127.0.0.1:{port}", ca, process, log, status)
 
         def ready() -> bool:
             assert process.poll() is None, log.read_text()

@@ -153,7 +153,7 @@ def test_a_budget_is_told_and_enforced(plane: Plane, namespace: str, tmp_path: P
         lambda: [pod for pod in client.list(PODS, namespace) if pod.spec.node_name], what="the first gang to start"
     )
     publish(11)
-    assert "of the budget of nvidia.com/gpu used)" in muster(plane, "queue", "top")
+    assert "of the budget of nvidia.com/gpu per month used)" in muster(plane, "queue", "top")
     assert "nvidia.com/gpu=10h/month (enforce)" in muster(plane, "queue", "view", "paid")
     wait_for(lambda: "BudgetUsed" in events(), 30, "the event that the budget is used")
     late = job("late", namespace, replicas=1, gpus=1)
@@ -189,7 +189,7 @@ def test_no_more_gpus_of_a_model_are_used(plane: Plane, namespace: str, wait_for
 def test_a_window_keeps_gangs_waiting(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """Until it is taken away; all mistakes in such annotations are told at once."""
     client = plane.client()
-    wrong = {WINDOWS: "Mon 08:00-08:00 UTC pods=1", MAX_PER_USER: "gpu", BUDGET: "cpu=1h/week"}
+    wrong = {WINDOWS: "Mon 08:00-08:00 UTC pods=1", MAX_PER_USER: "gpu", BUDGET: "cpu=1h/year"}
     with pytest.raises(Invalid) as refused:
         client.create(QUEUES, {"metadata": {"name": "wrong", "annotations": wrong}})
     assert all(f"metadata.annotations[{key}]" in str(refused.value) for key in wrong)

@@ -117,6 +117,25 @@ def test_the_page_of_a_gang_has_the_events_of_its_pods(
     assert seen
 
 
+def test_requests_are_counted_without_names(server: PageServer, tokens: dict[str, str]) -> None:
+    """By page and status, with open streams, on the status port; of users and namespaces there is nothing."""
+
+    def counters() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.status_port}/metrics", timeout=5) as answer:
+            return "\n".join(line for line in answer.read().decode().splitlines() if line.startswith("muster_web_"))
+
+    server.ask("/queues", tokens["ada"])
+    server.ask(f"/gangs/{OTHER}/secretive", tokens["ada"])
+    with server.stream("/live?page=queues", tokens["ada"]) as open_one:
+        open_one.readline()
+        told = counters()
+    assert re.search(r'muster_web_requests_total\{page="/queues",status="200"\} [1-9]', told)
+    assert re.search(r'muster_web_requests_total\{page="/gangs/\{namespace\}/\{name\}",status="404"\} [1-9]', told)
+    assert re.search(r'muster_web_request_seconds_count\{page="/queues"\} [1-9]', told)
+    assert re.search("muster_web_streams [1-9]", told)
+    assert not re.search(f"{OWN}|{OTHER}|ada|mine|secretive", told)
+
+
 def test_the_command_asks_the_page(server: PageServer, busy: Plane, tmp_path: Path, tokens: dict[str, str]) -> None:
     """Who may not list the cluster gets the report of the page from `muster explain`, and else what his gang says."""
     file = kubeconfig(busy, tmp_path, tokens["ada"])

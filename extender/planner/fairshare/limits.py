@@ -5,6 +5,7 @@ shares go on by the capability: nothing is evicted because a window begins, a li
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,9 @@ from extender.planner.framework.ordering import upwards
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts, sum_along
-from muster.api.muster.usage import AHEAD_S, Usage, month_of
+from muster.api.muster.usage import AHEAD_S, Period, Usage, period_of
 from muster.resources.vector import Vector, unit
-from muster.volcano.queuelimits import QueueLimits, limits_of
+from muster.volcano.queuelimits import Budget, QueueLimits, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,12 @@ class Limits:
         return None
 
     def _over_budget(self, row: int, asked: Amounts, amounts: Amounts) -> QueueRefusal | None:
-        for resource, until in self._budgets.get(row, ()):
-            column = self._axis.get(resource, -1)
+        for budget, until in self._budgets.get(row, ()):
+            column = self._axis.get(budget.resource, -1)
             if column in asked:
-                queue, budget = self._tree.names[row], self._said[row].budget[resource]
-                message = reasons.queues.over_budget(queue, resource, budget=budget, until=until)
-                return QueueRefusal(OVER_BUDGET, queue, resource, int(amounts[column]), budget, budget, message)
+                queue, most = self._tree.names[row], budget.most
+                message = reasons.queues.over_budget(queue, budget, until=until)
+                return QueueRefusal(OVER_BUDGET, queue, budget.resource, int(amounts[column]), most, most, message)
         return None
 
     def _refusal(
@@ -120,62 +121,78 @@ class Limits:
             message = reasons.queues.over_user_limit(queue, resource, user=user, **numbers)
         return QueueRefusal(reason, queue, resource, numbers["asked"], numbers["used"], numbers["limit"], message)
 
-    def _used_up(self, snapshot: Snapshot, now: float, usage: Usage | None) -> dict[int, list[tuple[str, float]]]:
-        """Return the rows of enforced budgets that are used up, with the resource and the end of the month."""
-        enforced = any(limits.enforced and limits.budget for limits in self._said.values())
+    def _used_up(self, snapshot: Snapshot, now: float, usage: Usage | None) -> dict[int, list[tuple[Budget, float]]]:
+        """Return the rows of enforced budgets that are used up, with the end of their periods, the last one first."""
+        enforced = any(limits.enforced and limits.budgets for limits in self._said.values())
         standings = budgets_of(snapshot, now, usage) if enforced else {}
-        until = month_of(now)[2]
-        found: dict[int, list[tuple[str, float]]] = {}
+        found: dict[int, list[tuple[Budget, float]]] = {}
         for name, standing in standings.items():
-            row = self._tree.row(name)
-            if self._said[row].enforced and standing.known:
-                full = [(resource, until) for resource, ratio in standing.ratios.items() if ratio >= 1]
-                if full:
-                    found[row] = full
+            full = [budget for budget, ratio in standing.ratios.items() if ratio >= 1 and standing.enforced]
+            ends = [(budget, period_of(budget.period, now).end) for budget in full]
+            if ends:
+                found[self._tree.row(name)] = sorted(ends, key=lambda each: each[1], reverse=True)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
-    """How much of its budget a queue, with those below it, has used this month."""
+    """How much of its budgets a queue, with those below it, has used in the periods that go on."""
 
-    ratios: Mapping[str, float]
-    """Resource → used by budget."""
+    ratios: Mapping[Budget, float]
+    """Used by budget, of the budgets of which it is known."""
     known: bool
-    """False without usage that can be believed: nothing is enforced then."""
+    """False if there is one without usage that can be believed: that is not enforced then."""
     enforced: bool
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, BudgetStanding]:
     """Return where the queues with a budget stand: what the history says, and what has been held since then."""
     said = {name: limits_of(queue.metadata.annotations) for name, queue in snapshot.queues.items()}
-    budgets = {name: limits for name, limits in said.items() if limits.budget}
+    budgets = {name: limits for name, limits in said.items() if limits.budgets}
     if not budgets:
         return {}
-    month, begin, _ = month_of(now)
-    known = usage is not None and usage.until <= now + AHEAD_S
-    since = max(begin, min(usage.until, now)) if usage is not None and known else now
-    used: dict[str, dict[str, float]] = {}
-    for name, use in snapshot.queue_use.items():
-        for resource, amount in use.staying.items():
-            _add(used, snapshot, name, resource, amount * (now - since))
-    for name, one in usage.queues.items() if usage is not None and known else ():
-        for resource, seconds in one.seconds.items() if one.month == month else ():
-            _add(used, snapshot, name, resource, seconds * unit(resource))
+    believed = usage if usage is not None and usage.until <= now + AHEAD_S else None
+    wanted: dict[Period, set[str]] = {}
+    for limits in budgets.values():
+        for budget in limits.budgets:
+            wanted.setdefault(budget.period, set()).add(budget.resource)
+    used = {
+        period: _used_in(snapshot, period, resources, now, believed)
+        for period, resources in wanted.items()
+        if believed is not None and period in believed.periods
+    }
     return {
         name: BudgetStanding(
             {
-                resource: used.get(name, {}).get(resource, 0.0) / budget if budget else np.inf
-                for resource, budget in limits.budget.items()
+                budget: used[budget.period].get((name, budget.resource), 0.0) / budget.most if budget.most else np.inf
+                for budget in limits.budgets
+                if budget.period in used
             },
-            known,
+            all(budget.period in used for budget in limits.budgets),
             limits.enforced,
         )
         for name, limits in budgets.items()
     }
 
 
-def _add(used: dict[str, dict[str, float]], snapshot: Snapshot, queue: str, resource: str, seconds: float) -> None:
-    for name in upwards(snapshot.queues, queue):
-        amounts = used.setdefault(name, {})
-        amounts[resource] = amounts.get(resource, 0.0) + seconds
+def _used_in(
+    snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: Usage
+) -> dict[tuple[str, str], float]:
+    """Return queue and resource → what was held in a period until now, in that queue and those below it."""
+    span = period_of(period, now)
+    seconds = now - max(span.begin, min(usage.until, now))
+    held: dict[str, dict[str, float]] = {}
+    for name, one in usage.queues.items():
+        told = one.within(period, span.name)
+        held[name] = {resource: told[resource] * unit(resource) for resource in resources & told.keys()}
+    for name, use in snapshot.queue_use.items() if seconds else ():
+        of_queue = held.setdefault(name, {})
+        for amounts in (use.staying, use.leaving):
+            for resource in resources & amounts.keys():
+                of_queue[resource] = of_queue.get(resource, 0.0) + amounts[resource] * seconds
+    used: dict[tuple[str, str], float] = {}
+    for queue, of_queue in held.items():
+        for name in upwards(snapshot.queues, queue) if of_queue else ():
+            for resource, amount in of_queue.items():
+                used[name, resource] = used.get((name, resource), 0.0) + amount
+    return used

@@ -267,7 +267,7 @@ class CycleInputs:
     provisioning_served: bool | None = None
     """True if the cluster has that kind; None before the first look."""
     usage: Usage | None = None
-    """What queues have used this month, for their budgets; None if nobody says so."""
+    """What queues have used, for their budgets; None if nobody says so."""
     recovery_s: float = RECOVERY_S
     """Time after which the members of a gang that is bound in part are evicted."""
     staleness_grace_s: float = STALENESS_GRACE_S

@@ -1,10 +1,12 @@
 """Refusals by queues and quotas, the order in which gangs of a queue start, and reservations for the first of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from extender.planner.reasons.grammar import be, listed, many
 from muster.api.kubernetes.meta import format_time
+from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words
+from muster.volcano.queuelimits import Budget
 
 _HOUR_S = 3600
 OVER_CAPABILITY = "QueueOverCapability"
@@ -66,11 +68,11 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
     )
 
 
-def over_budget(queue: str, resource: str, *, budget: int, until: float) -> str:
-    """The budget of the month is used up, and enforced; `budget` in unit-seconds."""
+def over_budget(queue: str, budget: Budget, *, until: float) -> str:
+    """The budget of a period is used up, and enforced, until the period ends."""
     return (
-        f"queue {queue} has used its budget of {budget_words(resource, budget)} this month, and starts no gangs that "
-        f"ask for {resource} before {format_time(until)}; gangs that run go on"
+        f"queue {queue} has used its budget of {budget_words(budget)} {NOW[budget.period]}, and starts no gangs that "
+        f"ask for {budget.resource} before {format_time(until)}; gangs that run go on"
     )
 
 
@@ -80,23 +82,25 @@ BUDGET_UNKNOWN = "BudgetNotKnown"
 """Reasons of events about a queue."""
 
 
-def budget_step(reason: str, queue: str, resource: str, *, ratio: float, enforced: bool) -> str:
-    """What an event says as the budget of a queue goes by."""
-    if reason == BUDGET_UNKNOWN:
+NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": "today"}
+
+
+def budget_step(reason: str, queue: str, budget: Budget | None, *, ratio: float, enforced: bool) -> str:
+    """What an event says as the budget of a queue goes by; None for one of which the usage is not known."""
+    if budget is None:
         return (
             f"nobody says what queue {queue} has used until now, so its budget is not enforced; look whether the "
             "recorder of the history runs (ConfigMap muster-usage)"
         )
-    used = f"queue {queue} has used {ratio:.0%} of its budget of {resource} this month"
+    used = f"queue {queue} has used {ratio:.0%} of its budget of {budget.resource} {NOW[budget.period]}"
     if reason == BUDGET_NEAR:
         return used
     return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
 
 
-def budget_words(resource: str, budget: float) -> str:
-    """An amount of unit-seconds in hours: `10000 h of nvidia.com/gpu`."""
-    hours = budget / _HOUR_S
-    return f"{amount_words(resource, round(hours))} h of {resource}"
+def budget_words(budget: Budget) -> str:
+    """A budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
+    return f"{amount_words(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 
 
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:

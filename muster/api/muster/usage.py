@@ -1,11 +1,11 @@
-"""What queues have used this month, as the recorder of the history publishes it in the ConfigMap `muster-usage`. Pure.
+"""What queues have used by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
 Nothing read is trusted: of a document that is too long, or no usage, nothing counts, and the reason is said.
 """
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -14,6 +14,44 @@ MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
 AHEAD_S: Final = 600.0
 """What is said to be up to a later time than this from now is not believed: clocks differ less."""
+AGAIN_S: Final = 300.0
+"""It is published so often at least, whatever happens."""
+Period = Literal["month", "week", "day"]
+PERIODS: Final[tuple[Period, ...]] = get_args(Period)
+"""What a budget may be of."""
+
+
+class Span(NamedTuple):
+    """One period: its name, and when it begins and ends, in seconds since the epoch."""
+
+    name: str
+    begin: float
+    end: float
+
+
+def period_of(period: Period, now_s: float) -> Span:
+    """Return the period of a moment in UTC: 2026-11, 2026-W48 (it begins on Monday, as in ISO 8601) or 2026-11-26."""
+    now = datetime.fromtimestamp(now_s, UTC)
+    day = datetime(now.year, now.month, now.day, tzinfo=UTC)
+    if period == "day":
+        return Span(f"{day:%Y-%m-%d}", day.timestamp(), (day + timedelta(days=1)).timestamp())
+    if period == "week":
+        year, week, weekday = day.isocalendar()
+        monday = day - timedelta(days=weekday - 1)
+        return Span(f"{year}-W{week:02}", monday.timestamp(), (monday + timedelta(days=7)).timestamp())
+    begin = day.replace(day=1)
+    end = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
+    return Span(f"{now.year}-{now.month:02}", begin.timestamp(), end.timestamp())
+
+
+class PeriodUsage(msgspec.Struct, frozen=True):
+    """What the gangs of one queue have held in one period."""
+
+    name: str = ""
+    seconds: dict[str, float] = {}
+
+
+_NOTHING: Final = PeriodUsage()
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
@@ -22,7 +60,21 @@ class QueueUsage(msgspec.Struct, frozen=True):
     month: str = ""
     """In UTC, e.g. 2026-11."""
     seconds: dict[str, float] = {}
-    """Resource → seconds for which one of its units was held: a GPU, a core, a byte, a pod."""
+    """Resource → seconds for which one of its units was held in that month: a GPU, a core, a byte, a pod."""
+    week: PeriodUsage = _NOTHING
+    day: PeriodUsage = _NOTHING
+
+    def within(self, period: Period, name: str) -> Mapping[str, float]:
+        """Return what was held in the period of this name; nothing where another one was counted."""
+        if period == "month":
+            return self.seconds if self.month == name else {}
+        told = self.week if period == "week" else self.day
+        return told.seconds if told.name == name else {}
+
+    def amounts(self) -> Iterator[float]:
+        """Yield all amounts."""
+        for each in (self.seconds, self.week.seconds, self.day.seconds):
+            yield from each.values()
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -30,9 +82,17 @@ class Usage(msgspec.Struct, frozen=True):
 
     until: float
     queues: dict[str, QueueUsage] = {}
+    periods: tuple[str, ...] = ("month",)
+    """The periods that are counted: a recorder of an earlier version knows months only."""
 
 
 _USAGE: Final = msgspec.json.Decoder(Usage)
+
+
+def silent_s(usage: Usage, now: float) -> float:
+    """Return for how long nothing was published that should have been; 0 while it is."""
+    since = now - usage.until
+    return since if since > 2 * AGAIN_S else 0.0
 
 
 def read_usage(data: Mapping[str, Any]) -> Usage:
@@ -46,15 +106,7 @@ def read_usage(data: Mapping[str, Any]) -> Usage:
         usage = _USAGE.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"its {KEY} cannot be read: {error}") from error
-    numbers = [usage.until, *(each for queue in usage.queues.values() for each in queue.seconds.values())]
+    numbers = [usage.until, *(each for queue in usage.queues.values() for each in queue.amounts())]
     if not all(0 <= number < float("inf") for number in numbers):
         raise ValueError(f"its {KEY} has amounts below 0")
     return usage
-
-
-def month_of(now_s: float) -> tuple[str, float, float]:
-    """Return the month of a moment in UTC, and when it begins and ends, in seconds since the epoch."""
-    now = datetime.fromtimestamp(now_s, UTC)
-    begin = datetime(now.year, now.month, 1, tzinfo=UTC)
-    end = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
-    return f"{now.year}-{now.month:02}", begin.timestamp(), end.timestamp()

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from history import silence
 from history.read import Gang, Gap, Happening
 from history.usage import KEYS, Row, Seconds
 from musterctl.gangs.words import nodes_words, plain
@@ -83,6 +84,8 @@ class HistoryView(Struct, frozen=True):
     full: bool
     """There may be more than is shown."""
     gaps: list[str]
+    silence: str
+    """What is said of a recorder that is gone; empty while it looks."""
     period: Period
 
 
@@ -114,6 +117,8 @@ class UsageView(Struct, frozen=True):
     more: int
     period: Period
     csv: str
+    silence: str
+    """As in the list of gangs."""
 
 
 def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
@@ -128,12 +133,15 @@ def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
     )
 
 
-def history_view(gangs: Sequence[Gang], gaps: Sequence[Gap], asked: Period, now: float) -> HistoryView:
+def history_view(
+    gangs: Sequence[Gang], gaps: Sequence[Gap], asked: Period, now: float, *, looked: float
+) -> HistoryView:
     """Return the list of gangs, with the times for which nothing was recorded."""
     return HistoryView(
         gangs=[past_gang(each, now) for each in gangs[:GANGS]],
         full=len(gangs) >= GANGS,
         gaps=[_gap(each, now) for each in gaps],
+        silence=silence_words(looked, now, silence.GANGS),
         period=asked,
     )
 
@@ -178,7 +186,7 @@ def past_gang(gang: Gang, now: float) -> PastGang:
     )
 
 
-def usage_view(rows: Sequence[Row], asked: Period) -> UsageView:
+def usage_view(rows: Sequence[Row], asked: Period, now: float, *, looked: float) -> UsageView:
     """Return the table of usage: GPUs first under each key."""
     lines = [_line(row, resource) for row in rows for resource in sorted(row.resources, key=_order)]
     return UsageView(
@@ -187,7 +195,17 @@ def usage_view(rows: Sequence[Row], asked: Period) -> UsageView:
         more=max(0, len(lines) - USAGE_ROWS),
         period=asked,
         csv=f"/usage.csv?{asked.query}",
+        silence=silence_words(looked, now, silence.USAGE),
     )
+
+
+def silence_words(looked: float, now: float, what: str) -> str:
+    """Return what is said of a recorder that is gone, and `what` is not known then; empty while it looks."""
+    found = silence.silence(looked, now)
+    if found is None:
+        return ""
+    since = moment(found.since, now)
+    return silence.told(since.day if since else "", short(now - found.since), what)
 
 
 def usage_csv(rows: Sequence[Row], by: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from extender.explain.queues import OwnQueue, QueueReport
 from history.scope import Scope
+from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
 from muster.volcano.queuelimits import NONE, QueueLimits
 from musterctl.gangs.rows import Row
@@ -100,6 +101,8 @@ class QueuesView(Struct, frozen=True):
     before: str = ""
     """Address of the page before this one; empty on the first."""
     after: str = ""
+    silence: str = ""
+    """What is said of a recorder that is gone, where there are budgets; empty while it looks."""
 
 
 def queues_view(
@@ -110,13 +113,15 @@ def queues_view(
     page: int = 1,
     *,
     limits: Mapping[str, QueueLimits] = NO_LIMITS,
-    used: Mapping[str, Vector] | None = None,
+    used: Mapping[Period, Mapping[str, Vector]] | None = None,
+    silence: str = "",
 ) -> QueuesView:
     """Return one page of the tree; gangs outside the scope are not named.
 
-    `used` is what each queue itself has held this month, in unit-seconds; None where there is no history.
+    `used` is what each queue itself has held in the periods of budgets, in unit-seconds; None where there is no
+    history.
     """
-    spent = spent_below(reports, used) if used is not None else None
+    spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
     waiters: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (-(row.priority or 0), row.created)):
         if row.state in WAITING and scope.has(row.namespace):
@@ -138,6 +143,7 @@ def queues_view(
         first=first + 1 if shown else 0,
         before=f"/queues?page={page - 1}" if page > 1 else "",
         after=f"/queues?page={page + 1}" if page < last else "",
+        silence=silence,
     )
 
 
@@ -197,17 +203,19 @@ def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> d
     return total
 
 
-def _budgets(queue: str, limits: Mapping[str, QueueLimits], spent: Mapping[str, Vector] | None) -> Iterator[BudgetLine]:
+def _budgets(
+    queue: str, limits: Mapping[str, QueueLimits], spent: Mapping[Period, Mapping[str, Vector]] | None
+) -> Iterator[BudgetLine]:
     said = limits.get(queue, NONE)
-    for resource, most in sorted(said.budget.items()):
+    for resource, period, most in said.budgets:
         size = unit(resource) * _HOUR_S * (_GIB if resource == _MEMORY else 1)
         name = f"{resource} {'GiB ' if resource == _MEMORY else ''}hours"
-        words = f"budget of {most / size:,.6g} {name} a month"
+        words = f"budget of {most / size:,.6g} {name} a {period}"
         words += ", beyond which gangs wait" if said.enforced else ""
         if spent is None:
             yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)
         else:
-            share = spent.get(queue, {}).get(resource, 0) / most if most else 1.0
+            share = spent.get(period, {}).get(queue, {}).get(resource, 0) / most if most else 1.0
             yield BudgetLine(f"{words}: {share:.0%} used", full=share >= WARNED)
 
 

@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from history.read import gangs, gaps, story
+from history.silence import looked
 from history.store import Store, StoreError
 from history.usage import KEYS, usage
 from musterctl.web.asked import Asked
@@ -21,7 +22,7 @@ def show(asked: Asked) -> Response:
     try:
         queue, namespace = wanted.queue or None, wanted.namespace or None
         found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, since=since, limit=GANGS)
-        shown = history_view(found, gaps(store, since), wanted, now)
+        shown = history_view(found, gaps(store, since), wanted, now, looked=looked(store))
     except StoreError as error:
         raise _unreadable(error) from error
     return asked.page("history.html", view=shown, days=DAYS)
@@ -58,12 +59,13 @@ def used(asked: Asked) -> Response:
             namespace=wanted.namespace or None,
             queue=wanted.queue or None,
         )
+        shown = usage_view(rows, wanted, now, looked=looked(store))
     except StoreError as error:
         raise _unreadable(error) from error
     if asked.request.url.path.endswith(".csv"):
         name = {"content-disposition": 'attachment; filename="usage.csv"'}
         return Response(usage_csv(rows, wanted.by), media_type="text/csv", headers=name)
-    return asked.page("usage.html", view=usage_view(rows, wanted), days=DAYS, keys=KEYS)
+    return asked.page("usage.html", view=shown, days=DAYS, keys=KEYS)
 
 
 def _store(asked: Asked) -> Store | None:

@@ -1,6 +1,7 @@
 """The queues, with what they use, and who waits in them."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import structlog
@@ -9,18 +10,21 @@ from starlette.responses import Response
 
 from extender.explain.queues import limit_words
 from history.scope import EVERYTHING
-from history.store import StoreError
-from history.usage import usage
-from muster.api.muster.usage import month_of
+from history.silence import BUDGETS, looked
+from history.store import Store, StoreError
+from history.usage import Row, usage
+from muster.api.muster.usage import Period, period_of
 from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import limits_of
 from musterctl.web.asked import Asked
 from musterctl.web.content.gangs import page_number
+from musterctl.web.content.past import silence_words
 from musterctl.web.content.queues import QueuesView, own_queues_view, queues_view
+from musterctl.web.site import Site
 
 log = structlog.get_logger()
 _MINUTE_S: Final = 60.0
-"""What was used this month is added up so often."""
+"""What was used is added up so often."""
 
 
 def show(asked: Asked) -> Response:
@@ -37,24 +41,39 @@ def _tree(asked: Asked, now: float) -> QueuesView:
         for each in view.queues()
     ]
     limits = {name: said for name, each in objects.items() if (said := limits_of(each.metadata.annotations))}
-    used = _used(asked, now) if any(said.budget for said in limits.values()) else None
+    periods = {budget.period for said in limits.values() for budget in said.budgets}
+    used = _used(asked, now, periods) if periods else None
+    gone = "" if used is None or asked.site.history is None else _silence(asked.site.history, now)
     page = page_number(asked.query.get("page", ""))
-    return queues_view(reports, view.rows(), asked.caller.scope, now, page, limits=limits, used=used)
+    return queues_view(reports, view.rows(), asked.caller.scope, now, page, limits=limits, used=used, silence=gone)
 
 
-def _used(asked: Asked, now: float) -> Mapping[str, Vector] | None:
-    """Return what each queue has held this month; None without a history. It names nobody but queues."""
+def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Period, Mapping[str, Vector]] | None:
+    """Return what each queue has held in these periods; None without a history. It names nobody but queues."""
     store = asked.site.history
     if store is None:
         return None
     try:
-        minute = int(now // _MINUTE_S)
-        since = month_of(now)[1]
-        rows = asked.site.spent.value(minute, lambda: usage(store, EVERYTHING, ("queue",), since=since))
+        return {
+            period: {
+                row.key[0]: {resource: round(each.held * unit(resource)) for resource, each in row.resources.items()}
+                for row in _rows(asked.site, store, period, now)
+            }
+            for period in periods
+        }
     except StoreError as error:
         log.warning("the history cannot be read", error=str(error))
         return None
-    return {
-        row.key[0]: {resource: round(each.held * unit(resource)) for resource, each in row.resources.items()}
-        for row in rows
-    }
+
+
+def _silence(store: Store, now: float) -> str:
+    try:
+        return silence_words(looked(store), now, BUDGETS)
+    except StoreError as error:
+        log.warning("the history cannot be read", error=str(error))
+        return ""
+
+
+def _rows(site: Site, store: Store, period: Period, now: float) -> list[Row]:
+    since = period_of(period, now).begin
+    return site.spent[period].value(int(now // _MINUTE_S), lambda: usage(store, EVERYTHING, ("queue",), since=since))

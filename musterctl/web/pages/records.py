@@ -12,7 +12,7 @@ from musterctl.web.asked import Asked
 
 
 def show(asked: Asked) -> Response:
-    """Return the answer to /api/history, /api/history/NAMESPACE/NAME or /api/usage, for whom the caller may see."""
+    """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, for its caller."""
     store = asked.site.history
     if store is None:
         raise HTTPException(

@@ -31,8 +31,8 @@ def jobs(objects: Iterable[JSON], addresses: Mapping[str, Iterable[str]]) -> lis
     """The scrape jobs that the Prometheus operator makes of rendered ServiceMonitors, with the operator's labels.
 
     There are no Endpoints to discover here, as the parts are processes. `addresses` has those of each part's replicas,
-    `host:port`; everything else follows the chart's own chain: a ServiceMonitor selects a Service, the Service selects
-    pods, and the port's name must be one of a container's.
+    `host:port`, by the part, or by part/port where it has several; everything else follows the chart's own chain: a
+    ServiceMonitor selects a Service, the Service selects pods, and the port's name must be one of a container's.
     """
     found = list(objects)
     return [
@@ -55,9 +55,13 @@ def _job(monitor: JSON, objects: list[JSON], endpoint: JSON, addresses: Mapping[
     labels = {"namespace": namespace, "service": name, "endpoint": port, "container": container}
     replicas = [
         {"targets": [address], "labels": {**labels, "pod": f"{name}-{number}"}}
-        for number, address in enumerate(addresses[part])
+        for number, address in enumerate(addresses.get(f"{part}/{port}") or addresses[part])
     ]
-    return {"job_name": name, "metrics_path": endpoint.get("path", "/metrics"), "static_configs": replicas}
+    return {
+        "job_name": name if port == "status" else f"{name}-{port}",
+        "metrics_path": endpoint.get("path", "/metrics"),
+        "static_configs": replicas,
+    }
 
 
 def _containers(objects: list[JSON], service: JSON, port: str) -> list[str]:

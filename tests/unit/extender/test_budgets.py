@@ -5,7 +5,7 @@ from prometheus_client import REGISTRY
 
 from extender.budgets import EVERY_S, LATE_S, BudgetTeller
 from extender.planner.plugins.proportion import Proportion
-from muster.api.muster.usage import QueueUsage, Usage, month_of
+from muster.api.muster.usage import QueueUsage, Usage, period_of
 
 
 class Events:
@@ -35,7 +35,7 @@ class Budgets:
         """The reasons of events after a cycle with this usage."""
         self.world.now += after_s
         usage = {"nvidia.com/gpu": (hours or 0) * 3600}
-        known = Usage(self.world.now, {"team": QueueUsage(month_of(NOW)[0], usage)})
+        known = Usage(self.world.now, {"team": QueueUsage(period_of("month", NOW)[0], usage)})
         self.world.usage = None if hours is None else known
         before = len(self.events.told)
         self.teller.tell(self.world.plan())
@@ -44,7 +44,9 @@ class Budgets:
 
 def ratio() -> float | None:
     """The metric."""
-    return REGISTRY.get_sample_value("muster_queue_budget_ratio", {"queue": "team", "resource": "nvidia.com/gpu"})
+    return REGISTRY.get_sample_value(
+        "muster_queue_budget_ratio", {"queue": "team", "resource": "nvidia.com/gpu", "period": "month"}
+    )
 
 
 def test_each_step_is_told_once() -> None:

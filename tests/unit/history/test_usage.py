@@ -3,16 +3,20 @@
 import random
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
 from history.retain import tidy
+from history.schema import GANGS
 from history.scope import EVERYTHING, Scope
 from history.store import Store
-from history.tally import Tally, begin_of
+from history.tally import Tallies
 from history.usage import KEYS, Amounts, Owner, Span, Totals, closed_since, integrate, usage
+from muster.api.muster.usage import KEY, PERIODS, Period, period_of, read_usage
 
 GPU = "nvidia.com/gpu"
 NOW = 10 * DAY_MS
@@ -140,15 +144,73 @@ def test_an_unknown_key_is_named() -> None:
         usage(Store.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
 
 
+class OlderQueue(msgspec.Struct):
+    """What an extender of an earlier version reads of a queue."""
+
+    month: str = ""
+    seconds: dict[str, float] = {}
+
+
+class Older(msgspec.Struct):
+    """What it reads in all."""
+
+    until: float
+    queues: dict[str, OlderQueue] = {}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_published_is_what_usage_says(seed: int) -> None:
-    """The tally of a month is the usage of that month by queue."""
+    """The tallies of month, week and day are the usage of that time; an older extender finds the month in its place."""
     store, now = filled(seed)
-    tally = Tally(now, closed_since(store, begin_of(now)))
+    tallies = Tallies(now, lambda begin: closed_since(store, begin))
     gangs, _, holdings = store.open_rows()
     queues = {gang.id: gang.queue for gang in gangs}
-    told = tally.document(now, [(queues[each.gang], each) for each in holdings])
-    rows = usage(store, EVERYTHING, ("queue",), since=begin_of(now) / 1000, now=now / 1000)
-    held = {row.key[0]: row.resources[GPU].held for row in rows}
-    assert {queue: each["seconds"][GPU] for queue, each in told["queues"].items()} == pytest.approx(held)
-    assert {each["month"] for each in told["queues"].values()} == {"1970-01"}
+    later = now + DAY_MS // 4
+    document = tallies.document(later, [(queues[each.gang], each) for each in holdings])
+    told = read_usage({KEY: msgspec.json.encode(document).decode()})
+    assert (told.until, told.periods) == (later / 1000, PERIODS)
+    older = msgspec.convert(msgspec.to_builtins(document), Older)
+    assert {name: (each.month, each.seconds) for name, each in older.queues.items() if each.month} == {
+        name: (each.month, each.seconds) for name, each in told.queues.items()
+    }
+    names: dict[Period, str] = {"month": "1970-01", "week": "1970-W05", "day": "1970-01-31"}
+    for period, name in names.items():
+        since = period_of(period, later / 1000).begin
+        rows = usage(store, EVERYTHING, ("queue",), since=since, now=later / 1000)
+        held = {row.key[0]: row.resources[GPU].held for row in rows}
+        found = {queue: each.within(period, name)[GPU] for queue, each in told.queues.items()}
+        assert found == pytest.approx(held)
+        assert sum(held.values()) > 0
+
+
+def test_at_midnight_the_month_goes_on_and_the_day_begins() -> None:
+    """What has ended is counted once in each, whether it was read from the store or told."""
+    store, now = filled(1)
+    asked: list[int] = []
+
+    def closed(begin: int) -> Totals:
+        asked.append(begin)
+        return closed_since(store, begin)
+
+    tallies = Tallies(now, closed)
+    assert tallies.renew(now + 1, closed) == set()
+    midnight, before = now + DAY_MS, {key: each.held for key, each in tallies.of["week"].at(now, ()).items()}
+    ended = Holding(
+        pod="p", name="m-0", gang="gang-0", run="run-0", epoch=1, node="n", amounts={GPU: 1000},
+        bound=midnight - 7000, ran_from=None, ended=midnight + 5000, reason="",
+    )  # fmt: skip
+    store.write(Changes(holdings={"p": ended}), {})
+    begun = tallies.renew(midnight + 5000, closed)
+    assert begun == {"day", "month"}  # the first of February 1970, a Sunday
+    assert asked[3:] == [midnight, midnight]
+    queue = queue_of(store, "gang-0")
+    tallies.close(queue, ended, but=begun)
+    held = {period: each.at(midnight + 5000, ())[queue, GPU].held for period, each in tallies.of.items()}
+    assert held["day"] == held["month"] == 1000 * 5000
+    assert held["week"] == before[queue, GPU] + 1000 * 12000
+
+
+def queue_of(store: Store, gang: str) -> str:
+    """The queue of a gang."""
+    with store.engine.connect() as connection:
+        return str(connection.scalar(select(GANGS.c.queue).where(GANGS.c.id == gang)))

@@ -24,7 +24,7 @@ def test_names_follow_one_scheme() -> None:
 def test_the_page_has_them_all() -> None:
     """Whatever way it is declared: the text of the code is searched here, and not its syntax tree."""
     page = (ROOT / "docs/metrics.md").read_text()
-    for package in ("muster", "webhook", "extender", "controller", "history", "certs"):
+    for package in ("muster", "webhook", "extender", "controller", "history", "certs", "musterctl"):
         for path in Path(ROOT, package).rglob("*.py"):
             for name in re.findall(r'"(muster_[a-z_]+)"', path.read_text()):
                 assert f"`{name}`" in page or f"`{name}_total`" in page, name

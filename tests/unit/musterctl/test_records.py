@@ -1,15 +1,19 @@
 """What a query of the history may ask for: what a caller types is answered, or refused with the parameter's name."""
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from history.model import Changes
 from history.scope import EVERYTHING
 from history.store import Store
+from musterctl.app import main
 from musterctl.records import QueryError, answers
 
 
@@ -29,6 +33,24 @@ def test_a_time_that_is_none_is_refused(store: Store, path: str, name: str, valu
     """It is later than any database can hold, before the epoch, or no number."""
     with pytest.raises(QueryError, match=name):
         answers(store, EVERYTHING, [path], {name: value})
+
+
+@pytest.mark.parametrize("command", [["history", "-A"], ["usage"], ["ps", "--ended", "-A"]])
+def test_commands_tell_of_a_recorder_that_is_gone(store: Store, command: list[str]) -> None:
+    """On standard error, beside what there is."""
+    words = [*command, f"--store={store.shown}"]
+    for ago_s, is_told in ((3600.0, True), (0.0, False)):
+        store.write(Changes(), {"seen-until": str(round((time.time() - ago_s) * 1000))})
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 0, result.output
+        assert ("(60m ago)" in result.stderr) is is_told
+        assert ("The recorder of the history has not looked at the cluster since" in result.stderr) is is_told
+
+
+def test_the_server_says_when_the_recorder_looked(store: Store) -> None:
+    """For commands that ask it."""
+    store.write(Changes(), {"seen-until": "12500"})
+    assert answers(store, EVERYTHING, ["recorder"], {}).looked == 12.5
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

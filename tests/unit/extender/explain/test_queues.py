@@ -10,7 +10,7 @@ from extender.explain.queues import queue_reports
 from extender.explain.whatif import Change, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
-from muster.api.muster.usage import QueueUsage, Usage, month_of
+from muster.api.muster.usage import QueueUsage, Usage, period_of
 from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
@@ -72,7 +72,7 @@ def test_limits_and_budgets_are_told() -> None:
         },
     )  # fmt: skip
     dump = world.dump()
-    month = month_of(dump.taken_at)[0]
+    month = period_of("month", dump.taken_at)[0]
     dump.usage = Usage(dump.taken_at, {"a": QueueUsage(month, {"nvidia.com/gpu": 91 * 3600.0})})
     reports = queue_reports(WhatIf(load(save(dump))))
     [report] = [each for each in reports if each.queue == "a"]
@@ -81,10 +81,10 @@ def test_limits_and_budgets_are_told() -> None:
         "  it may use 8 of model H100",
         "  Fri 08:00-09:00 UTC: it may use 4 nvidia.com/gpu (open until 2027-01-15T09:00:00Z)",
         "  Sat 00:00-24:00 UTC: it may use 0 pods (not open now)",
-        "  of its budget of nvidia.com/gpu this month 91% is used",
+        "  of its budget of nvidia.com/gpu per month 91% is used",
     ]
     [line] = [each for each in top_lines(reports, "") if each.split()[0] == "a"]
-    assert line.endswith("0 (91% of the budget of nvidia.com/gpu used)")
+    assert line.endswith("0 (91% of the budget of nvidia.com/gpu per month used)")
 
 
 def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from muster.api import names
 from muster.api.limits import LIMIT_WINDOWS
-from muster.volcano.queuelimits import NONE, is_model, limits_of, mistakes
+from muster.volcano.queuelimits import NONE, Budget, is_model, limits_of, mistakes
 
 SAID = {
     names.MAX_PER_USER: "nvidia.com/gpu=16, pods=100",
     names.MAX_BY_MODEL: "H100=64,A100=128",
     names.WINDOWS: "Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32; Sat,Sun 22:00-06:00 pods=5",
-    names.BUDGET: "nvidia.com/gpu=10000h/month,cpu=0.5h/month",
+    names.BUDGET: "nvidia.com/gpu=10000h/month, cpu=0.5h/day,nvidia.com/gpu=100h/week",
     names.BUDGET_MODE: "enforce",
 }
 
@@ -31,7 +31,11 @@ def test_what_they_say() -> None:
     assert limits.per_user == {"nvidia.com/gpu": 16_000, "pods": 100}
     assert limits.by_model == {"H100": 64_000, "A100": 128_000}
     assert [window.limits for window in limits.windows] == [{"nvidia.com/gpu": 32_000}, {"pods": 5}]
-    assert limits.budget == {"nvidia.com/gpu": 36_000_000_000, "cpu": 1_800_000}
+    assert limits.budgets == (
+        Budget("nvidia.com/gpu", "month", 36_000_000_000),
+        Budget("cpu", "day", 1_800_000),
+        Budget("nvidia.com/gpu", "week", 360_000_000),
+    )
     assert limits.enforced
     assert not list(mistakes(SAID, "metadata.annotations"))
     assert limits_of({}) == NONE
@@ -56,7 +60,9 @@ def test_what_they_say() -> None:
         (names.WINDOWS, "Mon 08:00-18:00 Europe/Nowhere pods=1"),
         (names.WINDOWS, "Mon 08:00-18:00 ../etc pods=1"),
         (names.WINDOWS, ";".join(["Mon 08:00-18:00 UTC pods=1"] * (LIMIT_WINDOWS.value + 1))),
-        (names.BUDGET, "nvidia.com/gpu=10000h/week"),
+        (names.BUDGET, "nvidia.com/gpu=10000h/year"),
+        (names.BUDGET, "nvidia.com/gpu=1h/week,nvidia.com/gpu=2h/week"),
+        (names.BUDGET, "nvidia.com/gpu=h/week"),
         (names.BUDGET, "nvidia.com/gpu=10000"),
         (names.BUDGET_MODE, "Enforce"),
     ],

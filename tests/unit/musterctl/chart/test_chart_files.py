@@ -77,7 +77,7 @@ def test_the_fields_of_queues_are_known() -> None:
 def metrics() -> set[str]:
     """The metrics in the code, as Prometheus names them."""
     found: set[str] = set()
-    for package in ("muster", "webhook", "extender", "controller"):
+    for package in ("muster", "webhook", "extender", "controller", "history", "musterctl"):
         for path in (ROOT / package).rglob("*.py"):
             found |= set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(muster_\w+)"', path.read_text()))
     return found

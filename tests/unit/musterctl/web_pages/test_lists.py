@@ -13,7 +13,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.volcano.queuelimits import QueueLimits
+from muster.volcano.queuelimits import Budget, QueueLimits
 from musterctl.gangs.rows import Row
 from musterctl.web.caller import Caller
 from musterctl.web.content.gangs import PAGE_ROWS, STATES, Filters, filters, gangs_view
@@ -153,12 +153,12 @@ def test_a_thousand_queues_come_in_parts() -> None:
 def test_a_budget_counts_the_queues_below() -> None:
     """It is marked once most of it is used, and says so where nobody has written down what is."""
     tree = [report("root", parent="", depth=0), report("team"), report("sub", parent="team", depth=2)]
-    limits = {"team": QueueLimits(budget={"nvidia.com/gpu": 100 * 3600 * 1000}, enforced=True)}
+    limits = {"team": QueueLimits(budgets=(Budget("nvidia.com/gpu", "week", 100 * 3600 * 1000),), enforced=True)}
     used = {"team": {"nvidia.com/gpu": 40 * 3600 * 1000}, "sub": {"nvidia.com/gpu": 41 * 3600 * 1000}}
-    view = queues_view(tree, [], EVERYTHING, NOW, limits=limits, used=used)
+    view = queues_view(tree, [], EVERYTHING, NOW, limits=limits, used={"week": used})
     assert [[(each.words, each.full) for each in line.budgets] for line in view.lines] == [
         [],
-        [("budget of 100 nvidia.com/gpu hours a month, beyond which gangs wait: 81% used", True)],
+        [("budget of 100 nvidia.com/gpu hours a week, beyond which gangs wait: 81% used", True)],
         [],
     ]
     [_, line, _] = queues_view(tree, [], EVERYTHING, NOW, limits=limits).lines

@@ -111,6 +111,18 @@ def test_a_gap_is_told(pages: Pages) -> None:
     assert "the recorder was away" in pages.get("/history").text
 
 
+@pytest.mark.parametrize("path", ["/history", "/usage", "/queues"])
+def test_a_recorder_that_is_gone_is_told(pages: Pages, path: str) -> None:
+    """Since when; no longer once it has looked, and of queues where one has a budget."""
+    assert pages.site.history is not None
+    queue = {"name": "research", "uid": "research", "resourceVersion": "1"}
+    pages.put(QUEUES, {"metadata": queue | {"annotations": {BUDGET: "nvidia.com/gpu=20h/day"}}, "spec": {}})
+    gone = "The recorder of the history has not looked at the cluster since"
+    assert f"{gone} 2027-01-14 23:00 UTC (9h ago)" in pages.get(path).text
+    pages.site.history.write(Changes(), {"seen-until": str(round(NOW * 1000) - 5000)})
+    assert gone not in pages.get(path).text
+
+
 def test_what_an_address_asks_for() -> None:
     """Keys in their own order, whatever else stands there."""
     assert period({"days": "30", "queue": " a "}, ["user", "queue", "color"]) == Period(30, "a", "", ("queue", "user"))
@@ -124,7 +136,7 @@ def test_usage_is_told_in_hours() -> None:
         "memory": Seconds(0, 3600 * 2**30, 0, 0),
         "cpu": Seconds(36, 36, 36, 0),
     }
-    lines = usage_view([Row(("research",), amounts)], Period(by=("queue",))).lines
+    lines = usage_view([Row(("research",), amounts)], Period(by=("queue",)), NOW, looked=NOW).lines
     assert [(each.resource, each.asked, each.held, each.used, each.share) for each in lines] == [
         ("nvidia.com/gpu h", "2", "1", "0.5", 500),
         ("cpu h", "0.01", "0.01", "0.01", 1000),
@@ -135,7 +147,7 @@ def test_usage_is_told_in_hours() -> None:
 def test_a_long_table_leaves_rows_to_the_csv() -> None:
     """Which has all of them."""
     rows = [Row((f"q{number}",), {GPU: Seconds(1, 1, 1, 0)}) for number in range(USAGE_ROWS + 4)]
-    assert usage_view(rows, Period()).more == 4
+    assert usage_view(rows, Period(), NOW, looked=NOW).more == 4
     assert len(usage_csv(rows, ("queue",)).splitlines()) == len(rows) + 1
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
 
+from extender.planner.fairshare.limits import budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Gang, Priority
@@ -16,11 +17,11 @@ from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import ranks_of
-from muster.api.muster.usage import QueueUsage, Usage, month_of
+from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
 PER_USER, WINDOWS, BUDGET, MODE = "max-per-user", "limit-windows", "budget", "budget-mode"
-MONTH, BEGIN, END = month_of(NOW)
+MONTH, BEGIN, END = period_of("month", NOW)
 HOUR_S = 3600.0
 
 
@@ -188,6 +189,43 @@ def test_without_fresh_usage_nothing_is_enforced(usage: Usage | None) -> None:
     world.gang("starts", {"worker": (1, GPU)}, queue="team")
     world.usage = usage
     assert placed(world.plan()) == {"starts": 1}
+
+
+def of_today(hours: float, *, periods: tuple[str, ...] = PERIODS) -> Usage:
+    """The same of today, this week and this month."""
+    seconds = {"nvidia.com/gpu": hours * HOUR_S}
+    week, day = (PeriodUsage(period_of(each, NOW).name, seconds) for each in ("week", "day"))
+    return Usage(NOW, {"team": QueueUsage(MONTH, seconds, week, day)}, periods)
+
+
+def test_of_several_budgets_each_counts() -> None:
+    """The reason is the one that ends last; each ends with its own period."""
+    world = world_of(4)
+    said = "nvidia.com/gpu=10h/day,nvidia.com/gpu=20h/week,nvidia.com/gpu=1000h/month"
+    world.queue("team", **{BUDGET: said, MODE: "enforce"})
+    world.gang("waits", {"worker": (1, GPU)}, queue="team")
+    world.usage = of_today(10)
+    assert "its budget of 10 h of nvidia.com/gpu today, and" in why(world.plan(), "waits")[1]
+    world.usage = of_today(20)
+    message = why(world.plan(), "waits")[1]
+    assert "its budget of 20 h of nvidia.com/gpu this week, and" in message
+    assert f"before {format_time(period_of('week', NOW).end)}" in message
+    world.now = period_of("day", NOW).end
+    assert "this week" in why(world.plan(), "waits")[1]
+    world.now = period_of("week", NOW).end
+    assert placed(world.plan()) == {"waits": 1}
+
+
+def test_a_period_that_is_not_counted_is_not_enforced() -> None:
+    """A recorder of an earlier version knows months only."""
+    world = world_of(1)
+    world.queue("team", **{BUDGET: "nvidia.com/gpu=10h/day,nvidia.com/gpu=1000h/month", MODE: "enforce"})
+    world.gang("starts", {"worker": (1, GPU)}, queue="team")
+    world.usage = of_today(20, periods=("month",))
+    session = world.plan()
+    assert placed(session) == {"starts": 1}
+    standing = budgets_of(session.snapshot, NOW, world.usage)["team"]
+    assert (standing.known, [each.period for each in standing.ratios]) == (False, ["month"])
 
 
 def test_a_budget_warns_unless_it_is_enforced() -> None:

@@ -1,0 +1,67 @@
+"""Counts requests for Prometheus: by page and status, and how long they take. No label names a user or a namespace."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from prometheus_client import Counter, Gauge, Histogram
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+REQUESTS: Final = Counter("muster_web_requests_total", "Answers, by page and status", ["page", "status"])
+SECONDS: Final = Histogram(
+    "muster_web_request_seconds",
+    "Time to answer a request, but for those that follow changes",
+    ["page"],
+    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10),
+)
+STREAMS: Final = Gauge("muster_web_streams", "Pages that are open and follow changes")
+ELSEWHERE: Final = "none"
+"""The page of an address that is none, and of what is refused before a page is asked."""
+LIVE: Final = "/live"
+
+
+def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
+    """Return what answers → its path, in which namespaces and names have no values: /gangs/{namespace}/{name}."""
+    found: dict[Any, str] = {}
+    for route in routes:
+        if isinstance(route, Route):
+            found[route.endpoint] = route.path
+        elif isinstance(route, Mount):
+            found[route.app] = route.path
+    return found
+
+
+class Counted:
+    """Counts each answer when it begins, and its time when it has ended."""
+
+    def __init__(
+        self, app: ASGIApp, *, pages: Mapping[Any, str], monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app = app
+        self._pages = pages
+        self._monotonic_s = monotonic_s
+        for page in {*pages.values()}:
+            REQUESTS.labels(page, str(int(HTTPStatus.OK)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s = self._monotonic_s()
+
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                REQUESTS.labels(self._page(scope), str(message["status"])).inc()
+            await send(message)
+
+        await self._app(scope, receive, counting)
+        page = self._page(scope)
+        if page != LIVE:
+            SECONDS.labels(page).observe(self._monotonic_s() - began_s)
+
+    def _page(self, scope: Scope) -> str:
+        """Return the path of the route that answers, which has written itself into the scope."""
+        return self._pages.get(scope.get("endpoint"), ELSEWHERE)
