@@ -56,15 +56,17 @@ def test_two_gangs_and_a_fault(faults: Faults) -> None:
     explored(Scene(gangs=TWO), faults, forgetful=True)
 
 
+@pytest.mark.parametrize("faults", [Faults(stale=1), Faults(refuse=1)], ids=str)
+def test_two_gangs_and_a_fault_in_turn(faults: Faults) -> None:
+    """A watch falls behind, or kube-scheduler finds that a pod cannot run where it is planned, at any moment."""
+    explored(Scene(gangs=TWO, in_turn=True), faults, forgetful=True)
+
+
 @pytest.mark.storm
-@pytest.mark.parametrize(
-    "faults",
-    [Faults(node=1), Faults(stale=1), Faults(delete=1), Faults(refuse=1), Faults(scheduler_crash=1)],
-    ids=str,
-)
+@pytest.mark.parametrize("faults", [Faults(node=1), Faults(delete=1), Faults(scheduler_crash=1)], ids=str)
 def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
     """The same with faults after which there are many more worlds."""
-    explored(Scene(gangs=TWO), faults, forgetful=True)
+    explored(Scene(gangs=TWO, in_turn=True), faults, forgetful=True)
 
 
 @pytest.mark.storm

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -32,12 +33,12 @@ Admit = Callable[["Api", Resource[Any], dict[str, Any]], dict[str, Any]]
 
 
 class Stored:
-    """One version of one object: plain content, and a digest that stands for it."""
+    """One version of one object: plain content, and a digest that stands for it. See `stored`."""
 
-    def __init__(self, content: dict[str, Any]) -> None:
+    def __init__(self, content: dict[str, Any], text: bytes, digest: bytes) -> None:
         self.content = content
-        self.text = msgspec.json.encode(content, order="deterministic")
-        self.digest = hashlib.blake2b(self.text, digest_size=12).digest()
+        self.text = text
+        self.digest = digest
         self._read: dict[Any, Any] = {}
 
     def once(self, worked_out: Callable[["Stored"], Any]) -> Any:
@@ -66,6 +67,19 @@ class Stored:
     def status(self) -> dict[str, Any]:
         """Its status."""
         return self.content.get("status") or {}
+
+
+_STORED: WeakValueDictionary[bytes, Stored] = WeakValueDictionary()
+
+
+def stored(content: dict[str, Any]) -> Stored:
+    """The version with this content, which nobody changes any more: equal ones are one, however many worlds have it."""
+    text = msgspec.json.encode(content, order="deterministic")
+    digest = hashlib.blake2b(text, digest_size=12).digest()
+    known = _STORED.get(digest)
+    if known is None:
+        known = _STORED[digest] = Stored(content, text, digest)
+    return known
 
 
 class Request(NamedTuple):
@@ -97,7 +111,7 @@ class Event(NamedTuple):
 class Api:
     """All objects at one moment. Immutable: each change returns another one."""
 
-    __slots__ = ("admit", "births", "objects")
+    __slots__ = ("_digest", "admit", "births", "objects")
 
     def __init__(self, objects: Mapping[Key, Stored], births: Mapping[Key, int], admit: Admit | None = None) -> None:
         self.objects = objects
@@ -105,11 +119,15 @@ class Api:
         """Reviews what is created; None where objects come as they are after admission."""
         self.births = births
         """How many objects have had this name: the next one's UID says it."""
+        self._digest = b""
 
     @property
-    def digest(self) -> tuple[tuple[Key, bytes], ...]:
+    def digest(self) -> bytes:
         """What tells two of them apart."""
-        return tuple(sorted((key, one.digest) for key, one in self.objects.items()))
+        if not self._digest:
+            text = repr(sorted((key, one.digest) for key, one in self.objects.items()))
+            self._digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
+        return self._digest
 
     def all(self, resource: Resource[Any]) -> list[Stored]:
         """The objects of a kind, by name."""
@@ -134,21 +152,17 @@ class Api:
         meta = content["metadata"]
         if not keep_version:
             meta["resourceVersion"] = str(int(meta.get("resourceVersion") or 0) + 1)
-        stored = Stored(content)
+        one = stored(content)
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
         RESOURCES[key[0]] = resource
-        return (
-            Api({**self.objects, key: stored}, self.births, self.admit),
-            stored,
-            [Event(resource, stored, gone=False)],
-        )
+        return Api({**self.objects, key: one}, self.births, self.admit), one, [Event(resource, one, gone=False)]
 
-    def without(self, resource: Resource[Any], stored: Stored) -> tuple["Api", list[Event]]:
+    def without(self, resource: Resource[Any], gone: Stored) -> tuple["Api", list[Event]]:
         """Remove an object, and what it owns."""
-        meta = stored.meta
+        meta = gone.meta
         key = (kind_of(resource), meta.get("namespace", ""), meta["name"])
         api = Api({known: one for known, one in self.objects.items() if known != key}, self.births, self.admit)
-        return api, [Event(resource, stored, gone=True)]
+        return api, [Event(resource, gone, gone=True)]
 
     def create(
         self, resource: Resource[Any], content: dict[str, Any], now_s: float

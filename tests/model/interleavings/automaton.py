@@ -15,7 +15,7 @@ from interleavings.process import Call, Process
 
 VERIFIED = 4
 """Of so many processes that were fed their inputs again, one is checked to have come to the same state."""
-LIVING = 200
+LIVING = 1_000
 """Processes that are kept for their next step."""
 
 
@@ -45,6 +45,9 @@ class Automaton:
         forget()
         self._without = without
         self._came: dict[bytes, tuple[bytes, Input] | float] = {}
+        self._seen: dict[bytes, At] = {}
+        self._calls: dict[Call, Call] = {}
+        """One of equal calls for all states: they are most of what is kept of a state."""
         self._known: dict[tuple[bytes, Input], tuple[At, tuple[Any, ...]]] = {}
         self._living: OrderedDict[bytes, Process] = OrderedDict()
         self.made = self.fed = self.again = 0
@@ -96,9 +99,17 @@ class Automaton:
 
     def _look(self, process: Any) -> At:
         digest = Walk(self._without).digest(process)
-        return At(digest, tuple(process.open), process.may_cycle, process.next_s(), process.keys)
+        known = self._seen.get(digest)
+        if known is None:
+            calls = tuple(self._calls.setdefault(call, call) for call in process.open)
+            known = self._seen[digest] = At(digest, calls, process.may_cycle, process.next_s(), process.keys)
+        return known
 
     def _keep(self, digest: bytes, process: Process) -> None:
+        """Keep a process for its next step; one that waits in a greenlet is never freed unless it ends."""
+        known = self._living.pop(digest, None)
+        if known is not None:
+            known.end()
         self._living[digest] = process
         if len(self._living) > LIVING:
             _, oldest = self._living.popitem(last=False)

@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cached_property
 from threading import Event, Lock, Thread
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import greenlet
 import msgspec
@@ -25,10 +26,17 @@ import numpy as np
 import prometheus_client.metrics
 import structlog
 
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.pods import PodRecord
 from muster.api.base import Wire
 
-_PLAIN, _WIRE, _SHARED, _VALUE, _OBJECT = range(5)
-"""How a type is walked: written down; written down once; by its name; inside, each time it is met; inside, once."""
+_PLAIN, _WIRE, _KEPT, _SHARED, _VALUE, _OBJECT = range(6)
+"""How a type is walked: written down; written down once; walked once for all; by its name; inside, each time it is met;
+inside, once."""
+_KEPT_TYPES = (PodRecord, PodClass)
+"""What is made anew where something of it changes, so that one walk of it does for all."""
+MOST_KEPT = 20_000
+"""Texts that are kept of each kind: objects whose text is kept live as long as it."""
 _PLAIN_TYPES = (str, bytes, int, float, bool, complex, type(None), Enum)
 _SHARED_TYPES = (
     type,
@@ -44,6 +52,8 @@ _SHARED_TYPES = (
     msgspec.json.Decoder,
     np.dtype,
     asyncio.BaseEventLoop,  # its timers and tasks are known by those who made them
+    WeakKeyDictionary,  # what these have is held by others, or was until a moment ago
+    WeakValueDictionary,
 )
 
 
@@ -77,6 +87,8 @@ class Walk:
             self._add(f"{kind.__name__} {one!r}", path)
         elif group == _WIRE:
             self._add(_text_of(one), path)
+        elif group == _KEPT:
+            self._add(self._kept_text(one), path)
         elif group == _SHARED:
             self._add(getattr(one, "__qualname__", kind.__name__), path)
         else:
@@ -88,6 +100,18 @@ class Walk:
             if group != _VALUE:
                 self._seen[id(one)] = len(self._seen)
             self._inside(one, path)
+
+    def _kept_text(self, one: Any) -> str:
+        key = id(one), getattr(one, "slot", None)  # which a record is given later
+        known = _KEPT_TEXTS.get(key)
+        if known is None:
+            if len(_KEPT_TEXTS) >= MOST_KEPT:
+                _KEPT_TEXTS.clear()
+            walk = Walk(self._without)
+            walk._inside(one, "")
+            text = hashlib.blake2b("\0".join(walk._out).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+            known = _KEPT_TEXTS[key] = (one, f"{type(one).__name__} {text}")
+        return known[1]
 
     def _inside(self, one: Any, path: str) -> None:
         kind = type(one)
@@ -167,17 +191,21 @@ class Walk:
 
 
 _TEXTS: dict[int, tuple[Wire, str]] = {}
+_KEPT_TEXTS: dict[tuple[int, Any], tuple[Any, str]] = {}
 
 
 def forget() -> None:
     """Drop what was written down of objects of an exploration before this one."""
     _TEXTS.clear()
+    _KEPT_TEXTS.clear()
 
 
 def _text_of(one: Wire) -> str:
     """What stands for an object of the API; they are not changed, and many states share them."""
     known = _TEXTS.get(id(one))
     if known is None:
+        if len(_TEXTS) >= MOST_KEPT:
+            _TEXTS.clear()
         text = hashlib.blake2b(msgspec.json.encode(one), digest_size=12).hexdigest()
         known = _TEXTS[id(one)] = (one, f"{type(one).__name__} {text}")
     return known[1]
@@ -191,6 +219,8 @@ def _group_of(one: Any) -> int:
         return _PLAIN
     if isinstance(one, Wire):
         return _WIRE
+    if isinstance(one, _KEPT_TYPES):
+        return _KEPT
     if isinstance(one, _SHARED_TYPES):
         return _SHARED
     # whether two names have one of these or two equal ones makes no difference

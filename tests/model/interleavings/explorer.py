@@ -3,9 +3,11 @@
 Breadth first, so that the story of a failure is a shortest one. A world that was seen before is not gone on from again.
 """
 
+import gc
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +43,10 @@ class Found:
         return f"{size}, {whole}, {self.seconds:.0f} s"
 
 
+YOUNG = 20_000
+"""Objects that are made before the garbage collector looks again: most of the millions of objects stay."""
+
+
 def explore(
     rules: Rules,
     first: World,
@@ -54,6 +60,28 @@ def explore(
 
     `check` looks at each edge, `at_rest` at worlds that only time can change, `at_end` at those where nothing happens.
     """
+    with _seldom_collected():
+        return _explored(rules, first, check, at_rest, at_end, most)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _explored(
+    rules: Rules,
+    first: World,
+    check: Check,
+    at_rest: Callable[[World], str | None],
+    at_end: Callable[[World], str | None],
+    most: int | None,
+) -> Found:
     began, found = time.monotonic(), Found(worlds=1)
     came: dict[Any, tuple[Any, str] | None] = {first.key: None}
     waiting = deque([(first, 0)])

@@ -42,9 +42,9 @@ class JobWorld(World):
     controller: At = None  # type: ignore[assignment]  # fields of World have defaults
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells two worlds apart."""
-        return (*super().key, self.controller.digest)
+    def parts(self) -> tuple[Any, ...]:
+        """All that tells two worlds apart."""
+        return (*super().parts, self.controller.digest)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from interleavings import properties
-from interleavings.api import Api, Event, Request, Stored
+from interleavings.api import Api, Event, Request, Stored, stored
 from interleavings.automaton import At
 from interleavings.trace import KINDS, Asked, Entry
 from muster.api import names
@@ -176,7 +176,7 @@ class _Replay:
         known = self._known(entry)
         if entry.what == "DELETED" or known is None:
             return None
-        new = Stored(entry.object)
+        new = stored(entry.object)
         if entry.kind == _GROUPS and _note(new) != _note(known) and writer != "extender":
             return f"{writer} changes the placement that is noted in {_named(entry)}"
         if entry.kind != _PODS:

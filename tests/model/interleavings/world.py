@@ -4,8 +4,10 @@ A world is a value. `Rules.steps` lists what can happen in one; each step leads 
 unless the world's fault is a stale one; time passes only when nothing else happens, unless its fault is a slow one.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,9 +82,14 @@ class World:
     deleted: tuple[str, ...] = ()
     """Gangs that were deleted."""
 
+    @cached_property
+    def key(self) -> bytes:
+        """What tells two worlds apart, in short: millions are kept."""
+        return hashlib.blake2b(repr(self.parts).encode(), digest_size=16).digest()
+
     @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells two worlds apart."""
+    def parts(self) -> tuple[Any, ...]:
+        """All that tells two worlds apart."""
         late = self.late and (self.late[0], tuple((event.stored.digest, event.gone) for event in self.late[1]))
         return (
             self.api.digest,
@@ -116,6 +123,10 @@ class Scene:
     waits: int = 3
     gated: bool = True
     """Whether pods are held back by Muster's gate until they are planned."""
+    in_turn: bool = False
+    """For larger worlds: calls of one kind are answered as they were made, owners make their pods by their indexes, and
+    users, owners and kubelets act while the planner rests. The smaller worlds go through all orders.
+    """
 
 
 class Rules:
@@ -147,12 +158,9 @@ class Rules:
         running = next(_of_whole_gangs(self, world), None)
         if running is not None:
             return [running]
-        steps = [
-            *self._of_users(world),
-            *self._of_extender(world),
-            *self._of_scheduler(world),
-            *_of_kubelets(self, world),
-        ]
+        steps = [*self._of_extender(world), *self._of_scheduler(world)]
+        if world.extender.may_cycle or not self.scene.in_turn:
+            steps = [*self._of_users(world), *steps, *_of_kubelets(self, world)]
         return [*self._or_time(world, steps), *self._faults(world)]
 
     def _or_time(self, world: World, steps: list[Step]) -> list[Step]:
@@ -179,10 +187,18 @@ class Rules:
     # The extender.
 
     def _of_extender(self, world: World) -> Iterator[Step]:
-        for call in world.extender.open:
+        for call in self._next_calls(world):
             yield Step("answer", f"the API server answers: {call[0]}", lambda call=call: self._answer(world, call))
         if world.extender.may_cycle:
             yield Step("cycle", "the extender begins a planning cycle", lambda: self._give(world, Cycle()))
+
+    def _next_calls(self, world: World) -> Iterable[Call]:
+        if not self.scene.in_turn:
+            return world.extender.open
+        first: dict[tuple[str, str], Call] = {}
+        for call in world.extender.open:
+            first.setdefault((call[0].verb, call[0].resource.plural), call)
+        return first.values()
 
     def _answer(self, world: World, call: Call, *, lost: bool = False) -> World:
         api, answer, events = world.api.execute(call[0], world.now_s)
@@ -259,7 +275,7 @@ class Rules:
         if left.scheduler_crash:
             yield Step("fault", "kube-scheduler dies, and starts again", lambda: self._scheduler_crash(world))
         if left.lost:
-            for call in world.extender.open:
+            for call in self._next_calls(world):
                 yield Step(
                     "fault",
                     f"the API server does, but its answer is lost: {call[0]}",
@@ -303,7 +319,9 @@ class Rules:
         )
 
     def _scheduler_crash(self, world: World) -> World:
-        return _with(_less(world, "scheduler_crash"), scheduling=(), life=world.life + 1)
+        # only a call that was made before tells a later life from an earlier one
+        called = any(one.called for one in world.scheduling)
+        return _with(_less(world, "scheduler_crash"), scheduling=(), life=world.life + called)
 
     def _catch_up(self, world: World) -> World:
         assert world.late is not None
@@ -367,6 +385,8 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
                         f"its controller makes {pod_name} anew",
                         lambda name=name, index=index: _make(rules, world, name, index),
                     )
+                    if rules.scene.in_turn:
+                        break
 
 
 def _of_whole_gangs(rules: Rules, world: World) -> Iterator[Step]:
@@ -401,7 +421,7 @@ def _phase(rules: Rules, world: World, pods: list[Stored], phase: str) -> World:
 
 
 def _with(world: World, **changes: Any) -> World:
-    return type(world)(**{**world.__dict__, **changes})
+    return replace(world, **changes)
 
 
 def _less(world: World, fault: str = "") -> World:
