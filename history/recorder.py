@@ -15,10 +15,11 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from history.book import PODS_ONLY, Book
+from history.book import Book
 from history.groups import RECORDED_JOBS
 from history.looks import Following, Look, Past, apply, past
-from history.model import MS, Changes, Gap
+from history.members import PODS_ONLY
+from history.model import MS, Changes
 from history.pods import RECORDED_PODS, Moment
 from history.retain import tidy
 from history.settings import HistorySettings
@@ -164,7 +165,7 @@ class Recorder:
     def _gap(self, since: int, until: int, text: str) -> None:
         GAPS.inc()
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
-        self.book.changes.gaps.append(Gap(since=since, until=until, text=text))
+        self.book.gap(since, until, text)
 
     # Each turn
 
