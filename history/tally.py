@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from history.integral import Amounts, Totals
 from history.model import MS, Holding
-from history.usage import Amounts, Totals
 from muster.resources.vector import unit
 
 

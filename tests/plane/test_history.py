@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import held_by_audit
+import histories
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -27,7 +28,9 @@ from sqlalchemy import select
 from tenants import bind, user
 
 from history import read
-from history.model import What
+from history.folding import fold_namespace
+from history.model import DAY_MS, What
+from history.retain import tidy
 from history.schema import HOLDINGS, METADATA
 from history.scope import EVERYTHING
 from history.store import Store
@@ -263,3 +266,21 @@ def test_steps_of_the_schema_in_postgresql(database: str) -> None:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
         assert read.gangs(store, EVERYTHING) == []
         assert store.megabytes() > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_usage_in_postgresql(seed: int) -> None:
+    """The sums of times in PostgreSQL are the integral of each span, with namespaces that are folded, and unfolded."""
+    with postgres() as url:
+        store, now = histories.lived(url, seed)
+        with closing(store):
+            histories.same_by_sums_and_spans(store, now, seed)
+            before = usage(store, EVERYTHING, ("namespace", "user", "queue"), since=0)
+            fold_namespace(store, "a", 9 * DAY_MS, 25 * DAY_MS + 12_345)
+            histories.same_by_sums_and_spans(store, now, seed)
+            tidy(store, now, keep_days=1000, keep_usage_days=1000, megabytes=0)
+            after = usage(store, EVERYTHING, ("namespace", "user", "queue"), since=0)
+    assert [each.key for each in after] == [each.key for each in before]
+    for one, other in zip(before, after, strict=True):
+        assert one.resources[GPU].held == other.resources[GPU].held
