@@ -25,9 +25,11 @@ class Book:
         self._lives = Lives(self._entries)
         self._members = Members(self._entries, self._lives)
 
-    def reopen(self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding]) -> None:
-        """Take in what is open in the store."""
-        self._entries.reopen(gangs, runs, holdings)
+    def reopen(
+        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str] = ()
+    ) -> None:
+        """Take in what is open in the store, and UIDs of pods that have ended: they are told of no more."""
+        self._entries.reopen(gangs, runs, holdings, ended)
 
     @property
     def changes(self) -> Changes:

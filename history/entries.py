@@ -24,7 +24,7 @@ from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.checkpoint import checkpoint_of
 
-_REMEMBERED: Final = 200_000
+REMEMBERED: Final = 200_000
 """Pods and PodGroups whose end is remembered, for late looks at them."""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
@@ -48,8 +48,12 @@ class Entries:
         self._alive: Counter[str] = Counter()
         """Gang → the number of its runs and holdings that are open."""
 
-    def reopen(self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding]) -> None:
-        """Take in what is open in the store."""
+    def reopen(
+        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str]
+    ) -> None:
+        """Take in what is open in the store, and the pods that have ended, of which the API may still tell."""
+        for uid in ended:
+            self.remember(uid)
         self.gangs.update((each.id, each) for each in gangs)
         self.of_owner.update((each.owner, each.id) for each in self.gangs.values() if each.owner)
         for run in runs:
@@ -129,7 +133,7 @@ class Entries:
     def remember(self, uid: str) -> None:
         """Remember that a pod or a PodGroup has ended."""
         self.closed[uid] = None
-        if len(self.closed) > _REMEMBERED:
+        if len(self.closed) > REMEMBERED:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:

@@ -96,7 +96,7 @@ class Members:
             return None
         key = f"{pod.metadata.namespace}/{name}"
         run = self._entries.runs.get(self._entries.run_of.get(key, ""))
-        if run is not None or not pod.spec.node_name or (pod.finished and not moment.live):
+        if run is not None or not pod.spec.node_name or pod.finished:
             return run
         return self._without_group(pod, key, moment)
 

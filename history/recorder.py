@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from history.book import Book
+from history.entries import REMEMBERED
 from history.groups import RECORDED_JOBS
 from history.looks import Following, Look, Past, apply, past
 from history.members import PODS_ONLY
@@ -107,7 +108,7 @@ class Recorder:
 
     def _begin(self) -> None:
         self.book = Book()
-        self.book.reopen(*self._store.open_rows())
+        self.book.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()

@@ -198,6 +198,13 @@ class Store:
             [each for each in holdings if each.gang in known],
         )
 
+    def ended_pods(self, most: int) -> list[str]:
+        """Return the UIDs of the pods that have ended last, the last one at the end."""
+        ended = HOLDINGS.c.ended
+        chosen = select(HOLDINGS.c.pod).where(ended.is_not(None)).order_by(ended.desc()).limit(most)
+        with self.failing(), self.engine.connect() as connection:
+            return [str(uid) for uid in connection.execute(chosen).scalars()][::-1]
+
     def megabytes(self) -> float:
         """Return the size of what is stored, without room that is free again."""
         with self.failing(), self.engine.connect() as connection:
