@@ -62,11 +62,21 @@ class Storm(NamedTuple):
     """How long gangs run, at least and at most."""
     pause_s: tuple[float, float]
     """Between two gangs."""
+    base: bool
+    """Gangs that stay all the time are beside them."""
+    kills: tuple[str, ...]
+    """Parts of which one is killed every few seconds."""
+
+    @property
+    def ends_s(self) -> float:
+        """After which time all gangs have ended that came in it, the last failing three times."""
+        return 180.0 + 4 * self.run_s[1]
 
 
-SHORT = Storm(90.0, (3.0, 12.0), (0.5, 2.5))
-LONG = Storm(240.0, (50.0, 100.0), (3.0, 9.0))
-"""Runs beside which the time is short that a binding and an end take, which the audit log cannot resolve."""
+SHORT = Storm(90.0, (3.0, 12.0), (0.5, 2.5), base=True, kills=(HISTORY, EXTENDER, CONTROLLER))
+LONG = Storm(240.0, (40.0, 70.0), (4.0, 10.0), base=False, kills=(HISTORY, *2 * (EXTENDER, CONTROLLER)))
+"""Runs beside which the time is short that a binding and an end take, which the audit log cannot resolve. The recorder
+is killed less often: what happens while it does not run it knows to the second only."""
 
 
 def prepare(client: Client) -> None:
@@ -96,7 +106,7 @@ def manifest(name: str, queue: str, replicas: int, **more: Any) -> dict[str, Any
 
 def storm(plane: Plane, client: Client, chance: random.Random, like: Storm) -> None:
     """Gangs come, run, fail and are evicted beside large ones that stay, and processes are killed meanwhile."""
-    for queue in QUEUES_OF_TEST:
+    for queue in QUEUES_OF_TEST if like.base else ():
         client.create(JOBS, manifest(f"base-{queue}", queue, 3, gpus=8, priority="base"), NAMESPACE)
     number, kills = 0, list[str]()
     ends = time.monotonic() + like.lasts_s
@@ -109,7 +119,7 @@ def storm(plane: Plane, client: Client, chance: random.Random, like: Storm) -> N
         number += 1
         time.sleep(chance.uniform(*like.pause_s))
         if time.monotonic() > next_kill:
-            part = chance.choice([HISTORY, EXTENDER, CONTROLLER])
+            part = chance.choice(like.kills)
             plane.part(part).kill()
             plane.part(part).start()
             kills.append(part)
@@ -160,7 +170,7 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any], like: Storm =
     client = plane.client()
     prepare(client)
     storm(plane, client, random.Random(seed), like)  # noqa: S311 - no secret
-    wait_for(lambda: done(client), 180, "all gangs to end")
+    wait_for(lambda: done(client), like.ends_s, "all gangs to end")
     until = time.time()
     with closing(Store.for_reading(url)) as store:
         wait_for(lambda: int(store.note(SEEN) or 0) > (until + 1) * 1000, 60, "the recorder to have looked")
