@@ -37,14 +37,25 @@ class Happened(NamedTuple):
 def happened(plane: Plane) -> Counter[Happened]:
     """Everything that the audit log shows, and how often: starts and evictions have their times there."""
     found: set[Happened] = set()
+    job_of: dict[str, str] = {}
     for event in audits.of_gangs(plane):
         answer = event.get("responseObject") or {}
-        if HTTPStatus.OK <= event["responseStatus"]["code"] < HTTPStatus.MULTIPLE_CHOICES and answer.get(
-            "metadata", {}
-        ).get("uid"):
-            found |= {*_READ[event["objectRef"]["resource"]](answer)}
+        done = HTTPStatus.OK <= event["responseStatus"]["code"] < HTTPStatus.MULTIPLE_CHOICES
+        if done and (uid := answer.get("metadata", {}).get("uid")):
+            resource = event["objectRef"]["resource"]
+            if resource == "podgroups":
+                job_of[uid] = next((each["uid"] for each in answer["metadata"].get("ownerReferences", ())), "")
+            found |= {*_READ[resource](answer)}
+    found |= _unwritten_starts(found, job_of)
     timed = {What.STARTED, What.EVICTED}
     return Counter(each._replace(which="") if each.what in timed else each for each in found)
+
+
+def _unwritten_starts(found: set[Happened], job_of: dict[str, str]) -> set[Happened]:
+    """The starts of Jobs that have completed though the extender was killed before it wrote that they had started."""
+    started = {job_of[each.uid] for each in found if each.what == What.STARTED}
+    completed = {each.uid for each in found if each.what == What.ENDED and each.which == "Completed"}
+    return {Happened(What.STARTED, job) for job in completed - started}
 
 
 def _of_group(answer: dict[str, Any]) -> Iterator[Happened]:
