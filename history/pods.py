@@ -81,15 +81,26 @@ class Moment(NamedTuple):
             return self.at
         first = round(second * MS)
         if self.live:
-            return min(max(self.at, first), first + MS - 1)
+            least, most = self._within_second(first)
+            return (least + most) // 2
         return min(first + MS // 2, max(self.at, first))
 
     def error(self, stamp: str | None) -> int:
         """Return by how many milliseconds `of` may be wrong, for things that are seen as they happen by none."""
-        known = readable_time(stamp) is not None
-        if self.live:
-            return min(self.within, MS // 2) if known else self.within
-        return MS // 2 if known else 0
+        second = readable_time(stamp)
+        if not self.live:
+            return 0 if second is None else MS // 2
+        if second is None:
+            return self.within
+        least, most = self._within_second(round(second * MS))
+        return (most - least + 1) // 2
+
+    def _within_second(self, first: int) -> tuple[int, int]:
+        """Return the part of a second in which this may be; its nearest end, where the clocks do not agree with it."""
+        least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
+        if least > most:
+            least = most = first if self.at < first else first + MS - 1
+        return least, most
 
 
 class Ended(NamedTuple):

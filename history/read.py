@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, case, func, or_, select
 
 from history.model import MS, What
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
@@ -90,21 +90,20 @@ def gangs(
         chosen = chosen.where(table.submitted < round(until * MS))
     if ended is not None:
         chosen = chosen.where(table.ended.is_not(None) if ended else table.ended.is_(None))
+    seen = int(store.note("seen-until") or 0)
     with store.failing(), store.engine.connect() as connection:
         found = connection.execute(chosen).mappings().all()
         ids = [row["id"] for row in found]
         counts = {(gang, what): count for gang, what, count in connection.execute(_counts(ids))}
-        held = connection.execute(
-            select(HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended).where(
-                HOLDINGS.c.gang.in_(ids)
-            )
-        ).all()
-    seen = int(store.note("seen-until") or 0)
-    nodes: dict[str, set[str]] = {}
+        of_these = HOLDINGS.c.gang.in_(ids)
+        on = connection.execute(select(HOLDINGS.c.gang, HOLDINGS.c.node).where(of_these).distinct()).all()
+        held = connection.execute(_held(seen).where(of_these)).all()
+    nodes: dict[str, list[str]] = {}
     gpus: dict[str, int] = {}
-    for gang, node, amounts, bound, end in held:
-        nodes.setdefault(gang, set()).add(node)
-        gpus[gang] = gpus.get(gang, 0) + _gpu_milli(_VECTOR.decode(amounts)) * max(0, (end or seen) - bound)
+    for gang, node in on:
+        nodes.setdefault(gang, []).append(node)
+    for gang, amounts, times in held:
+        gpus[gang] = gpus.get(gang, 0) + _gpu_milli(_VECTOR.decode(amounts)) * int(times)
     return [
         Gang(
             uid=row["id"],
@@ -128,6 +127,13 @@ def _counts(ids: list[str]) -> Select[Any]:
         .where(HAPPENINGS.c.gang.in_(ids), wanted)
         .group_by(HAPPENINGS.c.gang, HAPPENINGS.c.what)
     )
+
+
+def _held(seen: int) -> Select[Any]:
+    """Return the statement for the times of members by gang and amounts; what is held still counts until `seen`."""
+    until = func.coalesce(HOLDINGS.c.ended, case((HOLDINGS.c.bound > seen, HOLDINGS.c.bound), else_=seen))
+    times = func.sum(until - HOLDINGS.c.bound)
+    return select(HOLDINGS.c.gang, HOLDINGS.c.amounts, times).group_by(HOLDINGS.c.gang, HOLDINGS.c.amounts)
 
 
 def _gpu_milli(amounts: Vector) -> int:

@@ -15,16 +15,19 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from history.book import PODS_ONLY, Book
+from history.book import Book
+from history.entries import REMEMBERED
 from history.groups import RECORDED_JOBS
+from history.integral import Totals
 from history.looks import Following, Look, Past, apply, past
-from history.model import MS, Changes, Gap
+from history.members import PODS_ONLY
+from history.model import MS, Changes
 from history.pods import RECORDED_PODS, Moment
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import Store, StoreError
 from history.tally import Tallies
-from history.usage import SEEN, Totals, closed_since
+from history.usage import SEEN, closed_since
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 
@@ -110,7 +113,7 @@ class Recorder:
 
     def _begin(self) -> None:
         self.book = Book()
-        self.book.reopen(*self._store.open_rows())
+        self.book.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
@@ -168,7 +171,7 @@ class Recorder:
     def _gap(self, since: int, until: int, text: str) -> None:
         GAPS.inc()
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
-        self.book.changes.gaps.append(Gap(since=since, until=until, text=text))
+        self.book.gap(since, until, text)
 
     # Each turn
 

@@ -1,71 +1,74 @@
-"""Bounds of the store by age and by size: whole days go, the oldest first, and leave their usage behind."""
+"""Bounds of the store by age and by size: what is too old goes for all, and what has no room by even shares."""
 
 import structlog
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, func, select
 
+from history.folding import fold, fold_namespace
 from history.model import DAY_MS
-from history.schema import DAYS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
-from history.scope import EVERYTHING
+from history.schema import DAYS, GANGS, RUNS
+from history.shares import to_fold
+from history.spans import floors
 from history.store import Store
-from history.usage import FOLDED, Owner, integrate, spans
+from history.usage import FOLDED
+from history.weigh import weigh
 
 log = structlog.get_logger(__name__)
-_FIELDS = Owner._fields
+_BYTES = 1_000_000
+_ROUNDS = 5
+"""Folding leaves usage behind: what comes free is known afterwards."""
 
 
-def tidy(store: Store, now: int, *, keep_days: int, keep_usage_days: int, megabytes: int) -> int:
-    """Fold days that are too old, or for which there is no room, and return their number; today is never folded."""
+def tidy(store: Store, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
+    """Fold what is too old, and that for which there is no room; return how many days, and parts of namespaces."""
     today = now // DAY_MS * DAY_MS
-    begin = int(store.note(FOLDED) or 0) or _oldest(store) // DAY_MS * DAY_MS
-    folded = 0
-    while begin and begin < today:
-        if begin + DAY_MS + keep_days * DAY_MS > now and store.megabytes() <= megabytes:
-            break
-        fold(store, begin)
-        begin += DAY_MS
-        folded += 1
-    if folded:
-        _shrink(store)
-        log.info("days folded into their usage", days=folded)
-    if store.megabytes() > megabytes:
-        log.warning("the history of today alone is over its limit", megabytes=megabytes, has=round(store.megabytes()))
+    folded = _by_age(store, min(today, now - keep_days * DAY_MS))
     with store.failing(), store.engine.begin() as connection:
         connection.execute(delete(DAYS).where(DAYS.c.day < today // DAY_MS - keep_usage_days))
+    folded += _by_room(store, now, megabytes)
+    if folded:
+        store.shrink()
     return folded
 
 
-def fold(store: Store, begin: int) -> None:
-    """Write the usage of the day that begins so, and drop what ended by its end; all at once, or nothing."""
-    end = begin + DAY_MS
-    totals = integrate(spans(store, EVERYTHING, begin, end), (*_FIELDS, "day"), begin, end, end)
-    rows = [
-        {
-            **dict(zip(_FIELDS, key[:-1], strict=True)),
-            "day": begin // DAY_MS,
-            "resource": resource,
-            **{name: str(getattr(amounts, name)) for name in ("asked", "held", "used", "lost")},
-        }
-        for (key, resource), amounts in totals.items()
-    ]
-    with store.failing(), store.engine.begin() as connection:
-        for row in rows:
-            connection.execute(store.insert(DAYS).on_conflict_do_nothing(), row)
-        for table in (HOLDINGS, RUNS):
-            connection.execute(delete(table).where(table.c.ended.is_not(None), table.c.ended <= end))
-        over = GANGS.c.ended.is_not(None) & (GANGS.c.ended <= end)
-        needed = select(HOLDINGS.c.gang).union(select(RUNS.c.gang))
-        connection.execute(delete(GANGS).where(over, GANGS.c.id.not_in(needed)))
-        connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.gang.not_in(select(GANGS.c.id))))
-        connection.execute(delete(GAPS).where(GAPS.c.until <= end))
-        store.put_notes(connection, {FOLDED: str(end)})
+def _by_age(store: Store, before: int) -> int:
+    """Fold the whole days that end before a time, for all."""
+    begin, days = int(store.note(FOLDED) or 0) or _oldest(store) // DAY_MS * DAY_MS, 0
+    while begin and begin + DAY_MS <= before:
+        fold(store, begin, begin + DAY_MS)
+        begin += DAY_MS
+        days += 1
+    if days:
+        log.info("days folded into their usage", days=days)
+    return days
 
 
-def _oldest(store: Store) -> int:
+def _by_room(store: Store, now: int, megabytes: float) -> int:
+    """Fold the oldest of those namespaces that have more than their share, until all fits."""
+    count = 0
+    for _ in range(_ROUNDS):
+        if store.megabytes() <= megabytes:
+            return count
+        pieces, fixed = weigh(store, now)
+        total = sum(each.size for each in pieces) + sum(fixed.values())
+        room = megabytes * _BYTES
+        if store.engine.dialect.name == "sqlite":  # its size is known; PostgreSQL keeps room that has come free
+            room *= total / (store.megabytes() * _BYTES)
+        wanted = to_fold(pieces, fixed, round(room))
+        if not wanted:
+            if total > room:
+                log.warning("the history is over its limit with what cannot be folded yet", megabytes=megabytes)
+            return count
+        for namespace, until in wanted.items():
+            begin = max(int(store.note(FOLDED) or 0), floors(store).get(namespace, 0))
+            fold_namespace(store, namespace, begin or _oldest(store, namespace) or until - 1, until)
+            log.info("the oldest of a namespace folded, as it has more than its share of the room", namespace=namespace)
+            count += 1
+    return count
+
+
+def _oldest(store: Store, namespace: str | None = None) -> int:
+    oldest = select(func.min(RUNS.c.submitted))
+    if namespace is not None:
+        oldest = oldest.join(GANGS, GANGS.c.id == RUNS.c.gang).where(GANGS.c.namespace == namespace)
     with store.failing(), store.engine.connect() as connection:
-        return int(connection.scalar(select(func.min(RUNS.c.submitted))) or 0)
-
-
-def _shrink(store: Store) -> None:
-    if store.engine.dialect.name == "sqlite":
-        with store.engine.connect() as connection:
-            connection.execute(text("PRAGMA incremental_vacuum"))
+        return int(connection.scalar(oldest) or 0)

@@ -78,7 +78,7 @@ HOLDINGS: Final = Table(
     Column("reason", String(16), nullable=False),
     Column("saved", BigInteger),
     Column("within", BigInteger, nullable=False),
-    Index("holdings_by_gang", "gang"),
+    Index("holdings_by_gang", "gang", "bound"),
     Index("holdings_by_end", "ended"),
 )
 
@@ -125,3 +125,11 @@ DAYS: Final = Table(
     PrimaryKeyConstraint("day", "namespace", "queue", "user", "kind", "name", "resource"),
 )
 """Usage of days whose detail is gone. Amounts are decimal texts: bytes times milliseconds go beyond 64 bits."""
+
+FOLDS: Final = Table(
+    "folds",
+    METADATA,
+    Column("namespace", String(63), primary_key=True),
+    Column("until", BigInteger, nullable=False),
+)
+"""Up to when namespaces that held more than their share are folded, beyond the days that are folded for all."""

@@ -32,7 +32,7 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100
     """Days for which usage per day is kept: three years."""
     max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024
-    """Size of the store above which the oldest days are folded before their time."""
+    """Size of the store above which the namespaces that have most lose their oldest days before their time."""
     publish: bool = True
     """Write what each queue has held this month, this week and today into the ConfigMap muster-usage, beside the Lease,
     for budgets."""

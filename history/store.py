@@ -19,10 +19,10 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from history.model import Changes, Gang, Holding, Run, Seen
-from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
+from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
 from muster.resources.vector import Vector
 
-REVISION: Final = "0001"
+REVISION: Final = "0002"
 """The schema that this version reads and writes: the last step in `migrations`."""
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
@@ -198,6 +198,13 @@ class Store:
             [each for each in holdings if each.gang in known],
         )
 
+    def ended_pods(self, most: int) -> list[str]:
+        """Return the UIDs of the pods that have ended last, the last one at the end."""
+        ended = HOLDINGS.c.ended
+        chosen = select(HOLDINGS.c.pod).where(ended.is_not(None)).order_by(ended.desc()).limit(most)
+        with self.failing(), self.engine.connect() as connection:
+            return [str(uid) for uid in connection.execute(chosen).scalars()][::-1]
+
     def megabytes(self) -> float:
         """Return the size of what is stored, without room that is free again."""
         with self.failing(), self.engine.connect() as connection:
@@ -207,11 +214,18 @@ class Store:
                     for name in ("page_count", "freelist_count", "page_size")
                 )
                 return float((pages - free) * size / 1e6)
-            tables = (NOTES, GANGS, RUNS, HOLDINGS, HAPPENINGS, GAPS)
+            tables = (NOTES, GANGS, RUNS, HOLDINGS, HAPPENINGS, GAPS, DAYS, FOLDS)
             return sum(
                 float(connection.execute(text("SELECT pg_total_relation_size(:name)"), {"name": one.name}).scalar_one())
                 for one in tables
             ) / 1e6  # fmt: skip
+
+    def shrink(self) -> None:
+        """Give room that is free back to the disk, where the database does not do that by itself."""
+        if self.engine.dialect.name == "sqlite":
+            with self.failing(), self.engine.connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                driver.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page
 
 
 def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:

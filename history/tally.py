@@ -8,8 +8,8 @@ add what is held since.
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from history.integral import Amounts, Totals
 from history.model import MS, Holding
-from history.usage import Amounts, Totals
 from muster.api.muster.usage import PERIODS, Period, period_of
 from muster.resources.vector import unit
 

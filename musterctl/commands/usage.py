@@ -8,7 +8,8 @@ import click
 import msgspec
 
 from history import silence
-from history.usage import KEYS, Row, Seconds
+from history.integral import KEYS
+from history.usage import Row, Seconds
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where

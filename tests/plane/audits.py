@@ -38,6 +38,7 @@ _TRACED = (
             },
             {"group": "scheduling.volcano.sh", "resources": ["podgroups"]},
             {"group": "muster.dev", "resources": ["placements"]},
+            {"group": "batch.volcano.sh", "resources": ["jobs/status"]},
         ],
     },
 )
@@ -100,11 +101,27 @@ def asked(plane: Plane) -> Iterator[Asked]:
 
 
 def writes(plane: Plane) -> Iterator[dict[str, Any]]:
-    """The audit events of a traced plane that carry what was written, and those by which the pair's processes begin."""
+    """The audit events of a traced plane that carry what was written, and those by which the pair's processes begin.
+
+    Jobs are not among them: the protocol of gangs knows nothing of them.
+    """
     with (plane.root / _LOG).open(encoding="utf-8") as lines:
         for line in lines:
             event = json.loads(line)
-            if event["level"] == "RequestResponse" or _begins(event):
+            written = event["level"] == "RequestResponse" and event["objectRef"]["resource"] != "jobs"
+            if written or _begins(event):
+                yield event
+
+
+def of_gangs(plane: Plane) -> Iterator[dict[str, Any]]:
+    """The audit events of a traced plane for PodGroups, Placements and the status of Volcano Jobs, so far."""
+    with (plane.root / _LOG).open(encoding="utf-8") as lines:
+        for line in lines:
+            if not line.endswith("\n"):
+                return  # still being written
+            event = json.loads(line)
+            of = event.get("objectRef", {}).get("resource") in {"podgroups", "placements", "jobs"}
+            if of and event["level"] == "RequestResponse" and event["stage"] == "ResponseComplete":
                 yield event
 
 

@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from history import silence
+from history.integral import KEYS
 from history.read import Gang, Gap, Happening
-from history.usage import KEYS, Row, Seconds
+from history.usage import Row, Seconds
 from musterctl.gangs.words import nodes_words, plain
 from musterctl.output.listing import short
 from musterctl.output.usage import HOUR_S, cell, hours, is_bytewise

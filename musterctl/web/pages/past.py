@@ -5,10 +5,11 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from history.integral import KEYS
 from history.read import gangs, gaps, story
 from history.silence import looked
 from history.store import Store, StoreError
-from history.usage import KEYS, usage
+from history.usage import usage
 from musterctl.web.asked import Asked
 from musterctl.web.content.past import DAYS, GANGS, Period, history_view, period, story_view, usage_csv, usage_view
 

@@ -184,7 +184,7 @@ def test_a_kill_at_any_look_changes_nothing(seed: int) -> None:
             written = position
         if chance.random() < 0.2:
             book = Book()
-            book.reopen(*store.open_rows())
+            book.reopen(*store.open_rows(), store.ended_pods(10))
             position = written
     store.write(book.take(), {})
     check(store)
@@ -212,6 +212,35 @@ def test_what_ended_unseen_has_a_bound() -> None:
     assert book.unseen([POD], (T + 10) * 1000, (T + 30) * 1000) == 1
     (holding,) = book.take().holdings.values()
     assert (holding.ended, holding.reason, holding.within) == ((T + 20) * 1000, "unseen", 10_000)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
+    """After a kill, pods that are still there though they have ended tell nothing, whether their run is open or not."""
+    w, book, store = World(), Book(), Store.for_writing(MEMORY)
+    failed = pod(5.0, "Failed", ended=9)
+    w.look("podgroups", GROUP, 0.2, group())
+    w.look("pods", POD, 5.0, pod(5.0))
+    w.look("pods", POD, 9.0, failed)
+    w.look("podgroups", GROUP, 9.5, group("Completed" if ended else "Running"))
+    for look in w.looks:
+        apply(book, look)
+    store.write(book.take(), {})
+    book, known = Book(), len(w.looks)
+    book.reopen(*store.open_rows(), store.ended_pods(10))
+    w.look("pods", POD, 20.0, failed)
+    w.look("pods", POD, 21.0, failed)
+    for look in (w.looks[known]._replace(moment=Moment((T + 20) * 1000, live=False)), w.looks[-1]):
+        apply(book, look)
+    assert not book.take()
+
+
+def test_a_finished_pod_of_an_unknown_group_is_no_gang() -> None:
+    """A pod that has ended, and whose PodGroup nobody has seen or recorded any more, opens nothing."""
+    w, book = World(), Book()
+    w.look("pods", POD, 9.0, pod(5.0, "Failed", ended=9))
+    apply(book, w.looks[0])
+    assert not book.take()
 
 
 def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:

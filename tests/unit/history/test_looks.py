@@ -51,3 +51,14 @@ def test_a_second_that_was_written_is_believed(*, at: int, late: int, live: bool
     told = moment.of(format_time(happened // 1000))
     assert happened // 1000 == told // 1000
     assert abs(told - happened) <= (min(late, 999) if live else 500)
+
+
+@given(st.integers(0, 5_000), st.integers(0, 5_000), st.integers(0, 5_000))
+def test_the_second_of_a_stamp_and_the_bound_of_its_moment_are_both_believed(true: int, at: int, more: int) -> None:
+    """What was read afterwards is in the middle of what second and bound have in common, off by half of it at most."""
+    moment = Moment(T * 1000 + at, live=True, within=abs(true - at) + more)
+    stamp = format_time((T * 1000 + true) // 1000)
+    told, error = moment.of(stamp), moment.error(stamp)
+    assert abs(told - (T * 1000 + true)) <= error + 1
+    assert error <= min(500, moment.within)
+    assert told // 1000 == T + true // 1000

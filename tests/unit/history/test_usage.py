@@ -3,19 +3,22 @@
 import random
 from itertools import pairwise
 
+import histories
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from history.folding import fold_namespace
+from history.integral import KEYS, Amounts, Owner, Span, Totals, integrate
 from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
 from history.retain import tidy
 from history.schema import GANGS
 from history.scope import EVERYTHING, Scope
 from history.store import Store
 from history.tally import Tallies
-from history.usage import KEYS, Amounts, Owner, Span, Totals, closed_since, integrate, usage
+from history.usage import closed_since, usage
 from muster.api.muster.usage import KEY, PERIODS, Period, period_of, read_usage
 
 GPU = "nvidia.com/gpu"
@@ -99,6 +102,16 @@ def filled(seed: int) -> tuple[Store, int]:
     return store, now
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_database_sums_up_what_spans_come_to(seed: int) -> None:
+    """Whatever is asked, sums of times in the database are the integral of each span, to the millisecond."""
+    store, now = histories.lived(MEMORY, seed)
+    histories.same_by_sums_and_spans(store, now, seed)
+    assert tidy(store, now, keep_days=12, keep_usage_days=100, megabytes=1000) > 0
+    fold_namespace(store, "a", 18 * DAY_MS, 25 * DAY_MS + 12_345)
+    histories.same_by_sums_and_spans(store, now, seed)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_folding_days_changes_no_usage(seed: int) -> None:
     """Usage of whole days is the same before and after their detail has gone, but what is lost later than that."""
@@ -109,13 +122,6 @@ def test_folding_days_changes_no_usage(seed: int) -> None:
     after = usage(store, EVERYTHING, ("queue", "user", "day"), **asked)
     assert [(each.key, each.resources) for each in after] == [(each.key, each.resources) for each in before]
     assert tidy(store, now, keep_days=3, keep_usage_days=100, megabytes=1000) == 0
-
-
-def test_the_oldest_days_go_when_there_is_no_room() -> None:
-    """Over its size the store folds days that are not old yet, and never the one that goes on."""
-    store, now = filled(1)
-    assert tidy(store, now, keep_days=1000, keep_usage_days=1000, megabytes=0) > 5
-    assert int(store.note("folded-until")) == now
 
 
 def test_usage_per_day_goes_at_last() -> None:

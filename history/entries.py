@@ -1,0 +1,154 @@
+"""What is open: gangs, their runs and the rooms that their members hold; and what is to be written of them. Pure."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from history import groups
+from history.model import (
+    HAPPENINGS_KEPT,
+    MS,
+    NAME_CHARS,
+    NODES_KEPT,
+    TEXT_CHARS,
+    Changes,
+    Gang,
+    Happening,
+    Holding,
+    Run,
+    What,
+    clean,
+)
+from history.pods import Moment
+from muster.api import names
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.checkpoint import checkpoint_of
+
+REMEMBERED: Final = 200_000
+"""Pods and PodGroups whose end is remembered, for late looks at them."""
+_USER_CHARS: Final = 512
+UID_CHARS: Final = 63
+"""Characters of a UID in the store."""
+
+
+class Entries:
+    """Gangs, runs and holdings that are open, by their keys, and all changes since they were taken last."""
+
+    def __init__(self) -> None:
+        self.changes = Changes()
+        self.gangs: dict[str, Gang] = {}
+        self.runs: dict[str, Run] = {}
+        self.holdings: dict[str, Holding] = {}
+        self.run_of: dict[str, str] = {}
+        """Namespace and name of a PodGroup → UID of its run."""
+        self.of_owner: dict[str, str] = {}
+        """UID of a Volcano Job → its gang."""
+        self.closed: OrderedDict[str, None] = OrderedDict()
+        """UIDs of pods and PodGroups that have ended, the last ones."""
+        self._alive: Counter[str] = Counter()
+        """Gang → the number of its runs and holdings that are open."""
+
+    def reopen(
+        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str]
+    ) -> None:
+        """Take in what is open in the store, and the pods that have ended, of which the API may still tell."""
+        for uid in ended:
+            self.remember(uid)
+        self.gangs.update((each.id, each) for each in gangs)
+        self.of_owner.update((each.owner, each.id) for each in self.gangs.values() if each.owner)
+        for run in runs:
+            self.runs[run.uid] = run
+            self.run_of[run.seen.group] = run.uid
+            self._alive[run.gang] += 1
+        for holding in holdings:
+            self.holdings[holding.pod] = holding
+            self._alive[holding.gang] += 1
+
+    def take(self) -> Changes:
+        """Return what has changed since the last time."""
+        taken, self.changes = self.changes, Changes()
+        return taken
+
+    def begin(self, gang: Gang, uid: str, group: str, created: int) -> Run:
+        """Open a run of a gang, which was submitted with it."""
+        run = Run(uid=uid, gang=gang.id, submitted=created)
+        run.seen.group = group
+        self.runs[uid] = run
+        self.run_of[group] = uid
+        self._alive[gang.id] += 1
+        self.happens(run, groups.News(What.SUBMITTED, created, epoch=0, text=f"to queue {gang.queue}"))
+        self.touch(gang, run)
+        return run
+
+    def opened(self, holding: Holding) -> None:
+        """Take in that a member has got its room."""
+        self.holdings[holding.pod] = holding
+        self._alive[holding.gang] += 1
+        self.changed(holding)
+
+    def ended(self, holding: Holding) -> None:
+        """Take in that a member holds its room no more."""
+        self.changed(holding)
+        del self.holdings[holding.pod]
+        self.remember(holding.pod)
+
+    def save(self, gang: Gang, meta: ObjectMeta, moment: Moment) -> None:
+        """Note the checkpoint that an object tells of, if it is of this time: anybody may write one."""
+        text = meta.annotations.get(names.CHECKPOINT)
+        told = checkpoint_of(text) if text else None
+        if told is not None and gang.submitted <= told.at * MS <= moment.at:
+            at = round(told.at * MS)
+            if at > (gang.saved or 0):
+                gang.saved = at
+                self.touch(gang)
+
+    def happens(self, run: Run, news: groups.News) -> None:
+        """Tell something of a run, which has a bounded story."""
+        run.seen.happened += 1
+        if run.seen.happened > HAPPENINGS_KEPT:
+            return
+        self.changes.happenings.append(
+            Happening(
+                gang=run.gang,
+                run=run.uid,
+                epoch=news.epoch,
+                what=news.what,
+                subject=clean(news.subject, NAME_CHARS),
+                at=news.at,
+                text=clean(news.text, TEXT_CHARS),
+                nodes=tuple(clean(each, NAME_CHARS) for each in news.nodes[:NODES_KEPT]),
+            )
+        )
+
+    def touch(self, gang: Gang, run: Run | None = None) -> None:
+        """Have a gang be written, and one of its runs."""
+        self.changes.gangs[gang.id] = gang
+        if run is not None:
+            self.changes.runs[run.uid] = run
+
+    def changed(self, holding: Holding) -> None:
+        """Have a holding be written."""
+        self.changes.holdings[holding.pod] = holding
+
+    def remember(self, uid: str) -> None:
+        """Remember that a pod or a PodGroup has ended."""
+        self.closed[uid] = None
+        if len(self.closed) > REMEMBERED:
+            self.closed.popitem(last=False)
+
+    def less_alive(self, gang: str) -> None:
+        """Take in that a run or a holding of a gang has ended; forget a gang with its last one."""
+        self._alive[gang] -= 1
+        if known := self.gangs.get(gang):
+            self.forget(known)
+
+    def forget(self, gang: Gang) -> None:
+        """Drop a gang that has ended and of which nothing is there any more."""
+        if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self.of_owner:
+            self.gangs.pop(gang.id, None)
+            del self._alive[gang.id]
+
+
+def user_of(meta: ObjectMeta) -> str:
+    """Return who created an object, as admission has written it; empty if nobody has."""
+    return clean(meta.annotations.get(names.CREATED_BY, ""), _USER_CHARS)

@@ -1,0 +1,136 @@
+"""Bounds: who fills the store loses his own past, and usage stays what it was."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from history import read
+from history.folding import fold_namespace
+from history.model import DAY_MS, MEMORY, Changes, End, Gang, Happening, Holding, Run, What
+from history.retain import tidy
+from history.scope import EVERYTHING
+from history.spans import floors
+from history.store import Store
+from history.tally import Tallies
+from history.usage import Row, closed_since, usage
+from muster.api.muster.usage import PERIODS, period_of
+
+GPU = "nvidia.com/gpu"
+HOUR_MS = DAY_MS // 24
+NOW = 30 * DAY_MS + 13 * HOUR_MS
+
+
+def put(into: Changes, gang: str, namespace: str, begin: int, end: int | None) -> None:
+    """A gang of one member, with a story."""
+    run, pod = f"run-{gang}", f"pod-{gang}"
+    into.holdings[pod] = Holding(
+        pod=pod, name="m-0", gang=gang, run=run, epoch=1, node="n", amounts={GPU: 8000, "memory": 2**40},
+        bound=begin + 10, ran_from=begin + 20, ended=end, reason=str(End.COMPLETED) if end else "",
+    )  # fmt: skip
+    owner = {"namespace": namespace, "queue": "q", "user": "eve", "name": gang, "kind": "Job"}
+    into.gangs[gang] = Gang(id=gang, submitted=begin, ended=end, **owner)
+    into.runs[run] = Run(uid=run, gang=gang, submitted=begin, ended=end, asked={GPU: 8000})
+    into.happenings.append(Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=begin, text="x" * 500))
+
+
+def crowded(url: str = MEMORY) -> Store:
+    """A store of one namespace that has much, of today, too, and of two that have little."""
+    chance, store, changes = random.Random(1), Store.for_writing(url), Changes()  # noqa: S311 - no secret
+    for number in range(600):
+        begin = chance.randrange(20 * DAY_MS, NOW - DAY_MS) if number < 300 else chance.randrange(30 * DAY_MS, NOW)
+        put(changes, f"many-{number}", "many", begin, min(NOW - 1, begin + 3 * HOUR_MS))
+    for number in range(6):
+        begin = 15 * DAY_MS + number * 2 * DAY_MS
+        put(changes, f"few-{number}", "ab"[number % 2], begin, begin + DAY_MS)
+    put(changes, "lives", "many", 25 * DAY_MS, None)
+    store.write(changes, {"seen-until": str(NOW)})
+    return store
+
+
+def told(store: Store, *by: str) -> list[Row]:
+    """Usage of all the time."""
+    return usage(store, EVERYTHING, by, since=0.0)
+
+
+def by_room(store: Store, megabytes: float) -> int:
+    """What `tidy` does for room alone."""
+    return tidy(store, NOW, keep_days=1000, keep_usage_days=1000, megabytes=megabytes)
+
+
+def test_who_fills_the_store_loses_his_own_past() -> None:
+    """Over its size the oldest of the namespace with the most goes, and nothing of those below their share."""
+    store = crowded()
+    room = store.megabytes() * 0.7
+    before = {by: told(store, *by) for by in (("queue",), ("namespace", "user"), ("day", "namespace"))}
+    assert by_room(store, room) >= 1
+    assert store.megabytes() <= room
+    assert floors(store).keys() == {"many"}
+    kept = read.gangs(store, EVERYTHING, limit=1000)
+    assert sum(each.namespace in {"a", "b"} for each in kept) == 6
+    assert 0 < sum(each.namespace == "many" for each in kept) < 601
+    assert min(each.ended for each in kept if each.namespace == "many" and each.ended) * 1000 > floors(store)["many"]
+    for by, rows in before.items():
+        assert told(store, *by) == rows, by
+
+
+def test_today_goes_by_hours_and_the_last_hour_stays() -> None:
+    """Where nothing fits, all goes but what may not be written yet, and what lives; a second time nothing more does."""
+    store = crowded()
+    before = told(store, "namespace")
+    assert by_room(store, 0) == 3
+    assert floors(store)["many"] == NOW - HOUR_MS
+    kept = read.gangs(store, EVERYTHING, limit=1000)
+    assert {each.namespace for each in kept} == {"many"}
+    assert all(each.ended is None or each.ended * 1000 > NOW - HOUR_MS for each in kept)
+    assert told(store, "namespace") == before
+    assert by_room(store, 0) == 0
+
+
+def test_names_of_workloads_go_with_what_has_no_room() -> None:
+    """Usage of who was folded for room has no names of workloads: thousands of them would fill the store for years."""
+    store = crowded()
+    tidy(store, NOW, keep_days=3, keep_usage_days=1000, megabytes=1000)
+    assert len(told(store, "workload")) == 607
+    fold_namespace(store, "many", 27 * DAY_MS, NOW - HOUR_MS)
+    names = {row.key[0] for row in told(store, "workload")}
+    assert {"many/Job/*", "many/Job/lives", "a/Job/few-0"} <= names
+    assert len(names) < 100
+
+
+def test_budgets_are_the_same_after_a_fold() -> None:
+    """What is published does not count a member twice that lives, and whose first days are folded."""
+    store = crowded()
+    by_room(store, 0)
+    tallies = Tallies(NOW, lambda begin: closed_since(store, begin))
+    gangs, _, holdings = store.open_rows()
+    told = tallies.document(NOW, [(gangs[0].queue, each) for each in holdings])
+    assert len(holdings) == 1
+    of_queue = told["queues"]["q"]
+    published = {"month": of_queue, "week": of_queue["week"], "day": of_queue["day"]}
+    for period in PERIODS:
+        (row,) = usage(store, EVERYTHING, ("queue",), since=period_of(period, NOW / 1000).begin, now=NOW / 1000)
+        assert published[period]["seconds"][GPU] == pytest.approx(row.resources[GPU].held), period
+
+
+def test_of_a_gang_that_lives_old_runs_go() -> None:
+    """A Job that restarts for ever leaves the stories of its last runs, and its last restart, which is told again."""
+    store = Store.for_writing(MEMORY)
+    for number in range(50):
+        begin = 20 * DAY_MS + number * HOUR_MS
+        run = Run(uid=f"run-{number}", gang="g", submitted=begin, ended=None if number == 49 else begin + 1000)
+        told = [Happening(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
+        told += [Happening(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
+        gang = Gang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
+        store.write(Changes(gangs={"g": gang}, runs={"": run}, happenings=told), {"seen-until": str(NOW)})
+    by_room(store, 0)
+    assert [each.what for each in read.story(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
+
+
+def test_room_that_came_free_goes_back_to_the_disk(tmp_path: Path) -> None:
+    """The file is smaller once its past is folded."""
+    store = crowded(f"sqlite:///{tmp_path / 'history.db'}")
+    with store.engine.connect() as connection:
+        before = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        by_room(store, 0)
+        assert connection.exec_driver_sql("PRAGMA page_count").scalar_one() < before / 2
