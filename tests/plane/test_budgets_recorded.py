@@ -18,7 +18,7 @@ from musterctl.cluster import whole
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, HISTORY
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
 GPU = "nvidia.com/gpu"
 NAMESPACE = "default"

@@ -5,7 +5,7 @@ unless the world's fault is a stale one; time passes only when nothing else happ
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -123,6 +123,8 @@ class Scene:
     waits: int = 3
     gated: bool = True
     """Whether pods are held back by Muster's gate until they are planned."""
+    lost: Sequence[str] | None = None
+    """The nodes of which one may be lost; None: any."""
     in_turn: bool = False
     """For larger worlds: calls of one kind are answered as they were made, owners make their pods by their indexes, and
     users, owners and kubelets act while the planner rests. The smaller worlds go through all orders.
@@ -291,7 +293,8 @@ class Rules:
         if world.late is not None and world.late[1]:
             yield Step("catch up", f"the watch of {world.late[0]} catches up", lambda: self._catch_up(world))
         if left.node:
-            for node in world.api.all(NODES):
+            lost = self.scene.lost
+            for node in (each for each in world.api.all(NODES) if lost is None or _name(each) in lost):
                 yield Step("fault", f"node {_name(node)} is lost", lambda node=node: self._lose(world, node))
         if left.refuse:
             for one in world.scheduling:
