@@ -62,6 +62,11 @@ def test_two_gangs_and_a_fault_in_turn(faults: Faults) -> None:
     explored(Scene(gangs=TWO, in_turn=True), faults, forgetful=True)
 
 
+def test_two_gangs_and_a_spare_node_that_is_lost() -> None:
+    """The node that the first gang leaves free goes, before or after the second one is planned."""
+    explored(Scene(gangs=TWO, in_turn=True, lost=["n2"]), Faults(node=1), forgetful=True)
+
+
 @pytest.mark.storm
 @pytest.mark.parametrize("faults", [Faults(node=1), Faults(delete=1), Faults(scheduler_crash=1)], ids=str)
 def test_two_gangs_in_larger_worlds(faults: Faults) -> None:

@@ -126,8 +126,9 @@ class Scene:
     lost: Sequence[str] | None = None
     """The nodes of which one may be lost; None: any."""
     in_turn: bool = False
-    """For larger worlds: calls of one kind are answered as they were made, owners make their pods by their indexes, and
-    users, owners and kubelets act while the planner rests. The smaller worlds go through all orders.
+    """For larger worlds: calls of one kind are answered as they were made, owners make their pods by their indexes,
+    kube-scheduler takes them by their names and calls bind at once (unless it is to fail in between), and users, owners
+    and kubelets act while the planner rests. The smaller worlds go through all orders.
     """
 
 
@@ -233,11 +234,14 @@ class Rules:
         under_way = {one.uid for one in world.scheduling}
         for pod in world.api.all(PODS):
             if pod.meta["uid"] not in under_way and _to_schedule(pod):
-                yield Step(
+                look = Step(
                     "filter",
                     f"kube-scheduler looks for a node for {_name(pod)}",
                     lambda pod=pod: self._filter(world, pod),
                 )
+                yield look
+                if self.scene.in_turn and look.go().key != world.key:
+                    break
         for one in world.scheduling:
             if not one.called:
                 yield Step(
@@ -257,7 +261,9 @@ class Rules:
         if isinstance(answer, str) or not answer:
             return world
         chosen = InFlight(_name(pod), pod.meta["uid"], answer[-1], called=False)
-        return _with(world, scheduling=tuple(sorted((*world.scheduling, chosen))))
+        world = _with(world, scheduling=tuple(sorted((*world.scheduling, chosen))))
+        at_once = self.scene.in_turn and not (world.faults.refuse or world.faults.scheduler_crash)
+        return self._bind(world, chosen) if at_once else world
 
     def _bind(self, world: World, one: InFlight) -> World:
         called = tuple(sorted(each._replace(called=True) if each == one else each for each in world.scheduling))
