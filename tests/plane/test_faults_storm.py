@@ -93,10 +93,10 @@ class Marks(Watching):
     """Which members ran on spares of others by their placement, and which pods said so."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self.lent: set[tuple[str, int, str]] = set()
-        """Gang, epoch and node, as placements said."""
-        self.bound: dict[str, tuple[str, int, str, bool]] = {}
-        """UID of a pod → gang, epoch, node, and whether it is marked."""
+        self.lent: dict[tuple[str, int, str], str] = {}
+        """Gang, epoch and node, as placements said, and when the latest such placement was made."""
+        self.bound: dict[str, tuple[tuple[str, int, str], str, bool]] = {}
+        """UID of a pod → gang, epoch and node, when it was made, and whether it is marked."""
         self.avoided: dict[tuple[str, str], float] = {}
         """Gang and node on which a member of it failed → until when it is left out, in seconds since the epoch."""
         self.used_again: list[str] = []
@@ -116,14 +116,16 @@ class Marks(Watching):
         if gang and epoch is not None:
             marked = new.metadata.annotations.get(names.RUNS_ON_SPARE) == "true"
             with self._lock:
-                self.bound[new.metadata.uid] = gang, epoch, new.spec.node_name, marked
+                made = new.metadata.creation_timestamp or ""
+                self.bound[new.metadata.uid] = (gang, epoch, new.spec.node_name), made, marked
 
     def _placement(self, old: Placement | None, new: Placement | None) -> None:
         if new is None:
             return
         gang = new.metadata.name.split("-")[0]  # the PodGroup of a Job that restarts may be another one
         with self._lock:
-            self.lent |= {(new.metadata.name, new.spec.epoch, loan.node) for loan in new.spec.borrows}
+            made = new.metadata.creation_timestamp or ""
+            self.lent |= {(new.metadata.name, new.spec.epoch, loan.node): made for loan in new.spec.borrows}
             known = dict(slots_of(old)) if old is not None else {}
             for node in {node for slot, node in slots_of(new) if known.get(slot) != node}:
                 left_s = self.avoided.get((gang, node), 0.0) - time.time()
@@ -136,12 +138,15 @@ class Marks(Watching):
                     self.avoided[gang, each.node] = readable_time(each.until) or 0.0
 
     def unmarked(self) -> list[tuple[str, int, str]]:
-        """Members on spares of others that did not say so."""
+        """Members on spares of others that did not say so.
+
+        A Job that restarts gets a PodGroup of the same name, and epochs from 1 on: pods of before are older than it.
+        """
         with self._lock:
             return [
-                (gang, epoch, node)
-                for gang, epoch, node, marked in self.bound.values()
-                if not marked and (gang, epoch, node) in self.lent
+                place
+                for place, made, marked in self.bound.values()
+                if not marked and place in self.lent and made >= self.lent[place]
             ]
 
 
