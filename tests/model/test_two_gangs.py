@@ -45,6 +45,11 @@ def test_one_gang(faults: Faults) -> None:
     explored(Scene(gangs=ONE), faults)
 
 
+def test_one_gang_and_a_crash_of_kube_scheduler() -> None:
+    """It forgets which pods it was to bind, and its calls are answered all the same."""
+    explored(Scene(gangs=ONE), Faults(scheduler_crash=1), forgetful=True)
+
+
 def test_a_gang_without_gates() -> None:
     """kube-scheduler asks about pods that are not planned yet: the filter verb holds them back."""
     explored(Scene(gangs=ONE, gated=False), Faults(crash=1))
@@ -56,9 +61,11 @@ def test_two_gangs_and_a_fault(faults: Faults) -> None:
     explored(Scene(gangs=TWO), faults, forgetful=True)
 
 
-@pytest.mark.parametrize("faults", [Faults(stale=1), Faults(refuse=1)], ids=str)
+@pytest.mark.parametrize(
+    "faults", [Faults(stale=1), Faults(refuse=1), Faults(delete=1), Faults(scheduler_crash=1)], ids=str
+)
 def test_two_gangs_and_a_fault_in_turn(faults: Faults) -> None:
-    """A watch falls behind, or kube-scheduler finds that a pod cannot run where it is planned, at any moment."""
+    """A watch falls behind, kube-scheduler refuses a pod where it is planned, or dies, or a user deletes a gang."""
     explored(Scene(gangs=TWO, in_turn=True), faults, forgetful=True)
 
 
@@ -68,10 +75,9 @@ def test_two_gangs_and_a_spare_node_that_is_lost() -> None:
 
 
 @pytest.mark.storm
-@pytest.mark.parametrize("faults", [Faults(node=1), Faults(delete=1), Faults(scheduler_crash=1)], ids=str)
-def test_two_gangs_in_larger_worlds(faults: Faults) -> None:
-    """The same with faults after which there are many more worlds."""
-    explored(Scene(gangs=TWO, in_turn=True), faults, forgetful=True)
+def test_two_gangs_and_a_node_in_use_that_is_lost() -> None:
+    """The gang there is placed anew, and its pods are made anew; there are many more worlds."""
+    explored(Scene(gangs=TWO, in_turn=True), Faults(node=1), forgetful=True)
 
 
 @pytest.mark.storm
