@@ -80,10 +80,9 @@ def test_two_gangs_and_a_node_in_use_that_is_lost() -> None:
     explored(Scene(gangs=TWO, in_turn=True), Faults(node=1), forgetful=True)
 
 
-@pytest.mark.storm
 def test_one_gang_and_a_pause() -> None:
     """Everybody stands still for 31 s at any moment."""
-    explored(Scene(gangs=ONE), Faults(slow=1), forgetful=True)
+    explored(Scene(gangs=ONE, in_turn=True), Faults(slow=1), forgetful=True)
 
 
 @pytest.mark.storm
