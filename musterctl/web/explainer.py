@@ -106,7 +106,7 @@ class Explainer:
         return self._dump.value(self._caches.total, self._read_dump)
 
     def _read(self) -> _Cluster:
-        cluster = _Cluster(self._read_dump())
+        cluster = _Cluster(self._dump.renewed(self._caches.total, self._read_dump))
         with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
             cluster.of(DEFAULT_POOL, names=True).decided()
         return cluster

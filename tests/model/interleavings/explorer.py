@@ -47,6 +47,17 @@ YOUNG = 20_000
 """Objects that are made before the garbage collector looks again: most of the millions of objects stay."""
 
 
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@_seldom_collected()
 def explore(
     rules: Rules,
     first: World,
@@ -60,28 +71,6 @@ def explore(
 
     `check` looks at each edge, `at_rest` at worlds that only time can change, `at_end` at those where nothing happens.
     """
-    with _seldom_collected():
-        return _explored(rules, first, check, at_rest, at_end, most)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(YOUNG, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-def _explored(
-    rules: Rules,
-    first: World,
-    check: Check,
-    at_rest: Callable[[World], str | None],
-    at_end: Callable[[World], str | None],
-    most: int | None,
-) -> Found:
     began, found = time.monotonic(), Found(worlds=1)
     came: dict[Any, tuple[Any, str] | None] = {first.key: None}
     waiting = deque([(first, 0)])
