@@ -152,7 +152,7 @@ def encoded(content: Any) -> bytes:
 
 
 Call = tuple[Request, int]
-"""A request, and how many equal ones were under way before it."""
+"""A request, and a number that tells it from equal ones that are under way."""
 
 
 class Process:
@@ -176,7 +176,7 @@ class Process:
 
     def ask(self, request: Request, waiting: "greenlet.greenlet | asyncio.Future[Stored]") -> None:
         """Note a request and who waits for its answer."""
-        call = (request, sum(other == request for other, _ in self.open))
+        call = next(call for number in itertools.count() if (call := (request, number)) not in self._waiting)
         self.open.append(call)
         self._waiting[call] = waiting
 
