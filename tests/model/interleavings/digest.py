@@ -12,10 +12,10 @@ import itertools
 import operator
 import types
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Event, Lock, Thread
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -26,13 +26,25 @@ import numpy as np
 import prometheus_client.metrics
 import structlog
 
+from extender.planner.framework.answers import Causes
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from muster.api.base import Wire
 
-_PLAIN, _WIRE, _KEPT, _SHARED, _VALUE, _OBJECT = range(6)
+
+class Version(int):
+    """A number that is only compared with others like it: a state knows it by where it was met first."""
+
+    __slots__ = ()
+
+    def __add__(self, other: int) -> "Version":
+        """A later one."""
+        return Version(int(self) + other)
+
+
+_PLAIN, _WIRE, _KEPT, _SHARED, _VALUE, _OBJECT, _VERSION = range(7)
 """How a type is walked: written down; written down once; walked once for all; by its name; inside, each time it is met;
-inside, once."""
+inside, once; by where it was met first."""
 _KEPT_TYPES = (PodRecord, PodClass)
 """What is made anew where something of it changes, so that one walk of it does for all."""
 MOST_KEPT = 20_000
@@ -51,6 +63,7 @@ _SHARED_TYPES = (
     Event,
     msgspec.json.Decoder,
     np.dtype,
+    Causes,  # the words for why a node does not fit, by the order in which they were first needed
     asyncio.BaseEventLoop,  # its timers and tasks are known by those who made them
     WeakKeyDictionary,  # what these have is held by others, or was until a moment ago
     WeakValueDictionary,
@@ -64,6 +77,7 @@ class Walk:
         self._without = without
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
+        self._versions: dict[int, int] = {}
         self._out: list[str] = []
         self.parts: list[str] | None = None
         """Each piece with its path, if a list was put here: what tells two states apart."""
@@ -91,6 +105,8 @@ class Walk:
             self._add(self._kept_text(one), path)
         elif group == _SHARED:
             self._add(getattr(one, "__qualname__", kind.__name__), path)
+        elif group == _VERSION:
+            self._add(f"version {self._versions.setdefault(one, len(self._versions))}", path)
         else:
             known = self._seen.get(id(one))
             if known is not None:
@@ -115,26 +131,20 @@ class Walk:
 
     def _inside(self, one: Any, path: str) -> None:
         kind = type(one)
-        if kind is dict:
-            self._mapping(one, path)
-        elif kind is list or kind is tuple:
-            self._add(f"{kind.__name__} {len(one)}", path)
-            self._sequence(one, path)
-        elif isinstance(one, np.ndarray):
-            self._add(f"{one.dtype} {one.shape} {one.tobytes()!r}" if one.dtype != object else "objects", path)
-            if one.dtype == object:
-                self._sequence(one.ravel().tolist(), path)
-        elif isinstance(one, Mapping):
-            self._mapping(one, path)
-        elif isinstance(one, AbstractSet):
-            self._add(f"set {len(one)}", path)
-            for each in sorted(one, key=self._place_of):
-                self._go(each, f"{path}{{}}")
-        elif isinstance(one, (list, tuple, deque)):
-            self._add(f"{type(one).__name__} {len(one)}", path)
-            self._sequence(one, path)
-        else:
-            self._object(one, path)
+        inside = _INSIDE.get(kind)
+        if inside is None:
+            inside = _INSIDE[kind] = next(how for known, how in _HOW if issubclass(kind, known))
+        inside(self, one, path)
+
+    def _array(self, one: Any, path: str) -> None:
+        self._add(f"{one.dtype} {one.shape} {one.tobytes()!r}" if one.dtype != object else "objects", path)
+        if one.dtype == object:
+            self._sequence(one.ravel().tolist(), path)
+
+    def _set(self, one: AbstractSet[Any], path: str) -> None:
+        self._add(f"set {len(one)}", path)
+        for each in sorted(one, key=self._place_of):
+            self._go(each, f"{path}{{}}")
 
     def _place_of(self, each: Any) -> str:
         """What a set is sorted by: a text that is the same in every process."""
@@ -147,39 +157,48 @@ class Walk:
             self._add(name, path)
             self._go(one[key], f"{path}[{name}]" if self.parts is not None else "")
 
+    def _listing(self, one: Any, path: str) -> None:
+        self._add(f"{type(one).__name__} {len(one)}", path)
+        self._sequence(one, path)
+
     def _sequence(self, items: Any, path: str) -> None:
         for index, each in enumerate(items):
             self._go(each, f"{path}[{index}]" if self.parts is not None else "")
 
-    def _object(self, one: Any, path: str) -> None:  # noqa: C901 - one case for each kind of thing that Python has
+    def _function(self, one: Any, path: str) -> None:
+        self._add(f"function {one.__qualname__}", path)
+        self._sequence([cell.cell_contents for cell in one.__closure__ or () if _filled(cell)], f"{path}()")
+        self._sequence(one.__defaults__ or (), f"{path}()")
+
+    def _method(self, one: Any, path: str) -> None:
+        self._add(f"method {one.__func__.__qualname__}", path)
+        self._go(one.__self__, f"{path}.__self__")
+
+    def _greenlet(self, one: Any, path: str) -> None:
+        self._frames(one.gr_frame, path)
+
+    def _coroutine(self, one: Any, path: str) -> None:
+        self._frames(one.cr_frame, path)
+        self._go(one.cr_await, f"{path}.await")
+
+    def _task(self, one: Any, path: str) -> None:
+        self._go(one.get_coro(), f"{path}.coro")
+
+    def _future(self, one: Any, path: str) -> None:
+        self._add(f"future {one._state}", path)
+
+    def _timer(self, one: Any, path: str) -> None:
+        self._add(f"timer {one.when()} {one.cancelled()}", path)
+
+    def _count(self, one: Any, path: str) -> None:
+        self._add(repr(one), path)
+
+    def _object(self, one: Any, path: str) -> None:
         name = type(one).__qualname__
         self._add(name, path)
-        if isinstance(one, types.FunctionType):
-            self._add(one.__qualname__, path)
-            self._sequence([cell.cell_contents for cell in one.__closure__ or () if _filled(cell)], f"{path}()")
-            self._sequence(one.__defaults__ or (), f"{path}()")
-        elif isinstance(one, types.MethodType):
-            self._add(one.__func__.__qualname__, path)
-            self._go(one.__self__, f"{path}.__self__")
-        elif isinstance(one, greenlet.greenlet):
-            self._frames(one.gr_frame, path)
-        elif isinstance(one, types.CoroutineType):
-            self._frames(one.cr_frame, path)
-            self._go(one.cr_await, f"{path}.await")
-        elif isinstance(one, asyncio.Task):
-            self._go(one.get_coro(), f"{path}.coro")
-        elif isinstance(one, asyncio.Future):
-            self._add(f"{one._state}", path)
-        elif isinstance(one, asyncio.TimerHandle):
-            self._add(f"{one.when()} {one.cancelled()}", path)
-        elif isinstance(one, itertools.count):
-            self._add(f"{one!r}", path)
-        elif isinstance(one, types.FrameType):
-            self._frames(one, path)
-        else:
-            for attribute, value in _attributes(one):
-                if (name, attribute) not in self._without and ("", attribute) not in self._without:
-                    self._go(value, f"{path}.{attribute}" if self.parts is not None else "")
+        for attribute, value in _attributes(one):
+            if (name, attribute) not in self._without and ("", attribute) not in self._without:
+                self._go(value, f"{path}.{attribute}" if self.parts is not None else "")
 
     def _frames(self, frame: types.FrameType | None, path: str) -> None:
         while frame is not None:
@@ -189,6 +208,25 @@ class Walk:
                     self._go(value, f"{path}<{name}>")
             frame = frame.f_back
 
+
+_HOW: tuple[tuple[Any, Callable[[Walk, Any, str], None]], ...] = (
+    (np.ndarray, Walk._array),
+    (Mapping, Walk._mapping),
+    (AbstractSet, Walk._set),
+    ((list, tuple, deque), Walk._listing),
+    (types.FunctionType, Walk._function),
+    (types.MethodType, Walk._method),
+    (greenlet.greenlet, Walk._greenlet),
+    (types.CoroutineType, Walk._coroutine),
+    (asyncio.Task, Walk._task),
+    (asyncio.Future, Walk._future),
+    (asyncio.TimerHandle, Walk._timer),
+    (itertools.count, Walk._count),
+    (types.FrameType, Walk._frames),
+    (object, Walk._object),
+)
+"""How each kind of object is walked: by the first of these that it is."""
+_INSIDE: dict[type, Callable[[Walk, Any, str], None]] = {}
 
 _TEXTS: dict[int, tuple[Wire, str]] = {}
 _KEPT_TEXTS: dict[tuple[int, Any], tuple[Any, str]] = {}
@@ -215,6 +253,8 @@ _GROUPS: dict[type, int] = {}
 
 
 def _group_of(one: Any) -> int:
+    if isinstance(one, Version):
+        return _VERSION
     if isinstance(one, _PLAIN_TYPES):
         return _PLAIN
     if isinstance(one, Wire):
@@ -248,27 +288,27 @@ def _filled(cell: Any) -> bool:
 
 def _attributes(one: Any) -> list[tuple[str, Any]]:
     kind = type(one)
-    names = _SLOTS.get(kind)
-    if names is None:
-        names = _SLOTS[kind] = _slots_of(kind)
-        _WORKED_OUT[kind] = frozenset(
-            name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, cached_property)
-        )
-    found = [(name, getattr(one, name)) for name in names if hasattr(one, name)]
+    found = [(name, getattr(one, name)) for name in _slots_of(kind) if hasattr(one, name)]
     held = getattr(one, "__dict__", None)
     if not held:
         return found
-    worked_out = _WORKED_OUT[kind]
+    worked_out = _worked_out(kind)
     return sorted([*found, *(each for each in held.items() if each[0] not in worked_out)], key=_first)
 
 
-_SLOTS: dict[type, list[str]] = {}
-_WORKED_OUT: dict[type, frozenset[str]] = {}
-"""Cached properties of a class: what they say follows from the rest of the object."""
+@cache
+def _worked_out(kind: type) -> frozenset[str]:
+    """The cached properties of a class: what they say follows from the rest of the object."""
+    members = (each for base in kind.__mro__ for each in vars(base).items())
+    return frozenset(name for name, value in members if isinstance(value, cached_property))
+
+
 _first = operator.itemgetter(0)
 
 
+@cache
 def _slots_of(kind: type) -> list[str]:
+    """The names of its attributes that are not in its `__dict__`."""
     names = set(getattr(kind, "__struct_fields__", ()))
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())

@@ -5,6 +5,8 @@ Events, and the Lease, which this replica holds.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
+from math import inf
 from typing import Any, NamedTuple
 
 from extender.barrier import Barrier
@@ -12,28 +14,49 @@ from extender.cluster import Live, name_only
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
+from extender.groupstatus import StatusWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.evicting import Evicting
 from extender.planner.actions.progress import TrackPlacements
+from extender.planner.actions.progress import _half_since as half_since
 from extender.planner.actions.repair import Repair
+from extender.planner.framework.decisions import Release
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.state.feed import FEED
+from extender.planner.state.gangs import GangView
 from extender.planner.state.state import State
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from interleavings.api import Event, kind_of
+from interleavings.digest import Version
 from interleavings.process import Calls, Pool, Process
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
+from muster.api.volcano.scheduling import PodGroupStatus
 
+_PLANNING = (
+    *("claims", "_by_key", "_node_codes", "evicted", "unsure_nodes", "failed_on", "failures"),
+    *("reserved", "provisioning_wanted"),
+)
+"""What a session has for planning only, which makes no call: it is over where a state is looked at."""
+_COMMITTING = {"gangs", "set_aside", "placed_slots", "remembered", "faults", "index"}
+"""What of a snapshot is read after planning, too."""
+SINCE = {
+    "TrackPlacements": "_half_since",
+    "Allocate": "_placed_since",
+    "Repair": "_since",
+    "StaleGangEviction": "_since",
+}
+"""What actions note: since when something is so, in seconds since the epoch. `rest` says what of it matters."""
 WITHOUT = {
+    *SINCE.items(),
     ("Planner", "session"),
     ("Planner", "_replaced"),
     ("Planner", "pages"),
     ("Planner", "_plugins"),
-    ("Planner", "_causes"),
     ("Planner", "_hyper_nodes"),
     ("Planner", "_thread"),
     ("Planner", "_queue_metrics"),
@@ -49,12 +72,28 @@ WITHOUT = {
     ("ExtenderProcess", "_tell"),
     ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
-    ("Session", "causes"),
     ("GangView", "_open_slots"),
+    ("GangView", "least"),  # what is worked out of the rest of it when planning asks first
+    ("GangView", "topology"),
+    ("GangView", "wanted"),
+    ("Evict", "gang"),  # it is the pod's
     ("Snapshot", "_rows"),
     ("Planner.cycle", "started"),
+    ("Planner.cycle", "arrived"),  # at the barrier, which only planning looks at: it makes no call
+    ("CycleInputs", "arrived"),
+    ("Committer.carry_out", "release"),  # the last one that was started
+    ("Committer.carry_out", "request"),
+    ("Committer.carry_out", "lift"),
+    *(("Session", name) for name in _PLANNING),
+    *(("Snapshot", field.name) for field in fields(Snapshot) if field.name not in _COMMITTING),
 }
 """Attributes that decide nothing: what is shown, or said to people."""
+SILENT = WITHOUT | {
+    ("Unschedulable", "message"),
+    ("Unschedulable", "shortage"),
+    *(("Phases", memory) for memory in ("_said", "_status_at", "_words_s", "_held", "_evicted", "_elsewhere")),
+}
+"""The same for a process that writes no words."""
 
 
 class Silent:
@@ -92,20 +131,37 @@ def forget(action: Any) -> None:
                 setattr(action, name, getattr(fresh, name))
 
 
+class Phases(StatusWriter):
+    """Writes of a status what others decide by: its phase, and no words or counts."""
+
+    def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
+        return inf if status.phase == gang.group.status.phase else super()._due_s(gang, status, now)
+
+    def _write(self, gang: GangView, status: PodGroupStatus, *why: Any) -> None:
+        super()._write(gang, PodGroupStatus(phase=status.phase), *why)
+
+
 class ExtenderProcess(Process):
     """One life of the extender. It says `("bound", call, error)` for each bind call, in any later step.
 
-    A `forgetful` one begins each cycle without memos of searches, so that it has fewer states; that they change nothing
-    is left to the worlds in which it remembers.
+    A `forgetful` one begins each cycle without memos of searches, and writes no words into statuses, so that it has
+    fewer states; that these change nothing is left to the worlds in which it remembers.
     """
 
-    def __init__(self, now_s: float, *, forgetful: bool = False) -> None:
+    def __init__(self, now_s: float, *, forgetful: bool = False, steady: bool = False) -> None:
         super().__init__()
+        self._steady = steady
+        """Whether time passes only after a cycle that changes nothing."""
+        self._noted: dict[tuple[str, str], float] = {}
         self._forgetful = forgetful
+        self._thought = True
+        """Whether a cycle has run, or time has passed, since the actions have forgotten."""
         self.at(now_s)
         client: Any = Calls(self)
         self._known: dict[tuple[str, str], Any] = {}
-        self.cluster = Live(State(), wake=self._wake)
+        state = State()
+        state.ledger.nodes.version = Version()
+        self.cluster = Live(state, wake=self._wake)
         clock = lambda: self.now_s  # noqa: E731 - the only one
         self.barrier = Barrier(timeout_s=10.0, monotonic_s=clock)
         silent: Any = Silent()
@@ -131,6 +187,9 @@ class ExtenderProcess(Process):
             wall_s=clock,
         )
         self._silence()
+        if forgetful:
+            self.committer._statuses.__class__ = Phases
+            self.committer.scaling.say = lambda _: None  # type: ignore[method-assign]
         self._tell = {kind_of(fed.resource): fed.tell for fed in FEED}
 
     def _wake(self) -> None:
@@ -166,8 +225,41 @@ class ExtenderProcess(Process):
         Views of gangs are worked out when they are asked for; a status is written late, and not twice.
         """
         self.cluster.state.refresh()
-        if "cycle" in self.running:
-            return
+        self._note()
+        there = self.cluster.state.pods
+        for asked in (self.committer._evictions, self.committer.repairs):  # a UID never comes back
+            asked._asked = {uid: until for uid, until in asked._asked.items() if uid in there}
+        if self._thought:
+            self._thought = False
+            self._forget_searches()
+        if "cycle" not in self.running:
+            self._forget_words()
+        elif self._forgetful and self.planner.session is not None:
+            released = {f"release/{one.pod.uid}" for one in self.planner.session.decided(Release)}
+            writes = self.committer.writes  # of those that were answered, only what this cycle may write, too
+            writes._answered = {name for name in writes._answered if name[:8] != "release/" or name in released}
+
+    def _note(self) -> None:
+        """Tell states apart by what actions have noted, but for what the next cycle would note alike.
+
+        Where a cycle runs before time passes, that is what has begun at this moment.
+        """
+        gangs = {gang.uid: gang for gang in self.cluster.state.gangs()}
+        self._noted = {
+            (kind, key): since
+            for action in self.planner._actions
+            if (kind := type(action).__name__) in SINCE
+            for key, since in getattr(action, SINCE[kind]).items()
+            if not (self._steady and self._would_note(kind, gangs.get(key), since))
+        }
+
+    def _would_note(self, kind: str, gang: GangView | None, since: float) -> bool:
+        if kind != "TrackPlacements":
+            return since == self.now_s
+        # one that is gone never comes back, and others may be half since an earlier moment than this
+        return gang is None or since == self.now_s == half_since(gang, self.now_s)
+
+    def _forget_words(self) -> None:
         statuses: Any = self.committer._statuses
         for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):
             memory.clear()
@@ -175,6 +267,8 @@ class ExtenderProcess(Process):
         writes = self.committer.writes
         # a cycle begins with none of these; only what the bind verb writes is begun between two cycles
         writes._answered = {name for name in writes._answered if name.startswith("binding/")}
+
+    def _forget_searches(self) -> None:
         for action in self.planner._actions:
             if isinstance(action, TrackPlacements):
                 action._looks.clear()
@@ -183,6 +277,7 @@ class ExtenderProcess(Process):
                     bucket.fill(self.now_s)
                 if self._forgetful:
                     action._evictions._settled = {}
+                    action._voices._heard = {}
             if self._forgetful:
                 forget(action)
 
@@ -191,8 +286,14 @@ class ExtenderProcess(Process):
         """Whether the planner rests: it may begin a cycle at any moment, as it does each second."""
         return "cycle" not in self.running
 
+    def at(self, now_s: float) -> None:
+        """See Process."""
+        super().at(now_s)
+        self._thought = True
+
     def cycle(self) -> None:
         """Begin a planning cycle, as the planner's thread does."""
+        self._thought = True
         self.planner._woken.clear()
         if self.planner._ready():
             self.thread("cycle", self.planner.cycle)

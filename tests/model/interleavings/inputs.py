@@ -67,6 +67,18 @@ class Time(NamedTuple):
         process.at(self.now_s)
 
 
+class Rested(NamedTuple):
+    """Time has passed while nothing happened: the planner has looked once more, and has changed nothing."""
+
+    now_s: float
+
+    def give(self, process: ExtenderProcess) -> None:
+        """Look, and set the clock."""
+        process.cycle()
+        process.settle()
+        process.at(self.now_s)
+
+
 class Bound(NamedTuple):
     """A call of the bind verb."""
 

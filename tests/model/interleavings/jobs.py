@@ -11,7 +11,7 @@ from interleavings.api import Api, Event, Stored
 from interleavings.automaton import At, Automaton
 from interleavings.controller import WITHOUT, ControllerProcess, Lead, Passed, Taken
 from interleavings.extender import ExtenderProcess
-from interleavings.inputs import Answered, Watched
+from interleavings.inputs import Answered, Rested, Time, Watched
 from interleavings.process import Call
 from interleavings.world import (
     _LISTED,
@@ -213,8 +213,8 @@ class JobRules(Rules):
 
     # Time, and what goes wrong.
 
-    def _time(self, world: World, seconds: float) -> World:
-        world = super()._time(world, seconds)
+    def _time(self, world: World, passed: Time | Rested) -> World:
+        world = super()._time(world, passed)
         return self._control(world, Passed(world.now_s))
 
     def _faults(self, world: World) -> Iterator[Step]:

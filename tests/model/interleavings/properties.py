@@ -78,7 +78,7 @@ def done(world: World, gangs: Iterable[str]) -> str | None:
         if name in world.deleted:
             if mine:
                 return f"gang {name} was deleted, and has pods"
-        elif any(pod.status.get("phase") != "Succeeded" for pod in mine) or not mine:
+        elif name not in world.ended and not (mine and all(pod.status.get("phase") == "Succeeded" for pod in mine)):
             told = ", ".join(f"{pod.meta['name']} on {pod.spec.get('nodeName') or 'no node'}" for pod in mine)
             return f"gang {name} has not ended: {told}"
     if world.extender.open or not world.extender.may_cycle:

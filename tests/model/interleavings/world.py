@@ -6,6 +6,7 @@ unless the world's fault is a stale one; time passes only when nothing else happ
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import msgspec
 from interleavings.api import Api, Event, Request, Stored, kind_of
 from interleavings.automaton import At, Automaton
 from interleavings.extender import WITHOUT, Binding, ExtenderProcess
-from interleavings.inputs import Answered, Bound, Cycle, Filtered, Time, Watched
+from interleavings.inputs import Answered, Bound, Cycle, Filtered, Rested, Time, Watched
 from interleavings.process import Call
 from muster.api import names
 from muster.api.base import Resource
@@ -81,6 +82,8 @@ class World:
     """UID of a pod, and a node that kube-scheduler has refused for it."""
     deleted: tuple[str, ...] = ()
     """Gangs that were deleted."""
+    ended: tuple[str, ...] = ()
+    """Gangs that were removed when they had ended."""
 
     @cached_property
     def key(self) -> bytes:
@@ -103,6 +106,7 @@ class World:
             self.pending,
             self.refused,
             self.deleted,
+            self.ended,
         )
 
 
@@ -127,17 +131,23 @@ class Scene:
     """The nodes of which one may be lost; None: any."""
     in_turn: bool = False
     """For larger worlds: calls of one kind are answered as they were made, owners make their pods by their indexes,
-    kube-scheduler takes them by their names and calls bind at once (unless it is to fail in between), and users, owners
-    and kubelets act while the planner rests. The smaller worlds go through all orders.
+    kube-scheduler takes them by their names and calls bind at once (unless it is to fail in between), users, owners and
+    kubelets act while the planner rests, and a gang that has ended is removed before anything else happens. The smaller
+    worlds go through all orders.
     """
 
 
 class Rules:
     """What can happen, over one automaton of the extender."""
 
-    def __init__(self, scene: Scene, make: Callable[[float], ExtenderProcess] = ExtenderProcess) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        make: Callable[[float], ExtenderProcess] = ExtenderProcess,
+        without: AbstractSet[tuple[str, str]] = WITHOUT,
+    ) -> None:
         self.scene = scene
-        self.extender = Automaton(make, WITHOUT)
+        self.extender = Automaton(make, without)
 
     def first(self, faults: Faults) -> World:
         """The world before anything has happened."""
@@ -161,6 +171,9 @@ class Rules:
         running = next(_of_whole_gangs(self, world), None)
         if running is not None:
             return [running]
+        over = next((name for name in self.scene.gangs if self.scene.in_turn and _is_over(self, world, name)), None)
+        if over is not None:
+            return [Step("user", f"the ended gang {over} is removed", lambda: self._clear(world, over))]
         steps = [*self._of_extender(world), *self._of_scheduler(world)]
         if world.extender.may_cycle or not self.scene.in_turn:
             steps = [*self._of_users(world), *steps, *_of_kubelets(self, world)]
@@ -170,7 +183,7 @@ class Rules:
         """These steps; where none of them changes anything, that time passes."""
         quiet = not any(step.go().key != world.key for step in steps)
         if quiet and world.waits:
-            return [Step("time", "31 s pass", lambda: self._time(_less(world), 31.0))]
+            return [Step("time", "31 s pass", lambda: self._time(_less(world), Rested(world.now_s + 31.0)))]
         return steps
 
     # Users.
@@ -272,9 +285,8 @@ class Rules:
 
     # Time, and what goes wrong.
 
-    def _time(self, world: World, seconds: float) -> World:
-        now_s = world.now_s + seconds
-        return self._give(_with(world, now_s=now_s), Time(now_s))
+    def _time(self, world: World, passed: Time | Rested) -> World:
+        return self._give(_with(world, now_s=passed.now_s), passed)
 
     def _faults(self, world: World) -> Iterator[Step]:  # noqa: C901, PLR0912 - one case for each fault
         left = world.faults
@@ -312,10 +324,14 @@ class Rules:
                     )
         if left.delete:
             for name in self.scene.gangs:
-                if name not in world.pending and name not in world.deleted:
+                if name not in (*world.pending, *world.deleted, *world.ended):
                     yield Step("fault", f"a user deletes gang {name}", lambda name=name: self._delete(world, name))
         if left.slow:
-            yield Step("fault", "nobody does anything for 31 s", lambda: self._time(_less(world, "slow"), 31.0))
+            yield Step(
+                "fault",
+                "nobody does anything for 31 s",
+                lambda: self._time(_less(world, "slow"), Time(world.now_s + 31.0)),
+            )
 
     def _crash(self, world: World) -> World:
         at = self.extender.start(world.now_s)
@@ -344,6 +360,14 @@ class Rules:
         return _with(_less(world, "refuse"), refused=refused, scheduling=left)
 
     def _delete(self, world: World, name: str) -> World:
+        world = self._without(world, name)
+        return _with(_less(world, "delete"), deleted=tuple(sorted((*world.deleted, name))))
+
+    def _clear(self, world: World, name: str) -> World:
+        return _with(self._without(world, name), ended=tuple(sorted((*world.ended, name))))
+
+    def _without(self, world: World, name: str) -> World:
+        """What is left when a user has deleted a gang's objects."""
         api, events = world.api, []
         doomed = [
             (resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name
@@ -355,8 +379,7 @@ class Rules:
             if pod.meta["annotations"].get(names.GROUP_NAME) == name:
                 api, _, told = api.execute(Request("delete", PODS, "ns", _name(pod)), world.now_s)
                 events += told
-        world = _with(_less(world, "delete"), api=api, deleted=tuple(sorted((*world.deleted, name))))
-        return self.told(world, events)
+        return self.told(_with(world, api=api), events)
 
     def _lose(self, world: World, node: Stored) -> World:
         api, events = world.api.without(NODES, node)
@@ -380,7 +403,7 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
             pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine
         ):
             yield Step("kubelet", f"gang {name} ends", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
-        if name not in (*world.pending, *world.deleted) and not any(
+        if name not in (*world.pending, *world.deleted, *world.ended) and not any(
             pod.status.get("phase") == "Succeeded" for pod in mine
         ):
             for index in range(size):
@@ -407,6 +430,14 @@ def _of_whole_gangs(rules: Rules, world: World) -> Iterator[Step]:
         bound = [pod for pod in mine if pod.spec.get("nodeName") in nodes and not pod.meta.get("deletionTimestamp")]
         if len(bound) == size and any(pod.status.get("phase") == "Pending" for pod in bound):
             yield Step("kubelet", f"gang {name} runs", lambda bound=bound: _phase(rules, world, bound, "Running"))
+
+
+def _is_over(rules: Rules, world: World, name: str) -> bool:
+    """Whether a gang has ended while the planner rests, and nothing is under way."""
+    if world.extender.open or world.scheduling or not world.extender.may_cycle:
+        return False
+    pods = [pod for pod in world.api.all(PODS) if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+    return len(pods) == rules.scene.gangs[name] and all(pod.status.get("phase") == "Succeeded" for pod in pods)
 
 
 def _make(rules: Rules, world: World, gang: str, index: int) -> World:
