@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from interleavings import defects, properties
 from interleavings.explorer import explore
-from interleavings.extender import SILENT, ExtenderProcess
+from interleavings.extender import ExtenderProcess
 from interleavings.world import Rules, Scene
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1800), pytest.mark.usefixtures("no_logs")]
@@ -19,7 +19,7 @@ def test_a_seeded_defect_is_found(defect: defects.Defect, monkeypatch: pytest.Mo
     """The same worlds hold without it: see test_two_gangs.py."""
     defect.seed(monkeypatch)
     scene = Scene(gangs=dict(defect.gangs), gated=defect.gated)
-    rules = Rules(scene, partial(ExtenderProcess, forgetful=True), SILENT)
+    rules = Rules(scene, partial(ExtenderProcess, forgetful=True))
     found = explore(
         rules,
         rules.first(defect.faults),

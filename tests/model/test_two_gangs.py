@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from interleavings import properties
 from interleavings.explorer import Found, explore
-from interleavings.extender import SILENT, WITHOUT, ExtenderProcess
+from interleavings.extender import ExtenderProcess
 from interleavings.world import Faults, Rules, Scene
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(3600), pytest.mark.usefixtures("no_logs")]
@@ -15,8 +15,7 @@ ONE, TWO = {"a": 2}, {"a": 2, "b": 2}
 
 def explored(scene: Scene, faults: Faults, *, forgetful: bool = False) -> Found:
     """Explore a world in full, and print what was visited."""
-    make = partial(ExtenderProcess, forgetful=forgetful, steady=not faults.slow)
-    rules = Rules(scene, make, SILENT if forgetful else WITHOUT)
+    rules = Rules(scene, partial(ExtenderProcess, forgetful=forgetful, steady=not faults.slow))
     found = explore(
         rules,
         rules.first(faults),

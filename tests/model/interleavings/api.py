@@ -18,7 +18,6 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.merge_diff import applied
-from muster.api.muster.placement import PLACEMENTS
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 WITH_STATUS = {"pods", "nodes", "queues", "jobs"}
@@ -240,8 +239,6 @@ def _get(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Ev
 
 def _create(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:
     content = msgspec.json.decode(request.body)
-    if request.resource is PLACEMENTS:
-        content["status"] = _said(content)
     if request.resource.namespaced:
         content["metadata"]["namespace"] = request.namespace
     if request.resource.plural in WITH_STATUS:
@@ -259,19 +256,12 @@ def _patch(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[
         body = {part: value for part, value in body.items() if part in parts or part == "metadata"}
     before = msgspec.json.decode(old.text)
     content = applied(before, body)
-    if request.resource is PLACEMENTS:
-        content["status"] = _said(content)
     content["metadata"]["resourceVersion"] = old.meta["resourceVersion"]
     if content == old.content:
         return api, old, []
     if content.get("spec") != old.content.get("spec"):
         content["metadata"]["generation"] = old.meta.get("generation", 0) + 1
     return api.put(request.resource, content)
-
-
-def _said(content: dict[str, Any]) -> dict[str, Any]:
-    """The status of a placement without what is empty: a field that is empty and one that is missing mean the same."""
-    return {name: value for name, value in (content.get("status") or {}).items() if value}
 
 
 def _delete(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[Event]]:

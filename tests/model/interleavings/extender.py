@@ -5,7 +5,6 @@ Events, and the Lease, which this replica holds.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 from math import inf
 from typing import Any, NamedTuple
 
@@ -22,8 +21,6 @@ from extender.planner.actions.evicting import Evicting
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.progress import _half_since as half_since
 from extender.planner.actions.repair import Repair
-from extender.planner.framework.decisions import Release
-from extender.planner.framework.snapshot import Snapshot
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.state.feed import FEED
 from extender.planner.state.gangs import GangView
@@ -37,13 +34,6 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
 from muster.api.volcano.scheduling import PodGroupStatus
 
-_PLANNING = (
-    *("claims", "_by_key", "_node_codes", "evicted", "unsure_nodes", "failed_on", "failures"),
-    *("reserved", "provisioning_wanted"),
-)
-"""What a session has for planning only, which makes no call: it is over where a state is looked at."""
-_COMMITTING = {"gangs", "set_aside", "placed_slots", "remembered", "faults", "index"}
-"""What of a snapshot is read after planning, too."""
 SINCE = {
     "TrackPlacements": "_half_since",
     "Allocate": "_placed_since",
@@ -76,24 +66,12 @@ WITHOUT = {
     ("GangView", "least"),  # what is worked out of the rest of it when planning asks first
     ("GangView", "topology"),
     ("GangView", "wanted"),
-    ("Evict", "gang"),  # it is the pod's
     ("Snapshot", "_rows"),
     ("Planner.cycle", "started"),
     ("Planner.cycle", "arrived"),  # at the barrier, which only planning looks at: it makes no call
     ("CycleInputs", "arrived"),
-    ("Committer.carry_out", "release"),  # the last one that was started
-    ("Committer.carry_out", "request"),
-    ("Committer.carry_out", "lift"),
-    *(("Session", name) for name in _PLANNING),
-    *(("Snapshot", field.name) for field in fields(Snapshot) if field.name not in _COMMITTING),
 }
-"""Attributes that decide nothing: what is shown, or said to people."""
-SILENT = WITHOUT | {
-    ("Unschedulable", "message"),
-    ("Unschedulable", "shortage"),
-    *(("Phases", memory) for memory in ("_said", "_status_at", "_words_s", "_held", "_evicted", "_elsewhere")),
-}
-"""The same for a process that writes no words."""
+"""Attributes that decide nothing: what is shown or said to people, and what follows from the rest or is over."""
 
 
 class Silent:
@@ -144,8 +122,8 @@ class Phases(StatusWriter):
 class ExtenderProcess(Process):
     """One life of the extender. It says `("bound", call, error)` for each bind call, in any later step.
 
-    A `forgetful` one begins each cycle without memos of searches, and writes no words into statuses, so that it has
-    fewer states; that these change nothing is left to the worlds in which it remembers.
+    A `forgetful` one begins each cycle without memos of searches, and writes no words into statuses of PodGroups and
+    pods, so that it has fewer states; that these change nothing is left to the worlds in which it remembers.
     """
 
     def __init__(self, now_s: float, *, forgetful: bool = False, steady: bool = False) -> None:
@@ -154,8 +132,6 @@ class ExtenderProcess(Process):
         """Whether time passes only after a cycle that changes nothing."""
         self._noted: dict[tuple[str, str], float] = {}
         self._forgetful = forgetful
-        self._thought = True
-        """Whether a cycle has run, or time has passed, since the actions have forgotten."""
         self.at(now_s)
         client: Any = Calls(self)
         self._known: dict[tuple[str, str], Any] = {}
@@ -226,18 +202,9 @@ class ExtenderProcess(Process):
         """
         self.cluster.state.refresh()
         self._note()
-        there = self.cluster.state.pods
-        for asked in (self.committer._evictions, self.committer.repairs):  # a UID never comes back
-            asked._asked = {uid: until for uid, until in asked._asked.items() if uid in there}
-        if self._thought:
-            self._thought = False
-            self._forget_searches()
+        self._forget_searches()
         if "cycle" not in self.running:
             self._forget_words()
-        elif self._forgetful and self.planner.session is not None:
-            released = {f"release/{one.pod.uid}" for one in self.planner.session.decided(Release)}
-            writes = self.committer.writes  # of those that were answered, only what this cycle may write, too
-            writes._answered = {name for name in writes._answered if name[:8] != "release/" or name in released}
 
     def _note(self) -> None:
         """Tell states apart by what actions have noted, but for what the next cycle would note alike.
@@ -286,14 +253,8 @@ class ExtenderProcess(Process):
         """Whether the planner rests: it may begin a cycle at any moment, as it does each second."""
         return "cycle" not in self.running
 
-    def at(self, now_s: float) -> None:
-        """See Process."""
-        super().at(now_s)
-        self._thought = True
-
     def cycle(self) -> None:
         """Begin a planning cycle, as the planner's thread does."""
-        self._thought = True
         self.planner._woken.clear()
         if self.planner._ready():
             self.thread("cycle", self.planner.cycle)

@@ -6,7 +6,6 @@ unless the world's fault is a stale one; time passes only when nothing else happ
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -85,6 +84,11 @@ class World:
     ended: tuple[str, ...] = ()
     """Gangs that were removed when they had ended."""
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Gangs that are not there: yet, or any more."""
+        return (*self.pending, *self.deleted, *self.ended)
+
     @cached_property
     def key(self) -> bytes:
         """What tells two worlds apart, in short: millions are kept."""
@@ -140,14 +144,9 @@ class Scene:
 class Rules:
     """What can happen, over one automaton of the extender."""
 
-    def __init__(
-        self,
-        scene: Scene,
-        make: Callable[[float], ExtenderProcess] = ExtenderProcess,
-        without: AbstractSet[tuple[str, str]] = WITHOUT,
-    ) -> None:
+    def __init__(self, scene: Scene, make: Callable[[float], ExtenderProcess] = ExtenderProcess) -> None:
         self.scene = scene
-        self.extender = Automaton(make, without)
+        self.extender = Automaton(make, WITHOUT)
 
     def first(self, faults: Faults) -> World:
         """The world before anything has happened."""
@@ -324,7 +323,7 @@ class Rules:
                     )
         if left.delete:
             for name in self.scene.gangs:
-                if name not in (*world.pending, *world.deleted, *world.ended):
+                if name not in world.absent:
                     yield Step("fault", f"a user deletes gang {name}", lambda name=name: self._delete(world, name))
         if left.slow:
             yield Step(
@@ -360,14 +359,14 @@ class Rules:
         return _with(_less(world, "refuse"), refused=refused, scheduling=left)
 
     def _delete(self, world: World, name: str) -> World:
-        world = self._without(world, name)
+        world = self._removed(world, name)
         return _with(_less(world, "delete"), deleted=tuple(sorted((*world.deleted, name))))
 
     def _clear(self, world: World, name: str) -> World:
-        return _with(self._without(world, name), ended=tuple(sorted((*world.ended, name))))
+        return _with(self._removed(world, name), ended=tuple(sorted((*world.ended, name))))
 
-    def _without(self, world: World, name: str) -> World:
-        """What is left when a user has deleted a gang's objects."""
+    def _removed(self, world: World, name: str) -> World:
+        """The world after a user has deleted a gang's objects."""
         api, events = world.api, []
         doomed = [
             (resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name
@@ -375,10 +374,9 @@ class Rules:
         for resource, one in doomed:
             api, told = api.without(resource, one)
             events += told
-        for pod in api.all(PODS):
-            if pod.meta["annotations"].get(names.GROUP_NAME) == name:
-                api, _, told = api.execute(Request("delete", PODS, "ns", _name(pod)), world.now_s)
-                events += told
+        for pod in _members(world, name):
+            api, _, told = api.execute(Request("delete", PODS, "ns", _name(pod)), world.now_s)
+            events += told
         return self.told(_with(world, api=api), events)
 
     def _lose(self, world: World, node: Stored) -> World:
@@ -398,14 +396,12 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
         elif node and pod.meta.get("deletionTimestamp"):
             yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
     for name, size in rules.scene.gangs.items():
-        mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+        mine = _members(world, name)
         if len(mine) == size and all(
             pod.status.get("phase") == "Running" and not pod.meta.get("deletionTimestamp") for pod in mine
         ):
             yield Step("kubelet", f"gang {name} ends", lambda mine=mine: _phase(rules, world, mine, "Succeeded"))
-        if name not in (*world.pending, *world.deleted, *world.ended) and not any(
-            pod.status.get("phase") == "Succeeded" for pod in mine
-        ):
+        if name not in world.absent and not any(pod.status.get("phase") == "Succeeded" for pod in mine):
             for index in range(size):
                 pod_name = f"{name}-{index}"
                 if (
@@ -424,19 +420,23 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
 def _of_whole_gangs(rules: Rules, world: World) -> Iterator[Step]:
     """Gangs of which all members are bound start at once: only what is said of them depends on when."""
     nodes = {node.meta["name"] for node in world.api.all(NODES)}
-    pods = world.api.all(PODS)
     for name, size in rules.scene.gangs.items():
-        mine = [pod for pod in pods if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+        mine = _members(world, name)
         bound = [pod for pod in mine if pod.spec.get("nodeName") in nodes and not pod.meta.get("deletionTimestamp")]
         if len(bound) == size and any(pod.status.get("phase") == "Pending" for pod in bound):
             yield Step("kubelet", f"gang {name} runs", lambda bound=bound: _phase(rules, world, bound, "Running"))
+
+
+def _members(world: World, name: str) -> list[Stored]:
+    """The pods of a gang."""
+    return [pod for pod in world.api.all(PODS) if pod.meta["annotations"].get(names.GROUP_NAME) == name]
 
 
 def _is_over(rules: Rules, world: World, name: str) -> bool:
     """Whether a gang has ended while the planner rests, and nothing is under way."""
     if world.extender.open or world.scheduling or not world.extender.may_cycle:
         return False
-    pods = [pod for pod in world.api.all(PODS) if pod.meta["annotations"].get(names.GROUP_NAME) == name]
+    pods = _members(world, name)
     return len(pods) == rules.scene.gangs[name] and all(pod.status.get("phase") == "Succeeded" for pod in pods)
 
 
