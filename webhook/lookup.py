@@ -56,6 +56,9 @@ class Queues(Protocol):
     def get(self, name: str) -> Queue | None:
         """Return a queue, or None if there is none; APIError if that is not known."""
 
+    def live(self, name: str) -> Queue | None:
+        """Return a queue as the API server has it now: to refuse nothing for what a cache has not heard the end of."""
+
     def children(self, name: str) -> list[str]:
         """Return the names of the queues directly below."""
 
@@ -72,6 +75,7 @@ class NamespaceQueues:
         self._namespace = namespace
         self._labels: Mapping[str, str] | None = None
         self.get = queues.get
+        self.live = queues.live
         self.children = queues.children
 
     def names(self) -> list[str]:
@@ -188,6 +192,10 @@ class QueueLookup:
     def get(self, name: str) -> Queue | None:
         """Return the queue, from the API server if the cache does not have it yet."""
         return self.cached.get(name)
+
+    def live(self, name: str) -> Queue | None:
+        """Return the queue as the API server has it now."""
+        return self.cached.live(name)
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cache; one that is created at this moment is not in use yet."""

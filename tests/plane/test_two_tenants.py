@@ -158,13 +158,18 @@ def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
     assert not [text for text in anne.heard if THEIRS in text]
 
 
-def test_with_the_role_for_queues_she_sees_their_use_and_no_gang(anne: Typist) -> None:
-    """In a ClusterRoleBinding, where muster-view would show her all Jobs."""
+def test_with_the_role_for_queues_she_sees_their_use_and_no_gang(
+    anne: Typist, wait_for: WaitFor
+) -> None:
+    """In a ClusterRoleBinding, where muster-view would show her all Jobs; what Queues say is there a moment later."""
     queue = f"team-{anne.namespace.partition('-')[2]}"
     bind(anne.plane, "muster-view-queues", anne.subject, everywhere=True)
-    [line] = [line for line in anne.muster("queue", "top").splitlines() if line.strip().startswith(queue)]
-    assert line.split()[1:3] == ["nvidia.com/gpu", "56"]
-    assert line.split()[-1] == "1"
+
+    def told() -> list[str]:
+        [line] = [line for line in anne.muster("queue", "top").splitlines() if line.strip().startswith(queue)]
+        return line.split()
+
+    wait_for(lambda: [*told()[1:3], told()[-1]] == ["nvidia.com/gpu", "56", "1"], what=lambda: str(told()))
     anne.muster("queue", "list", "-o", "wide")
     assert "1 gang waits in it" in anne.muster("queue", "explain", queue)
     anne.kubectl("get", "queues", "-o", "yaml")

@@ -55,9 +55,15 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
-    if children:
+    if any(_is_below(child, name, queues) for child in children):
         message = f"queue {name} can not be deleted because it has {len(children)} child queues: {listed(children)}"
         yield FieldError("metadata.name", message, reason="Forbidden")
+
+
+def _is_below(child: str, name: str, queues: Queues) -> bool:
+    """Tell whether a child in the cache is one still: who deletes a tree deletes its leaves a moment earlier."""
+    found = queues.live(child)
+    return found is not None and found.spec.parent == name
 
 
 def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:

@@ -31,6 +31,10 @@ class _Objects:
         found = self.api.find(QUEUES, "", name)
         return found.as_(Queue) if found else None
 
+    def live(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        return self.get(name)
+
     def children(self, name: str) -> list[str]:
         """See webhook.lookup.Queues."""
         return [one.meta["name"] for one in self.api.all(QUEUES) if one.spec.get("parent") == name]

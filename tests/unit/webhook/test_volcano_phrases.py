@@ -3,6 +3,8 @@
 import pytest
 from webhook_world import JSON, QueueWorld, request
 
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import Queue, QueueSpec
 from webhook.validate import queue
 from webhook.validate.pod import review
 
@@ -48,6 +50,25 @@ def test_deletion_of_a_parent() -> None:
     """With the number of its children."""
     [error] = queue.check_delete("a", QUEUES)
     assert "has 1 child queues" in str(error)
+
+
+def test_deletion_of_a_parent_whose_child_is_gone() -> None:
+    """A cache that still has the child refuses nothing: the API server is asked."""
+
+    class Behind(QueueWorld):
+        """A cache that has not heard of what has become of `b`."""
+
+        def __init__(self, now: Queue | None) -> None:
+            super().__init__(a=("root", "Open"), b=("a", "Open"))
+            self._now = now
+
+        def live(self, name: str) -> Queue | None:
+            """See webhook.lookup.Queues."""
+            return self._now if name == "b" else self.get(name)
+
+    moved = Queue(metadata=ObjectMeta(name="b"), spec=QueueSpec(parent="root"))
+    for now in (None, moved):
+        assert not list(queue.check_delete("a", Behind(now)))
 
 
 @pytest.mark.parametrize(

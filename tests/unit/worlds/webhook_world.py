@@ -37,6 +37,10 @@ class QueueWorld:
         said = {NAMESPACE_SELECTOR: self._selectors[name]} if name in self._selectors else {}
         return Queue(metadata=ObjectMeta(name=name, annotations=said), spec=QueueSpec(parent=parent), status=status)
 
+    def live(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        return self.get(name)
+
     def children(self, name: str) -> list[str]:
         """See webhook.lookup.Queues."""
         return [child for child, (parent, _) in self._queues.items() if parent == name]
@@ -55,6 +59,10 @@ class QueueTree:
     def get(self, name: str) -> Queue | None:
         """See webhook.lookup.Queues."""
         return self._queues.get(name)
+
+    def live(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        return self.get(name)
 
     def children(self, name: str) -> list[str]:
         """See webhook.lookup.Queues."""
@@ -123,6 +131,10 @@ class DownWorld:
         raise Unreachable("no answer")
 
     def get(self, _name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        raise Unreachable("no answer")
+
+    def live(self, _name: str) -> Queue | None:
         """See webhook.lookup.Queues."""
         raise Unreachable("no answer")
 
