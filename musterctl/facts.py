@@ -31,6 +31,7 @@ from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
 from musterctl import settings
+from musterctl.chart import alerts
 from musterctl.chart.files import RUNTIMES
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
@@ -164,6 +165,8 @@ def _metrics(package: str) -> str:
 
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
+    "alerts": lambda: table(alerts.HEAD, alerts.rows()),
+    "alerts-number": lambda: str(len([*alerts.rules()])),
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
     "barrier-longest": lambda: _plain(LONGEST_S, "s"),

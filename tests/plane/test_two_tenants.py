@@ -158,9 +158,7 @@ def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
     assert not [text for text in anne.heard if THEIRS in text]
 
 
-def test_with_the_role_for_queues_she_sees_their_use_and_no_gang(
-    anne: Typist, wait_for: WaitFor
-) -> None:
+def test_with_the_role_for_queues_she_sees_their_use_and_no_gang(anne: Typist, wait_for: WaitFor) -> None:
     """In a ClusterRoleBinding, where muster-view would show her all Jobs; what Queues say is there a moment later."""
     queue = f"team-{anne.namespace.partition('-')[2]}"
     bind(anne.plane, "muster-view-queues", anne.subject, everywhere=True)

@@ -19,8 +19,8 @@ from extender.planner.state.feed import FEED
 from muster.api import names
 from muster.api.volcano.scheduling import QueueSpec
 from muster.chart import CHART
-from musterctl.chart import generated, roles
-from musterctl.chart.files import FILES, document, policies
+from musterctl.chart import alerts, generated, roles
+from musterctl.chart.files import FILES, policies
 from musterctl.plane import rights
 
 ROOT = Path(__file__).parents[4]
@@ -120,9 +120,12 @@ def test_counters_of_alerts_and_panels_begin_at_zero(name: str) -> None:
 
 def test_alerts_say_what_to_do() -> None:
     """A summary, a description and a severity each."""
-    for rule in (rule for group in document(FILES / "alerts.yaml")["groups"] for rule in group["rules"]):
+    for rule in alerts.rules():
         assert set(rule["annotations"]) == {"summary", "description"}
         assert rule["labels"]["severity"] in {"warning", "critical"}
+    for row in alerts.rows():
+        assert all(row)
+        assert not re.search(r"[{}$]", "".join(row)), "a page has no templates"
     json.loads((FILES / "dashboard.json").read_text())
 
 
