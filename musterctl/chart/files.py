@@ -30,7 +30,7 @@ DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
 
 def document(path: Path) -> Any:
     """Return the one YAML document of a file."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[s
     text = path.read_text(encoding="utf-8")
     for mark, name in (names or {}).items():
         text = text.replace(mark, name)
-    return list(yaml.safe_load_all(text))
+    return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
 def policies() -> list[dict[str, Any]]:

@@ -149,6 +149,12 @@ class Plane:
         self._await(state.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
         self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
+    def mend(self) -> None:
+        """Starts what has died, those first that the others need, and waits for all; installs nothing anew."""
+        with locked(self.root / "lock"):
+            self._start((state.ETCD, state.API_SERVER), lambda _: None)
+            self._start(state.ALL, lambda _: None)
+
     def restart(self, name: str) -> None:
         """Starts a part anew, or for the first time, and waits until it is ready."""
         part = self.part(name)

@@ -208,7 +208,7 @@ def submitted(
             client.create(JOBS, job("gang", namespace, replicas=replicas, gpus=gpus), namespace)
             yield Submitted(plane, client, namespace, replicas, history, wait_for)
     finally:
-        plane.start()
+        plane.mend()
         client.delete(JOBS, "gang", namespace)
 
 

@@ -17,6 +17,8 @@ from planes import PLANES
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS, Options
 
+os.environ.setdefault("GOGC", "400")
+"""Of the programs of Kubernetes, which inherit it: a fifth less work for the API server, which has the memory."""
 KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
 """The version on which these tests run, e.g. 1.32; empty for the newest."""
 SERVES_NATIVE_GROUPS = KUBERNETES in {"", "1.37"}

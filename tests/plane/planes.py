@@ -142,6 +142,6 @@ def idle_client(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> I
     client = plane.client()
     wait_for(lambda: not any(pod.spec.node_name for pod in client.list(PODS)), 60, "the nodes to be free")
     yield client
-    plane.start()
+    plane.mend()
     for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)

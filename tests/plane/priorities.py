@@ -24,7 +24,7 @@ def client_of(plane: Plane, namespace: str) -> Iterator[Client]:
     client = plane.client()
     make_classes(client)
     yield client
-    plane.start()
+    plane.mend()
     for one in client.list(JOBS, namespace):
         client.delete(JOBS, one.metadata.name, namespace)
 

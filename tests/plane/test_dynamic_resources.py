@@ -140,7 +140,7 @@ def drivers(plane: Plane, namespace: str) -> Iterator[Drivers]:
     one = Drivers(plane.client(), namespace)
     one.classify()
     yield one
-    plane.start()
+    plane.mend()
     one.clear()
 
 

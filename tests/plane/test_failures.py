@@ -93,7 +93,7 @@ def test_without_the_extender_musters_pods_wait_and_say_so_and_others_are_not_to
         wait_for(said, 30, "an Event that names the extender")
         assert not client.get(PODS, "ours", namespace).spec.node_name
     finally:
-        plane.start()
+        plane.mend()
     wait_for(lambda: client.get(PODS, "ours", namespace).spec.node_name, RECOVERY_S, "our pod to be bound in the end")
 
 
@@ -106,4 +106,4 @@ def test_the_webhook_is_killed_and_only_what_asks_for_muster_is_refused(plane: P
         with pytest.raises(Exception, match="webhook"):
             client.create(JOBS, job("gang", namespace, replicas=1), namespace)
     finally:
-        plane.start()
+        plane.mend()

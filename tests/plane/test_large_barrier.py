@@ -33,7 +33,7 @@ def stop_the_extender(plane: Plane) -> None:
 def restart_the_api_server(plane: Plane) -> None:
     """Every connection breaks, and calls under way have no answer."""
     plane.part("kube-apiserver").kill()
-    plane.start()
+    plane.mend()
 
 
 @pytest.mark.parametrize("happens", [stop_the_extender, restart_the_api_server])

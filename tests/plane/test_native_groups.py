@@ -70,7 +70,7 @@ def scene(groups_plane: Plane, wait_for: WaitFor) -> Iterator[Scene]:
     name, client = f"test-{uuid.uuid4().hex[:8]}", groups_plane.client()
     client.create(NAMESPACES, {"metadata": {"name": name}})
     yield Scene(groups_plane, client, name, wait_for)
-    groups_plane.start()
+    groups_plane.mend()
     client.delete(NAMESPACES, name)
     wait_for(lambda: not client.list(PODS, name), 60, "the pods to be gone")
 
@@ -264,7 +264,7 @@ def test_a_gang_starts_whole_whoever_is_killed_in_between(scene: Scene, part: st
         scene.job("killed", 8, GANG)
         scene.wait_for(scene.pods, 30, "the first pod")
         scene.plane.part(part).kill()
-        scene.plane.start()
+        scene.plane.mend()
         scene.starts(8, 2 * RECOVERY_S)
         assert history.half_placed_s(native_gang(scene.native().metadata.name), 8) < HALF_S
 
@@ -277,7 +277,7 @@ def test_a_gang_that_was_placed_is_known_to_the_next_planner(scene: Scene) -> No
     scene.wait_for(lambda: scene.says(name, PHASE)[1] == "Running", 30, "the gang to run")
     before = scene.placement(name)
     scene.plane.part("extender").kill()
-    scene.plane.start()
+    scene.plane.mend()
     scene.group("next", 1)
     scene.members("next", [0], gpus=0)
     scene.starts(9, RECOVERY_S)

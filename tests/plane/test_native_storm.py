@@ -61,7 +61,7 @@ def one_round(scene: Scene, chance: random.Random, number: int) -> None:
             attempt(lambda manifest=manifest: scene.client.create(INDEXED_JOBS, manifest, scene.namespace))
             if index == moment:
                 scene.plane.part(victim).kill()
-                scene.plane.start()
+                scene.plane.mend()
 
         def left() -> list[str]:
             jobs = scene.client.list(INDEXED_JOBS, scene.namespace)

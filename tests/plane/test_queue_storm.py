@@ -114,7 +114,7 @@ def wait_for_the_end(plane: Plane, client: Client, namespace: str) -> None:
         if len(left) != before:
             before, deadline = len(left), time.monotonic() + STUCK_S
         if any(part.word == "dead" for part in plane.parts.values()):
-            plane.start()
+            plane.mend()
         assert time.monotonic() < deadline, f"none of these completes any more: {left}"
         time.sleep(0.2)
 
@@ -136,7 +136,7 @@ def report(story: Story) -> None:
 def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
     """Afterwards the Jobs of the namespace are gone, and the queues."""
     yield
-    plane.start()
+    plane.mend()
     client = plane.client()
     for one in client.list(JOBS, namespace):
         client.delete(JOBS, one.metadata.name, namespace)

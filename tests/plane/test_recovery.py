@@ -36,7 +36,7 @@ def client(plane: Plane) -> Iterator[Client]:
     """A client; afterwards everything runs again and every node is schedulable."""
     client = plane.client()
     yield client
-    plane.start()
+    plane.mend()
     there = set()
     for node in client.list(NODES):
         there.add(node.metadata.name)
@@ -278,7 +278,7 @@ def test_a_placement_that_is_given_up_costs_a_job_nothing(
     before = pinned()
     for node in {run.node for pod_set in placement.spec.pod_sets for run in pod_set.runs}:
         client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
-    plane.start()
+    plane.mend()
 
     def runs_whole() -> bool:
         pods = [pod for pod in client.list(PODS, namespace) if pod.status.phase == "Running"]

@@ -94,7 +94,7 @@ def test_a_frozen_leader_binds_nothing_when_it_wakes_up(
             ended(process)
         for part in frozen:
             part.kill()  # kube-scheduler would end by itself, but when it has found out that its lease is lost
-        plane.start()
+        plane.mend()
         for name in ("gang", "later"):
             client.delete(JOBS, name, namespace)
 

@@ -23,7 +23,7 @@ def client(plane: Plane, namespace: str) -> Iterator[Client]:
     """A client; afterwards the namespace's Jobs are gone and everything runs."""
     with contextlib.closing(plane.client()) as client:
         yield client
-        plane.start()
+        plane.mend()
         for one in client.list(JOBS, namespace):
             client.delete(JOBS, one.metadata.name, namespace)
 

@@ -48,7 +48,7 @@ def extended(module_plane: Callable[..., Plane], installed: Path) -> Iterator[Pl
         for part in ("webhook", "controller"):
             plane.part(part).kill()
             plane.part(part).start()
-        plane.start()
+        plane.mend()
         yield plane
 
 

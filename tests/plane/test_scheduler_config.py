@@ -58,7 +58,7 @@ def mount(plane: Plane, tmp_path: Path) -> Iterator[Mount]:
         yield one
     finally:
         ended(process)
-        plane.start()
+        plane.mend()
 
 
 def test_a_change_takes_effect_and_a_bad_one_changes_nothing(

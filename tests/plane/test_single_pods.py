@@ -23,7 +23,7 @@ def client(plane: Plane) -> Iterator[Client]:
     """A client; afterwards everything runs again and every node is schedulable."""
     client = plane.client()
     yield client
-    plane.start()
+    plane.mend()
     for node in client.list(NODES):
         if node.spec.unschedulable:
             client.merge_patch(NODES, node.metadata.name, {"spec": {"unschedulable": None}})
@@ -60,7 +60,7 @@ def test_whoever_is_killed_before_the_pod_is_bound_takes_it_up_again(
     """The note is all that there is to know; it needs no object afterwards either."""
     found = planned(plane, client, namespace, wait_for)
     plane.part(killed).kill()
-    plane.start()
+    plane.mend()
     wait_for(lambda: running(client, namespace), RECOVERY_S, "the Job to run")
     [pod] = client.list(PODS, namespace)
     assert pod.spec.node_name == found.spec.pod_sets[0].runs[0].node
@@ -75,7 +75,7 @@ def test_a_node_that_cannot_be_used_any_more_is_left_for_another_one(
     found = planned(plane, client, namespace, wait_for)
     node = found.spec.pod_sets[0].runs[0].node
     client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
-    plane.start()
+    plane.mend()
     wait_for(lambda: running(client, namespace), RECOVERY_S, "the Job to run elsewhere")
     [pod] = client.list(PODS, namespace)
     assert pod.spec.node_name != node

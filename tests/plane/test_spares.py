@@ -35,7 +35,7 @@ def client(plane: Plane, namespace: str, wait_for: WaitFor) -> Iterator[Client]:
     """A client; afterwards the namespace's Jobs are gone, and every node takes pods."""
     client = plane.client()
     yield client
-    plane.start()
+    plane.mend()
     for one in client.list(JOBS, namespace):
         client.delete(JOBS, one.metadata.name, namespace)
     for node in client.list(NODES):
@@ -137,7 +137,7 @@ def test_borrowers_leave_first(plane: Plane, client: Client, namespace: str, wai
     running = {name: pod_of(client, namespace, name, 0).metadata.uid for name in ("b", "c")}
     lost = lose(client, namespace, "train", 1)
     plane.part(EXTENDER).kill()
-    plane.start()
+    plane.mend()
     wait_for(lambda: back(client, namespace, lost), 90, "the member to be back")
 
     def still() -> list[str]:

@@ -172,7 +172,7 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
             time.sleep(chance.uniform(0.0, 0.2))
         storm.nodes_come()
         storm.cordon(on=False)
-        plane.start()
+        plane.mend()
         wait_for_the_end(storm, timeout_s=180 + 20 * kills)
         check(storm, history, overcommit)
 
@@ -238,7 +238,7 @@ def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
     try:
         run_storm(plane, namespace, gangs=20, kills=2, seed=seed)
     finally:
-        plane.start()
+        plane.mend()
 
 
 @pytest.mark.storm

@@ -37,7 +37,7 @@ def as_job_sets(module_plane: Callable[..., Plane]) -> Plane:
         settings[part] = {"trainJobsAs": "JobSet"}
         plane.part(part).kill()
         plane.part(part).start()
-    plane.start()
+    plane.mend()
     return plane
 
 

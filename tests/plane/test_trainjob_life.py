@@ -200,7 +200,7 @@ def test_the_runtime_that_admission_saw(story: TrainStory, plane: Plane, namespa
         client.apply(TRAINING_RUNTIMES, runtime("changed", image="second:2"), namespace=namespace)
         client.delete(TRAINING_RUNTIMES, "gone", namespace)
     finally:
-        plane.start()
+        plane.mend()
     for name in ("changed", "gone"):
         wait_for(lambda name=name: story.held(name) == [("Complete", "True", "AllJobsCompleted")], 60)
         kept = yaml.safe_load(client.get(RAW_MAPS, f"{name}-runtime-snapshot", namespace)["data"]["runtime"])

@@ -111,7 +111,7 @@ def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: f
         settled(plane, wait_for)
         plane.part("controller").stop()  # whatever it was still writing is written now
         before_restart = versions(client, namespace)
-        plane.start()
+        plane.mend()
         settled(plane, wait_for)
         again = {key: n for key, n in calls(plane).items() if key[0] in WRITES and key[1] in THEIRS and n}
         assert not again, "looking once more writes nothing"

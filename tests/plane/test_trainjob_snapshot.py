@@ -69,7 +69,7 @@ def test_one_made_before_the_first_pass(
         text = privileged("mine") if content == "privileged" else BOMB
         client.create(CONFIG_MAPS, forged(story, text), namespace)
     finally:
-        plane.start()
+        plane.mend()
     wait_for(lambda: story.held("t") == [("Complete", "True", "AllJobsCompleted")], 60)
     [pod] = client.list(PODS, namespace)
     assert "hostPID" not in plane.kubectl("get", "pod", pod.metadata.name, f"-n={namespace}", "-o=json").stdout
@@ -92,7 +92,7 @@ def test_one_made_while_the_train_job_runs(
         client.delete(CONFIG_MAPS, SNAPSHOT, namespace)
         client.create(CONFIG_MAPS, forged(story, privileged("mine") if content == "privileged" else BOMB), namespace)
     finally:
-        plane.start()
+        plane.mend()
     wait_for(lambda: story.held("t") == [("Blocked", "True", "TrainJobResourcesCreationFailed")], 60)
     assert story.conditions("t")[0].message == (
         f"ConfigMap {SNAPSHOT} was changed: it has not the digest that stands in this TrainJob's status.runtimeDigest; "

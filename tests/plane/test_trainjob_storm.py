@@ -135,7 +135,7 @@ def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
     try:
         run_storm(plane, namespace, jobs=8, kills=4, seed=seed)
     finally:
-        plane.start()
+        plane.mend()
 
 
 @pytest.mark.storm
