@@ -45,9 +45,10 @@ def test_one_gang(faults: Faults) -> None:
     explored(Scene(gangs=ONE), faults)
 
 
-def test_one_gang_and_a_crash_of_kube_scheduler() -> None:
+@pytest.mark.parametrize("in_turn", [True, pytest.param(False, marks=pytest.mark.storm)], ids=["in_turn", "any_order"])
+def test_one_gang_and_a_crash_of_kube_scheduler(*, in_turn: bool) -> None:
     """It forgets which pods it was to bind, and its calls are answered all the same."""
-    explored(Scene(gangs=ONE), Faults(scheduler_crash=1), forgetful=True)
+    explored(Scene(gangs=ONE, in_turn=in_turn), Faults(scheduler_crash=1), forgetful=True)
 
 
 def test_a_gang_without_gates() -> None:
