@@ -151,6 +151,8 @@ class _Requests:
         self._bound: dict[str, list[int]] = {}
         self._ended: dict[str, list[int]] = {}
         """UID → deletions and evictions of it."""
+        self._unanswered: dict[tuple[str, str, str], list[int]] = {}
+        """Kind, namespace and name → writes whose sender was gone before the answer: they may have been made."""
         self._marked: set[int] = set()
         """Deletions and evictions that have begun an end."""
         for event in sorted(log, key=lambda event: str(event["stageTimestamp"])):
@@ -162,7 +164,7 @@ class _Requests:
     def _take(self, event: dict[str, Any]) -> None:
         number, asked = len(self._unused), _asked(event)
         self._unused[number] = (event["objectRef"]["resource"], asked)
-        if asked.code >= HTTPStatus.MULTIPLE_CHOICES:
+        if HTTPStatus.MULTIPLE_CHOICES <= asked.code < HTTPStatus.INTERNAL_SERVER_ERROR:
             return
         answer = event.get("responseObject") or {}
         meta = answer.get("metadata", {})
@@ -174,6 +176,9 @@ class _Requests:
                 self._ended.setdefault(one["metadata"]["uid"], []).append(number)
         elif asked.verb in {"delete", "evict"}:
             self._ended.setdefault(uid, []).append(number)
+        elif asked.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            of = event["objectRef"]["resource"], asked.namespace, asked.name
+            self._unanswered.setdefault(of, []).append(number)
         if meta.get("resourceVersion") and asked.verb != "deletecollection":
             self._written.setdefault((uid, meta["resourceVersion"]), []).append(number)
 
@@ -190,7 +195,8 @@ class _Requests:
         elif not numbers:  # an eviction first writes the condition DisruptionTarget
             ended = self._ended.get(uid, [])
             numbers = [each for each in ended if each in self._unused and self._unused[each][1].verb == "evict"]
-        number = next((number for number in numbers if number in self._unused), None)
+        unanswered = self._unanswered.get((change.kind, meta.get("namespace", ""), meta["name"]), [])
+        number = next((number for number in (*numbers, *unanswered) if number in self._unused), None)
         if number is None:
             return None
         _, asked = self._unused[number]

@@ -93,10 +93,10 @@ class Marks(Watching):
     """Which members ran on spares of others by their placement, and which pods said so."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self.lent: dict[tuple[str, int, str], str] = {}
-        """Gang, epoch and node, as placements said, and when the latest such placement was made."""
+        self.lent: dict[tuple[str, int], dict[str, set[str]]] = {}
+        """Gang and epoch → when each such placement was made, and the nodes on which it runs on spares of others."""
         self.bound: dict[str, tuple[tuple[str, int, str], str, bool]] = {}
-        """UID of a pod → gang, epoch and node, when it was made, and whether it is marked."""
+        """UID of a pod → gang, epoch and node, when it was bound, and whether it is marked."""
         self.avoided: dict[tuple[str, str], float] = {}
         """Gang and node on which a member of it failed → until when it is left out, in seconds since the epoch."""
         self.used_again: list[str] = []
@@ -116,8 +116,9 @@ class Marks(Watching):
         if gang and epoch is not None:
             marked = new.metadata.annotations.get(names.RUNS_ON_SPARE) == "true"
             with self._lock:
-                made = new.metadata.creation_timestamp or ""
-                self.bound[new.metadata.uid] = (gang, epoch, new.spec.node_name), made, marked
+                scheduled = new.status.condition("PodScheduled")
+                bound = scheduled.last_transition_time if scheduled else None
+                self.bound[new.metadata.uid] = (gang, epoch, new.spec.node_name), bound or "", marked
 
     def _placement(self, old: Placement | None, new: Placement | None) -> None:
         if new is None:
@@ -125,7 +126,8 @@ class Marks(Watching):
         gang = new.metadata.name.split("-")[0]  # the PodGroup of a Job that restarts may be another one
         with self._lock:
             made = new.metadata.creation_timestamp or ""
-            self.lent |= {(new.metadata.name, new.spec.epoch, loan.node): made for loan in new.spec.borrows}
+            of_gang = self.lent.setdefault((new.metadata.name, new.spec.epoch), {})
+            of_gang.setdefault(made, set()).update(loan.node for loan in new.spec.borrows)
             known = dict(slots_of(old)) if old is not None else {}
             for node in {node for slot, node in slots_of(new) if known.get(slot) != node}:
                 left_s = self.avoided.get((gang, node), 0.0) - time.time()
@@ -140,14 +142,18 @@ class Marks(Watching):
     def unmarked(self) -> list[tuple[str, int, str]]:
         """Members on spares of others that did not say so.
 
-        A Job that restarts gets a PodGroup of the same name, and epochs from 1 on: pods of before are older than it.
+        A Job that restarts gets a PodGroup of the same name, and epochs from 1 on: a pod was bound by the latest
+        placement before that.
         """
         with self._lock:
             return [
-                place
-                for place, made, marked in self.bound.values()
-                if not marked and place in self.lent and made >= self.lent[place]
+                place for place, bound, marked in self.bound.values() if not marked and self._on_spares(place, bound)
             ]
+
+    def _on_spares(self, place: tuple[str, int, str], bound: str) -> bool:
+        gang, epoch, node = place
+        made = {at: nodes for at, nodes in self.lent.get((gang, epoch), {}).items() if at <= bound}
+        return bool(made) and node in made[max(made)]
 
 
 def run_faults(plane: Plane, namespace: str, wait_for: WaitFor, *, gangs: int, kills: int, seed: int) -> None:
