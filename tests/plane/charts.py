@@ -1,5 +1,6 @@
 """The chart in tests: its values in many combinations, and what it renders."""
 
+import json
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from musterctl.chart.files import objects, render
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "muster-system"
+CRD: Final = "CustomResourceDefinition"
 CA: Final = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 GROUPS: Final = [
     {"resourceGroup": "research", "object": {"key": "namespace", "value": ["lab", "a-lab"]}, "labels": {"pool": "r"}},
@@ -142,12 +144,24 @@ def text(values: JSON, namespace: str = NAMESPACE) -> str:
 
 def rendered(values: JSON, namespace: str = NAMESPACE) -> list[JSON]:
     """The objects of that."""
-    return objects(text(values, namespace))
+    found: list[JSON] = json.loads(_as_json(yaml.safe_dump(values), namespace))
+    return found
+
+
+def without_crds(manifests: str) -> str:
+    """Rendered manifests but for the CRDs, which are megabytes."""
+    return "\n---\n".join(each for each in manifests.split("\n---\n") if f"\nkind: {CRD}\n" not in f"\n{each}\n")
 
 
 def one(found: list[JSON], kind: str, name: str) -> JSON:
     """The object of that kind and name."""
     return next(each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name))
+
+
+@cache
+def _as_json(values: str, namespace: str) -> str:
+    """Objects as JSON, which is read many times as fast."""
+    return json.dumps(objects(_text(values, namespace)))
 
 
 @cache

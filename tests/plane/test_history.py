@@ -284,7 +284,8 @@ def test_what_is_held_is_exact_while_processes_are_killed(
     survives(plane, history_of(plane.root), wait_for)
 
 
-@pytest.mark.long
+@pytest.mark.storm
+@pytest.mark.timeout(1200)
 def test_the_same_holds_in_postgresql(fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> None:
     """The same kills with the history in PostgreSQL."""
     with postgres() as url:
