@@ -57,7 +57,7 @@ class Queues(Protocol):
         """Return a queue, or None if there is none; APIError if that is not known."""
 
     def live(self, name: str) -> Queue | None:
-        """Return a queue as the API server has it now: to refuse nothing for what a cache has not heard the end of."""
+        """Return a queue as the API server has it now, where a stale cache must not decide; APIError if not known."""
 
     def children(self, name: str) -> list[str]:
         """Return the names of the queues directly below."""

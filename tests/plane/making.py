@@ -18,7 +18,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS, Options
 
 os.environ.setdefault("GOGC", "400")
-"""Of the programs of Kubernetes, which inherit it: a fifth less work for the API server, which has the memory."""
+"""Inherited by the programs of Kubernetes: kube-apiserver takes a fifth less CPU, and more memory."""
 KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
 """The version on which these tests run, e.g. 1.32; empty for the newest."""
 SERVES_NATIVE_GROUPS = KUBERNETES in {"", "1.37"}

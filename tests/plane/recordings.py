@@ -164,7 +164,8 @@ class _Requests:
     def _take(self, event: dict[str, Any]) -> None:
         number, asked = len(self._unused), _asked(event)
         self._unused[number] = (event["objectRef"]["resource"], asked)
-        if HTTPStatus.MULTIPLE_CHOICES <= asked.code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        lost = asked.code == HTTPStatus.GATEWAY_TIMEOUT
+        if asked.code >= HTTPStatus.MULTIPLE_CHOICES and not lost:
             return
         answer = event.get("responseObject") or {}
         meta = answer.get("metadata", {})
@@ -176,7 +177,7 @@ class _Requests:
                 self._ended.setdefault(one["metadata"]["uid"], []).append(number)
         elif asked.verb in {"delete", "evict"}:
             self._ended.setdefault(uid, []).append(number)
-        elif asked.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        elif lost:
             of = event["objectRef"]["resource"], asked.namespace, asked.name
             self._unanswered.setdefault(of, []).append(number)
         if meta.get("resourceVersion") and asked.verb != "deletecollection":

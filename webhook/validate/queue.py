@@ -61,7 +61,7 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
 
 
 def _is_below(child: str, name: str, queues: Queues) -> bool:
-    """Tell whether a child in the cache is one still: who deletes a tree deletes its leaves a moment earlier."""
+    """Ask the API server whether a child in the cache is one still: the cache hears of a deletion a moment later."""
     found = queues.live(child)
     return found is not None and found.spec.parent == name
 

@@ -56,7 +56,7 @@ def test_deletion_of_a_parent_whose_child_is_gone() -> None:
     """A cache that still has the child refuses nothing: the API server is asked."""
 
     class Behind(QueueWorld):
-        """A cache that has not heard of what has become of `b`."""
+        """A cache that still has `b` below `a`."""
 
         def __init__(self, now: Queue | None) -> None:
             super().__init__(a=("root", "Open"), b=("a", "Open"))

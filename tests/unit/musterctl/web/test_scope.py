@@ -88,7 +88,7 @@ def lived(namespace: str, name: str, queue: str) -> Changes:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seen=NAMESPACES, gangs=GANGS, nodes=st.booleans(), queues=st.booleans())
 def test_no_name_of_another_namespace_is_in_any_answer(
     *, seen: list[bool], gangs: list[tuple[int, int, bool, bool]], nodes: bool, queues: bool
