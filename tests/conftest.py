@@ -3,6 +3,8 @@
 `make test` is the same on every run: seeds follow from the names of the tests. `make storm` draws new ones, which it
 prints (MUSTER_FRESH=1 does so anywhere, MUSTER_SEED=n repeats a run). A seed that once failed stays as a case.
 
+`--part 2/3` runs the second third of the files: CI has time for a part of `make test-long`, and takes each in turn.
+
 A shell that starts us in the background has us ignore SIGINT, and all that we start with us; here it is heard.
 """
 
@@ -14,6 +16,7 @@ import zlib
 
 import pytest
 from hypothesis import settings
+from parts import Part
 
 FRESH = "MUSTER_FRESH" in os.environ
 
@@ -23,6 +26,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The machine is shared: how long an example takes says nothing.
 settings.register_profile("muster", deadline=None, derandomize=not FRESH, print_blob=True)
 settings.load_profile("muster")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --part."""
+    parser.addoption("--part", type=Part.read, default=Part(1, 1), metavar="K/N", help="run the Kth of N parts only")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the files of other parts, of those that the other options leave: so this comes last."""
+    files = config.getoption("part").has({item.path for item in items})
+    others = [item for item in items if item.path not in files]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item.path in files]
 
 
 @pytest.fixture
