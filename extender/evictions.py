@@ -172,6 +172,7 @@ class Evictions:
         except NotFound:
             return True
         if not deleted:
+            self._asked.pop(pod.uid, None)
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return False
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
@@ -191,7 +192,6 @@ class Evictions:
         try:
             evict_anyway(self._client, latest)
         except Conflict:
-            self._asked.pop(pod.uid, None)
             return False
         return True
 

@@ -145,6 +145,8 @@ class Repairs:
         except NotFound:
             return False
         except (Conflict, TooManyRequests) as error:
+            if isinstance(error, Conflict):  # it has just changed: the next cycle decides again
+                del self._asked[pod.uid]
             log.info("not evicted yet", pod=name, uid=pod.uid, why=error.message)
             return False
         EVICTED.labels(REPAIR).inc()

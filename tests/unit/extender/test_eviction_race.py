@@ -30,7 +30,7 @@ class Api:
         """What the bind call that is under way does."""
         assert self.pod is not None
         self.pod.spec.node_name = "node-0"
-        self._changed()
+        self.changed()
 
     def get(self, _resource: object, _name: str, _namespace: str) -> Pod:
         """The pod as it is; nothing but these two calls is made."""
@@ -51,7 +51,8 @@ class Api:
         assert options["grace_period_s"] == 0
         self.pod = None
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Somebody writes into its status."""
         assert self.pod is not None
         self.pod.metadata.resource_version = str(int(self.pod.metadata.resource_version) + 1)
 
@@ -68,8 +69,11 @@ def bind_before(call: str) -> Callable[[Api, str], None]:
     return before
 
 
-def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
-    """Carries the evictions of a gang out that is bound in part: one member has a node, the other is pinned to one."""
+def evict(before: Callable[[Api, str], None], cycles: int = 1) -> tuple[Api, World]:
+    """Carries the evictions of a gang out that is bound in part: one member has a node, the other is pinned to one.
+
+    So do more cycles, in the same moment.
+    """
     world = World()
     world.nodes(2)
     key = world.gang("a", {"worker": (2, {"cpu": 1})})
@@ -86,7 +90,8 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
         for each in (running, pod)
     ]
     writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: NOW)
-    evictions.delete_all(cast("Any", SimpleNamespace(decided=lambda _: both)), writes)
+    for _ in range(cycles):
+        evictions.delete_all(cast("Any", SimpleNamespace(decided=lambda _: both)), writes)
     writes.stop()
     return api, world
 
@@ -105,6 +110,25 @@ def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) ->
     assert api.pod is not None
     assert sorted(record.node for record in world.state.pods.values()) == ["node-0", "node-1"]
     assert not api.running_evicted, "the gang is whole now"
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_a_pod_whose_status_changes_meanwhile_goes_with_the_next_cycle(changes: int) -> None:
+    """kube-scheduler has just said that it finds no node for it; this costs the gang no time."""
+    left = [changes]
+
+    def said(api: Api, call: str) -> None:
+        if call == "evict" and left[0]:
+            left[0] -= 1
+            api.changed()
+
+    api, _ = evict(said, cycles=changes)
+    assert api.pod is not None
+    assert not api.running_evicted
+    left[0] = changes
+    api, _ = evict(said, cycles=changes + 1)
+    assert api.pod is None
+    assert api.running_evicted == ["a-worker-1"]
 
 
 def test_another_pod_of_that_name_stays() -> None:

@@ -13,22 +13,26 @@ from extender.planner.framework import decisions
 from extender.repairs import REPAIRS, THERE_S, Repairs
 from extender.writes import Writes
 from muster.api.kubernetes.core import Taint
-from muster.kube.errors import TooManyRequests
+from muster.kube.errors import Conflict, TooManyRequests
 
 
 class Api:
     """Answers evictions and deletions, and knows the names of some Nodes."""
 
-    def __init__(self, *nodes: str, budget: bool = False) -> None:
+    def __init__(self, *nodes: str, budget: bool = False, conflicts: int = 0) -> None:
         self.nodes = nodes
         self.budget = budget
+        self.conflicts = conflicts
         self.done: list[str] = []
         self.asked: list[str] = []
         self.events: list[str] = []
 
     def evict(self, _namespace: str, name: str, _uid: str, *, resource_version: str) -> None:
-        """As the Eviction API; a budget forbids every eviction."""
+        """As the Eviction API; a budget forbids every eviction, and the first ones may come while the pod changes."""
         assert resource_version
+        if self.conflicts:
+            self.conflicts -= 1
+            raise Conflict("the pod has changed")
         if self.budget:
             raise TooManyRequests("the budget db needs 1 pod")
         self.done.append(f"evict {name}")
@@ -87,6 +91,15 @@ def test_a_member_on_a_suspect_node_is_evicted_once_and_the_gang_and_its_owner_h
     assert api.done == ["evict a-worker-1"]
     assert api.events == ["a NodeFault: repairs", "a NodeFault: repairs"]
     assert count("replace", "suspect") == before + 1
+
+
+def test_a_member_that_has_just_changed_is_evicted_by_the_next_cycle(world: RepairWorld) -> None:
+    """The kubelet or kube-scheduler has written into its status; this costs the gang no time."""
+    world.node("node-1", conditions=XID)
+    api = Api(conflicts=1)
+    carried_out(world, api, times=2)
+    assert api.done == ["evict a-worker-1"]
+    assert api.events == ["a NodeFault: repairs", "a NodeFault: repairs"]
 
 
 def test_nobody_goes_whose_new_node_is_not_kept(world: RepairWorld) -> None:
