@@ -106,7 +106,7 @@ class Recording:
         ]
         changes.sort(key=lambda each: (each.what != "LISTED", each.revision))
         log = [event for event in audits.writes(self.plane) if _seconds(event["stageTimestamp"]) >= self._began_s]
-        return _joined(changes, log)
+        return joined(changes, log)
 
 
 def _version(one: dict[str, Any]) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def _told(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield event["type"], event["object"]
 
 
-def _joined(changes: list[Entry], log: list[dict[str, Any]]) -> list[Entry]:
+def joined(changes: list[Entry], log: list[dict[str, Any]]) -> list[Entry]:
     """Each change with its request; the requests that are left over come where their time is."""
     requests = _Requests(log)
     before: dict[str, dict[str, Any]] = {}
@@ -151,6 +151,11 @@ class _Requests:
         self._bound: dict[str, list[int]] = {}
         self._ended: dict[str, list[int]] = {}
         """UID → deletions and evictions of it."""
+        self._conditions: dict[tuple[str, str], list[int]] = {}
+        """UID and resource version → evictions of it as it was then, which write a condition first.
+
+        Where the pod changes between that and its end, they are refused, and the condition stays.
+        """
         self._unanswered: dict[tuple[str, str, str], list[int]] = {}
         """Kind, namespace and name → writes whose sender was gone before the answer: they may have been made."""
         self._marked: set[int] = set()
@@ -164,6 +169,8 @@ class _Requests:
     def _take(self, event: dict[str, Any]) -> None:
         number, asked = len(self._unused), _asked(event)
         self._unused[number] = (event["objectRef"]["resource"], asked)
+        if asked.verb == "evict":
+            self._conditions.setdefault((asked.uid, asked.version), []).append(number)
         lost = asked.code == HTTPStatus.GATEWAY_TIMEOUT
         if asked.code >= HTTPStatus.MULTIPLE_CHOICES and not lost:
             return
@@ -194,8 +201,8 @@ class _Requests:
             numbers = self._ended.get(uid, [])
             numbers = [*reversed(numbers)] if change.what == "DELETED" else numbers
         elif not numbers:  # an eviction first writes the condition DisruptionTarget
-            ended = self._ended.get(uid, [])
-            numbers = [each for each in ended if each in self._unused and self._unused[each][1].verb == "evict"]
+            was = before.get("metadata", {}).get("resourceVersion", "")
+            numbers = [each for version in (was, "") for each in self._conditions.get((uid, version), [])]
         unanswered = self._unanswered.get((change.kind, meta.get("namespace", ""), meta["name"]), [])
         number = next((number for number in (*numbers, *unanswered) if number in self._unused), None)
         if number is None:
