@@ -137,6 +137,19 @@ class History(Watching):
             bound += change
         return max(longest, time.monotonic() - since) if 0 < bound < minimum else longest
 
+    def told(self, gang: str) -> str:
+        """The lives of a gang's pods, a line each, in seconds since the first was created."""
+        lives = sorted(self.of(gang), key=lambda life: life.created)
+
+        def at(moment: float | None) -> str:
+            return "-" if moment is None else f"{moment - lives[0].created:.1f}"
+
+        return "\n".join(
+            f"{life.slot}: created {at(life.created)}, bound {at(life.bound)} on {life.node or '-'}, "
+            f"ended {at(life.ended)}, gone {at(life.gone)}: {', '.join(life.phases)}"
+            for life in lives
+        )
+
     def start_of(self, gang: str) -> float:
         """When its first pod was bound."""
         return min(life.bound for life in self.of(gang) if life.bound is not None)

@@ -201,7 +201,9 @@ def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
         lives = history.of(f"{name}-")
         assert all(len(life.nodes) <= 1 for life in lives), f"a pod of {name} was bound twice"
         half_s = history.half_placed_s(f"{name}-", size) if name not in storm.deleted else 0.0
-        assert half_s < storm.half_placed_limit_s, f"{name} was half placed for {half_s:.1f} s"
+        assert half_s < storm.half_placed_limit_s, (
+            f"{name}, of {size}, was half placed for {half_s:.1f} s:\n{history.told(f'{name}-')}"
+        )
         if name not in storm.deleted:
             assert_on_their_places(storm, name, lives)
 
