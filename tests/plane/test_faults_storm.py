@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from gangs import attempt, metric
+from leases import start_at_once
 from recordings import Recording, held
 from test_storm import Storm, run_storm
 from watching import Watching
@@ -27,6 +28,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
+from musterctl.plane.state import CONTROLLER
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 JSON = dict[str, Any]
@@ -56,6 +58,13 @@ class FaultStorm(Storm):
         spec = {**manifest["spec"], "policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 100}
         said = {**said, names.AVOID_FAILED_NODE: f"{AVOIDED_S}s"}
         return {**manifest, "spec": spec, "metadata": {**manifest["metadata"], "annotations": said}}
+
+    def start_again(self, part: str) -> None:
+        """A controller leads at once: it makes the pods of lost members, and a dead one's Lease lasts for 15 s."""
+        if part == CONTROLLER:
+            start_at_once(self.plane, part, names.CONTROLLER_LEASE)
+        else:
+            super().start_again(part)
 
     def submit(self, number: int) -> None:
         """One more gang; and at times a member of another one fails."""

@@ -65,6 +65,10 @@ class Storm:
     def checked(self, name: str, done: list[Life]) -> None:
         """What else must hold of the members of a gang that ended well."""
 
+    def start_again(self, part: str) -> None:
+        """The successor of a part that was killed."""
+        self.plane.part(part).start()
+
     def foreign_pod(self, number: int) -> None:
         """A pod of the cluster's own scheduler takes most of a node's CPU for a moment."""
         pod = {
@@ -166,9 +170,9 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
             if chance.random() < 0.1:
                 storm.nodes_come()
             if number in kill_at:
-                part = plane.part(next(killed))
-                part.kill()
-                part.start()
+                part = next(killed)
+                plane.part(part).kill()
+                storm.start_again(part)
             time.sleep(chance.uniform(0.0, 0.2))
         storm.nodes_come()
         storm.cordon(on=False)
