@@ -161,6 +161,8 @@ class PlacementWriter:
             self._cluster.ask(lambda _: self._barrier.cancel(close.gang.uid))
             log.info("placement abandoned", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
             self._events.abandoned(close.gang, close.message)
+        elif close.pod_sets is not None:
+            log.info("placement cut short", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
         avoided = session.avoided.get(close.gang.key, ())
         patch: dict[str, object] = {"status": placementstatus.closed(close, now=session.now, avoided=avoided)}
         if close.pod_sets is not None:

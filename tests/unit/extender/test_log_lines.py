@@ -30,7 +30,9 @@ def test_pods_are_told_with_their_uid() -> None:
         assert "uid" in fields or where.startswith("scaling"), where
 
 
-@pytest.mark.parametrize("says", ["placed", "placement abandoned", "evicted", "the room is there"])
+@pytest.mark.parametrize(
+    "says", ["placed", "placement abandoned", "placement cut short", "evicted", "the room is there"]
+)
 def test_placements_are_told_with_gang_and_epoch(says: str) -> None:
     """So that the story of one placement can be picked out."""
     found = [fields for _, what, fields in lines() if what == says]
