@@ -44,10 +44,10 @@ demo: ## sets everything up and shows a gang from submission to completion
 binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
-test: bytecode ## decisions, and each feature on a real control plane: 12 minutes on two cores
+test: bytecode ## decisions, and each feature on a real control plane: up to half an hour on two cores
 	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not model and not neighbour and not browser" -n 2 --dist loadfile
 
-test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: 18 minutes; PART=2/3: a third of its files
+test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: up to an hour; PART=2/3: a third of its files
 	$(BIN)/pytest tests/plane -m "long and not storm" --part $(PART) -n 2 --dist loadfile
 
 test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
