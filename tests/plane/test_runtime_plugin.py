@@ -93,7 +93,7 @@ def test_from_its_object_to_its_end(story: TrainStory, wait_for: WaitFor) -> Non
     client.merge_patch(BUDGETS, "t", {"status": {"spent": True}}, "default", subresource="status")
     wait_for(lambda: story.held("t") == [("Failed", "True", "BudgetSpent")], what="its end")
     assert story.conditions("t")[0].message == "its budget of 40 hours is spent"
-    assert story.events("BudgetSpent")
+    wait_for(lambda: story.events("BudgetSpent"), what="its event, which is written beside")
     wait_for(lambda: gone(story), what="its pods to go")
 
 
