@@ -8,6 +8,7 @@ prints (MUSTER_FRESH=1 does so anywhere, MUSTER_SEED=n repeats a run). A seed th
 A shell that starts us in the background has us ignore SIGINT, and all that we start with us; here it is heard.
 """
 
+import argparse
 import os
 import random
 import signal
@@ -30,7 +31,15 @@ settings.load_profile("muster")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds --part."""
-    parser.addoption("--part", type=Part.read, default=Part(1, 1), metavar="K/N", help="run the Kth of N parts only")
+    parser.addoption("--part", type=_part, default=Part(1, 1), metavar="K/N", help="run the Kth of N parts only")
+
+
+def _part(text: str) -> Part:
+    """The part; its error in words, which argparse only shows of its own kind of error."""
+    try:
+        return Part.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 @pytest.hookimpl(trylast=True)
