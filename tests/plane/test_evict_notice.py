@@ -70,6 +70,11 @@ def condition(pod: Pod) -> tuple[str, str]:
     return (found.status, found.message) if found else ("", "")
 
 
+def withdrawn(pod: Pod) -> bool:
+    """Whether a pod was told that it stays, and has no time any more: two writes, the condition is the first."""
+    return condition(pod)[0] == "False" and names.EVICT_AT not in pod.metadata.annotations
+
+
 def annotate(client: Client, pod: Pod, **annotations: str) -> None:
     """As the pod itself would, with the right to patch pods."""
     body = {
@@ -134,12 +139,8 @@ def test_a_gang_whose_room_is_not_needed_any_more_stays(client: Client, namespac
     asked(client, namespace, wait_for)
     before = {pod.metadata.uid for pod in pods_of(client, namespace, "low")}
     client.delete(JOBS, "high", namespace)
-    wait_for(
-        lambda: all(condition(pod)[0] == "False" for pod in pods_of(client, namespace, "low")), 60, "the withdrawal"
-    )
-    pods = pods_of(client, namespace, "low")
-    assert {pod.metadata.uid for pod in pods} == before
-    assert not any(names.EVICT_AT in pod.metadata.annotations for pod in pods)
+    wait_for(lambda: all(withdrawn(pod) for pod in pods_of(client, namespace, "low")), 60, "the withdrawal")
+    assert {pod.metadata.uid for pod in pods_of(client, namespace, "low")} == before
     wait_for(lambda: events(client, namespace, "EvictionWithdrawn"), 10, "an Event on the Job")
 
 
