@@ -1,4 +1,4 @@
-"""The cluster or snapshot that a command looks at, and its objects: named, read, created and sent Commands.
+"""The cluster that a command looks at, and its objects: named, read, created and sent Commands.
 
 `musterctl.options` has the options that choose a cluster. Names and messages follow kubectl's habits.
 """
@@ -6,9 +6,8 @@
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,17 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 import click
 import msgspec
 
-from extender.explain.clusterdump import ClusterDump, load
-from extender.planner.state.feed import FEED
-from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config, load_config
-from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
+from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
 from musterctl import unanswered
 from musterctl.kind import cluster as kind
 from musterctl.kind.cluster import KindCluster
@@ -125,41 +119,6 @@ def existing(name: str) -> Plane | KindCluster:
             f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
         )
     return Plane(folder)
-
-
-def read_dump(where: Where, scheduler_config: Path | None = None, snapshot: Path | None = None) -> ClusterDump:
-    """Return a dump of the cluster, or that in a snapshot, as the planner would see it."""
-    config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
-    if snapshot is None:
-        return take(where.client(), config)
-    try:
-        dump = load(snapshot.read_bytes())
-    except ValueError as error:
-        raise click.ClickException(f"{snapshot}: {error}") from error
-    dump.scheduler_config = config or dump.scheduler_config
-    return dump
-
-
-def take(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """Return a dump of a running cluster, from one list of each kind; it is not of one single moment."""
-    dump = ClusterDump(time.time(), scheduler_config)
-    for fed in FEED:
-        resource = served(client, fed.resource) if fed.optional else fed.resource
-        if resource is not None:
-            with suppress(NotFound) if fed.newer else known(client, resource):
-                dump.put(fed.resource, client.list(resource))
-    with suppress(NotFound, Forbidden):  # few clusters have the kind, and few users may read it
-        dump.put(PROVISIONING_REQUESTS, client.list(PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"))
-    return dump
-
-
-def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
-    """Return a foreign kind in a version that the cluster serves; None if it has none, or may not be asked."""
-    try:
-        version = client.get(DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
-    except (NotFound, Forbidden):
-        return None
-    return replace(resource, version=version) if version else None
 
 
 @contextmanager

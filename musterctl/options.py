@@ -1,4 +1,7 @@
-"""Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration."""
+"""Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration.
+
+Those of commands that plan are in `musterctl.planningoptions`.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,13 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from extender.planner.cycle import report_of
-from extender.planner.framework.snapshot import RECOVERY_S
 from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
 from musterctl.plane import state
-from musterctl.reader import Reader
 from musterctl.webclient import WebServer
 from webhook.config import load
 
@@ -54,25 +54,6 @@ def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> st
     return value.read_text(encoding="utf-8")
 
 
-def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """Return the text of a configuration of the planner, which must be one that can be used."""
-    if value is None:
-        return None
-    text = value.read_text(encoding="utf-8")
-    if errors := report_of(text).errors:
-        raise click.BadParameter("; ".join(errors), param=param)
-    return text
-
-
-planning_config_option = click.option(
-    "--scheduler-config",
-    "planning_config",
-    type=FILE,
-    callback=plannable,
-    metavar="FILE",
-    help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
-    "and /dev/null brings the default ones back.",
-)
 admission_config_option = click.option(
     "--admission-config",
     type=FILE,
@@ -80,7 +61,7 @@ admission_config_option = click.option(
     metavar="FILE",
     help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
-_plane = click.option(
+plane_option = click.option(
     "--name",
     "plane",
     envvar="MUSTER_NAME",
@@ -88,12 +69,9 @@ _plane = click.option(
     shell_complete=completion.planes,
     help="A plane of `muster up`.",
 )
-_kubeconfig = click.option("--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]")
-_scheduler_config = click.option(
-    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
+kubeconfig_option = click.option(
+    "--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"
 )
-_snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
-_output = click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 _server = click.option(
     "--server",
     "server_url",
@@ -106,24 +84,13 @@ _server_ca = click.option(
     "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
 )
 namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
-planned_namespace_option = click.option(
-    "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
-)
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
-recovery_option = click.option(
-    "--recovery-timeout",
-    "recovery_s",
-    type=float,
-    default=RECOVERY_S,
-    show_default=True,
-    help="Seconds a gang may stay partial, as in the extender's settings.",
-)
 object_output_option = click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
 )
 
 
-def _with(command: F, *options: Callable[[F], F]) -> F:
+def with_options(command: F, *options: Callable[[F], F]) -> F:
     """Add options to a command; the help lists them in this order."""
     for option in reversed(options):
         command = option(command)
@@ -137,7 +104,7 @@ def where_options(command: Command) -> Command:
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, **more: Any) -> None:
         command(*args, where=Where(kubeconfig, plane), **more)
 
-    return _with(run, _kubeconfig, _plane)
+    return with_options(run, kubeconfig_option, plane_option)
 
 
 def since_option(default: str) -> Callable[[F], F]:
@@ -160,22 +127,6 @@ def _duration(_: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(str(error), param=param) from error
 
 
-def dump_options(command: Command) -> Command:
-    """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
-
-    @wraps(command)
-    def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
-        snapshot = more.pop("snapshot", None)
-        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
-
-    return _with(run, _kubeconfig, _plane, _scheduler_config)
-
-
-def report_options(command: Command) -> Command:
-    """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
-    return _with(dump_options(command), _snapshot, _output)
-
-
 def server_options(command: Command) -> Command:
     """Add --server and --server-ca; the command gets `server`, the page in the cluster, or None."""
 
@@ -183,7 +134,7 @@ def server_options(command: Command) -> Command:
     def run(*args: Any, server_url: str | None, server_ca: Path | None, **more: Any) -> None:
         command(*args, server=WebServer(server_url, server_ca) if server_url else None, **more)
 
-    return _with(run, _server, _server_ca)
+    return with_options(run, _server, _server_ca)
 
 
 def records_options(command: Command) -> Command:
@@ -191,12 +142,12 @@ def records_options(command: Command) -> Command:
     store = click.option(
         "--store", envvar="MUSTER_HISTORY", show_envvar=True, metavar="URL", help="The history's store."
     )
-    return _with(server_options(command), store)
+    return with_options(server_options(command), store)
 
 
 def listing_options(command: F) -> F:
     """Add -l, -o and -w, as `kubectl get` has them."""
-    return _with(
+    return with_options(
         command,
         click.option("-l", "--selector", default="", help="Label selector, as in kubectl."),
         click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),

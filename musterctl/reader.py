@@ -1,4 +1,4 @@
-"""Reads what reports are about: a cluster, or a snapshot of one; `musterctl.options` has the options that choose it."""
+"""Reads what reports are about: a cluster, or a snapshot of one; `musterctl.planningoptions` has their options."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +11,8 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import BUDGET, SYSTEM_NAMESPACE
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from musterctl.cluster import Where, read_dump
+from musterctl.cluster import Where
+from musterctl.dumps import read_dump
 from musterctl.running import config_of, note_unknown, published_by, suspects_of, usage_in
 
 

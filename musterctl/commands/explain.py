@@ -21,8 +21,9 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
 from musterctl import completion
 from musterctl.allowed import dump_for
-from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options, server_options
+from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
+from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
 from musterctl.unplaced import slips, why_unplaced
 from musterctl.webclient import WebServer

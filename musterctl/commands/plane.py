@@ -23,12 +23,13 @@ from muster.resources import quantity
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.cluster import existing, only_name
 from musterctl.kind.cluster import KindCluster, Wish
-from musterctl.options import admission_config_option, existing_name_option, name_option, planning_config_option
+from musterctl.options import admission_config_option, existing_name_option, name_option
 from musterctl.plane import binaries, planning, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
+from musterctl.planningoptions import planning_config_option
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")

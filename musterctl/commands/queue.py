@@ -16,7 +16,7 @@ from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
-from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
+from musterctl.options import listing_options, namespace_option, object_output_option, where_options
 from musterctl.output.again import WATCH_S, again
 from musterctl.output.listing import (
     Column,
@@ -28,6 +28,7 @@ from musterctl.output.listing import (
     without_managers,
 )
 from musterctl.output.report import own_queue_lines, print_data, queue_lines, top_lines
+from musterctl.planningoptions import report_options
 from musterctl.reader import Reader
 
 

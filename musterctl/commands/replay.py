@@ -13,9 +13,10 @@ from extender.replay.changes import Changes
 from extender.replay.check import check
 from extender.replay.report import what_if
 from muster.api.volcano.scheduling import QUEUES, Queue
-from musterctl.options import FILE, plannable
+from musterctl.options import FILE
 from musterctl.output.replayed import check_lines, cut_lines, replay_lines
 from musterctl.output.report import print_data, print_lines
+from musterctl.planningoptions import plannable
 
 
 @click.command()

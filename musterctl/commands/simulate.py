@@ -17,8 +17,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl import completion
 from musterctl.allowed import dump_for, user_of
 from musterctl.manifests.submission import Submission
-from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
+from musterctl.options import admission_config_option
 from musterctl.output.report import changed_shares, demand_lines, print_data, print_lines, simulated_lines
+from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from extender.planner.state.state import State
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
@@ -84,6 +83,8 @@ def natives_of(
     """The same of objects that were read before."""
     if not natives:
         return []
+    from extender.planner.state.state import State  # noqa: PLC0415 - half of what `muster ps` imports; few have them
+
     state = State()
     for composite in composites:
         state.native.on_composite(None, composite)

@@ -18,7 +18,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.cluster import take
+from musterctl.dumps import take
 
 __all__ = ["client", "pools", "space"]
 pytestmark = pytest.mark.plane

@@ -1,0 +1,68 @@
+"""Options of commands that plan, or show what the planner would do: its configuration, a snapshot, a report's form.
+
+Not in `musterctl.options`: the planner takes a second of CPU to import, which commands that only read or submit spare.
+"""
+
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from extender.planner.cycle import report_of
+from extender.planner.framework.snapshot import RECOVERY_S
+from musterctl.cluster import Where
+from musterctl.options import FILE, Command, kubeconfig_option, object_output_option, plane_option, with_options
+from musterctl.reader import Reader
+
+
+def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+    """Return the text of a configuration of the planner, which must be one that can be used."""
+    if value is None:
+        return None
+    text = value.read_text(encoding="utf-8")
+    if errors := report_of(text).errors:
+        raise click.BadParameter("; ".join(errors), param=param)
+    return text
+
+
+planning_config_option = click.option(
+    "--scheduler-config",
+    "planning_config",
+    type=FILE,
+    callback=plannable,
+    metavar="FILE",
+    help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
+    "and /dev/null brings the default ones back.",
+)
+_scheduler_config = click.option(
+    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
+)
+_snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
+planned_namespace_option = click.option(
+    "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
+)
+recovery_option = click.option(
+    "--recovery-timeout",
+    "recovery_s",
+    type=float,
+    default=RECOVERY_S,
+    show_default=True,
+    help="Seconds a gang may stay partial, as in the extender's settings.",
+)
+
+
+def dump_options(command: Command) -> Command:
+    """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
+
+    @wraps(command)
+    def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
+        snapshot = more.pop("snapshot", None)
+        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
+
+    return with_options(run, kubeconfig_option, plane_option, _scheduler_config)
+
+
+def report_options(command: Command) -> Command:
+    """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
+    return with_options(dump_options(command), _snapshot, object_output_option)
