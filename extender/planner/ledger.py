@@ -6,8 +6,8 @@ bound      a pod on a node                               State             it ha
 leaving    a pod on a node that is being deleted         State             it is gone                      limits
 assumed    a write that is not answered yet: a pod of no Bind,             the API server has answered     both
            gang on a node, a gang in its queue           PlacementWriter
-placed     a slot of an active placement                 PlacedSlots       its pod is bound, or the        both
-                                                                           placement has ended
+placed     a slot of an active placement                 PlacedSlots       its pod is bound there, or the  both (-: it
+                                                                           placement has ended             is elsewhere)
 spare      seats that a running gang keeps for members  SpareSeats        the gang has taken it, has ended,   both
            that it loses                                                  or keeps others
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -

@@ -52,7 +52,7 @@ class Consolidate(Evicting):
         """Return pieces with few pods on nodes that nearly have room first."""
         found = [
             piece
-            for piece in self.victims_of(session, asker, lambda victim: victim.started and not _does_again(victim))
+            for piece in self.victims_of(session, asker, lambda victim: victim.started and not victim.does_again)
             if len(piece.pods) <= MOST_MOVED
         ]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
@@ -82,11 +82,6 @@ class Consolidate(Evicting):
         moving = _settle(session, statement, _apart(pieces))
         going = {id(piece) for unit in moving or () for piece in unit}
         return None if moving is None else [piece for piece in pieces if id(piece) in going]
-
-
-def _does_again(gang: GangView) -> bool:
-    """Return True if members that have ended come again with a move: for them there is no room in its placement."""
-    return gang.restarts_whole and any(pod.phase == "Succeeded" for pod in gang.pods)
 
 
 def _settle(session: Session, statement: Statement, units: list[Unit]) -> list[Unit] | None:

@@ -33,7 +33,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Notice, Placement, Victim
+from muster.api.muster.placement import Notice, Placement, Victim, own_victims
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 
 LATE_S = 60.0
@@ -78,9 +78,8 @@ def remade_s(gang: GangView, placement: Placement) -> float:
     The Job controller does, longer with each pod. Other owners make them at once: 0, as for gangs without such members.
     A TrainJob has a gang itself where it became a JobSet, whose pods are those of Jobs.
     """
-    owner, name = gang.group.metadata.controller, gang.group.metadata.name
-    own = any(victim.gang == name and not victim.namespace for victim in placement.spec.victims)
-    if owner is None or not own:
+    owner = gang.group.metadata.controller
+    if owner is None or not own_victims(placement):
         return 0.0
     group = owner.api_version.partition("/")[0]
     by_jobs = (group, owner.kind) in {(kind.group, kind.kind) for kind in (INDEXED_JOBS, JOB_SETS, TRAIN_JOBS)}

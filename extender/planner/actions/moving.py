@@ -14,7 +14,7 @@ from extender.planner.topology.requests import part_of
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
-    """Give all these pods, which the statement has evicted, new slots; False if one has no room."""
+    """Give all these pods, which the statement has evicted or which have ended, new slots; False if one has no room."""
     alike: dict[str, PodSetView] = {}
     for pod in pods:
         if pod.slot is not None:
@@ -27,5 +27,9 @@ def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence
             fill(session, statement, gang, alike[name], ranks, nodes) == len(ranks) for name, ranks in wanted.items()
         )
 
-    part = part_of(gang, slots, there(session, statement, gang))
+    standing = there(session, statement, gang)
+    for name, found in (standing or {}).items():
+        for rank in slots.get(name, ()):
+            found.pop(rank, None)
+    part = part_of(gang, slots, standing)
     return PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE)

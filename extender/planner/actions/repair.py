@@ -5,7 +5,8 @@ answer, or on nodes that are gone,
 
 * `wait` does nothing: the members stay until others evict them.
 * `replace` has the members there come again elsewhere, near to the others as its topology demands.
-* `restart` has all members come again in place: on their nodes, but those of faulty nodes on others.
+* `restart` has all members come again in place: on their nodes, but those of faulty nodes on others. So do those that
+  have ended, where the Job restarts as a whole: their room may be another's by then.
 
 Where there is room, both are a placement of the gang whose victims are its own members, as if it were moved: nobody
 else gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
@@ -223,18 +224,18 @@ def _place(
     The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
     run there leave. With `told` they are told before, if the gang has a notice.
     """
-    statement = Statement(session)
-    if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in going):
+    statement, coming = Statement(session), [*leaving, *gang.does_again]
+    if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):
         return False
     room, borrowers = own_room(session, gang), list[tuple[GangView, PodRecord]]()
     with undone(statement), seats_returned(session, gang), room.free():
         statement.evict(gang, leaving)
-        fits = moved(session, statement, gang, leaving)
+        fits = moved(session, statement, gang, coming)
         for other in () if fits else borrowers_of(session, gang):
             pods = [pod for pod in other.pods if pod.uses_node]
             statement.evict(other, pods)
             borrowers += [(other, pod) for pod in pods]
-            if fits := moved(session, statement, gang, leaving):
+            if fits := moved(session, statement, gang, coming):
                 break
         if not fits:
             statement.discard()

@@ -17,7 +17,7 @@ from extender.planner.state.faults import Fault
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import answered
-from muster.api.muster.placement import Placement, Victim
+from muster.api.muster.placement import Placement, own_victims
 
 Faults = Mapping[str, Fault | None]
 """Faulty nodes of a gang; None for one that is gone."""
@@ -38,7 +38,7 @@ def go_on(session: Session, gang: GangView) -> None:
         return
     if any(close.gang is gang for close in session.decided(decisions.ClosePlacement)):
         return
-    gone = {victim.uid for victim in placement.spec.victims if _is_of(victim, gang)} - {pod.uid for pod in gang.pods}
+    gone = {victim.uid for victim in own_victims(placement)} - {pod.uid for pod in gang.pods}
     begun = bool(gone) or any(pod.terminating for pod in pods)
     known = all(pod.node in session.snapshot.index for pod in pods)  # one that is not may be gone: that takes a moment
     if not begun and not faults and known:
@@ -58,11 +58,6 @@ def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
             session.decide(decisions.TellNotice(gang, pod, until, gang.queue, reason, len(pods)))
-
-
-def _is_of(victim: Victim, gang: GangView) -> bool:
-    """Return True for a victim of the gang whose placement names it."""
-    return victim.gang == gang.group.metadata.name and not victim.namespace
 
 
 def faulty_nodes(session: Session, gang: GangView) -> Faults:

@@ -18,7 +18,7 @@ from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot, makes_all_alike
 from muster.api.muster.native import is_native, subject
-from muster.api.muster.placement import Placement, StartedWith, slots_of
+from muster.api.muster.placement import Placement, StartedWith, devices_of, own_victims, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 from muster.resources.spares import spares_of
@@ -56,6 +56,13 @@ class GangPhase(Enum):
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
 _INCOMPLETE = (GangPhase.ARRIVING, GangPhase.STRANDED)
 _STARTED = (GangPhase.WHOLE, GangPhase.GROWING)
+
+
+def sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
+    """Return True if a pod is on this node of its slot, and on the GPUs that it is to share there, if any."""
+    if pod.node != node or not pod.devices:
+        return pod.node == node
+    return devices_of(placement, slot) in {(), pod.devices}
 
 
 @dataclass
@@ -124,6 +131,11 @@ class GangView:
     def queue(self) -> str:
         """Name of its queue, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"
+
+    @property
+    def does_again(self) -> list[PodRecord]:
+        """Members that have ended, and come again if a pod is evicted as its Job restarts whole: they hold no room."""
+        return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @property
     def creator(self) -> str:
@@ -251,6 +263,25 @@ class GangView:
             pod_set = sets.get(slot.pod_set)
             if pod_set is None or slot.rank not in pod_set.taken:
                 yield slot, node, pod_set
+
+    def coming_again(self) -> Iterator[tuple[PodRecord, Slot, str]]:
+        """Yield the members whose slots are taken and which are to come again, each with its slot and its next node.
+
+        Those are the ones that run elsewhere, and where the gang's own members are evicted for the placement, those
+        that do again what they have ended.
+        """
+        if self.placement is None or not self.active:
+            return
+        planned, evicted = dict(slots_of(self.placement)), bool(own_victims(self.placement))
+        ended = {pod.uid for pod in self.does_again}
+        for pod in self.pods:
+            node = planned.get(pod.slot) if pod.taken and pod.slot is not None else None
+            if pod.slot is None or node is None:
+                continue
+            elsewhere = not sits(pod, self.placement, pod.slot, node)
+            again = elsewhere if pod.alive else pod.uid in ended and (evicted or elsewhere)
+            if again:
+                yield pod, pod.slot, node
 
     def open_slots(self) -> dict[str, Sequence[int]]:
         """Return the ranks of open slots by pod set."""

@@ -1,9 +1,14 @@
-"""Ledger entries of placed slots: from the writing of a placement to the binding of its pods no pod uses the room."""
+"""Ledger entries of placed slots: from the writing of a placement to the binding of its pods no pod uses the room.
+
+Where a member is to come again on another node (it is moved, or repaired), nobody else gets that node while it still
+runs on the old one, for as long as its notice lasts. Its queue counts it once: with the old node until it leaves. The
+same holds for other GPUs of its node where it shares them.
+"""
 
 from typing import NamedTuple
 
 from extender.planner.ledger import Entry, Kind, Ledger
-from extender.planner.state.gangs import GangView
+from extender.planner.state.gangs import GangView, sits
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
@@ -40,6 +45,9 @@ class PlacedSlots:
                 if cls:
                     self._open(key, placement, slot, node, cls)
                     before.discard(_holder(placement, slot))
+            for pod, slot, node in gang.coming_again():
+                self._open(key, placement, slot, node, pod.cls, counts=not pod.alive)
+                before.discard(_holder(placement, slot))
         for holder in before:
             self._ledger.close(holder)
 
@@ -57,19 +65,21 @@ class PlacedSlots:
         return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Follow a pod that changed: its slot is placed until the pod has a node."""
+        """Follow a pod that changed, and waits or runs: its slot is placed until the pod has that node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
         node = node_of(placement, slot.pod_set, slot.rank)
-        if record.taken or node is None:
+        if node is None or sits(record, placement, slot, node):
             self._ledger.close(_holder(placement, slot))
         else:
-            self._open(key, placement, slot, node, record.cls)
+            self._open(key, placement, slot, node, record.cls, counts=not record.alive)
 
-    def _open(self, key: str, placement: Placement, slot: Slot, node: str, cls: PodClass) -> None:
-        devices = devices_of(placement, slot) if cls.gpu else ()
-        self._ledger.open(_holder(placement, slot), Entry(Kind.PLACED, node, cls, key, DEFAULT_QUEUE, devices))
+    def _open(
+        self, key: str, placement: Placement, slot: Slot, node: str, cls: PodClass, *, counts: bool = True
+    ) -> None:
+        devices, queue = devices_of(placement, slot) if cls.gpu else (), DEFAULT_QUEUE if counts else ""
+        self._ledger.open(_holder(placement, slot), Entry(Kind.PLACED, node, cls, key, queue, devices))
 
 
 def _holder(placement: Placement, slot: Slot) -> PlacedSlot:

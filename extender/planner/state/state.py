@@ -382,7 +382,7 @@ class State(Tables):
         self.claimants.named(known, record)
         if record.gang:
             self._gangs.dirty.add(record.gang)
-            if record.taken or record.waiting:
+            if record.alive or record.waiting:
                 self._placed_slots.pod_changed(record.gang, record)
             elif record.gang in self._placed_slots:
                 self._unfollowed.add(record.gang)

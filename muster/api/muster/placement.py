@@ -191,6 +191,12 @@ class Placement(Object):
     """Progress; the planner writes it."""
 
 
+def own_victims(placement: Placement) -> list[Victim]:
+    """Return the victims that are members of the gang itself: it is moved, or repaired."""
+    name = placement.metadata.name
+    return [victim for victim in placement.spec.victims if victim.gang == name and not victim.namespace]
+
+
 def holds_back(placement: Placement) -> bool:
     """Return True if members are held until others have a node or have arrived at the barrier."""
     return any(pod_set.held for pod_set in placement.spec.pod_sets)

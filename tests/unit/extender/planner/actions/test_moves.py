@@ -11,8 +11,10 @@ from msgspec import structs
 from shared_gpus import bound, taken_by
 from victims_world import Cluster, victims
 
+from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere
+from extender.planner.ledger import Kind
 from muster.api.volcano.batch import LifecyclePolicy
 
 RESTARTS = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
@@ -46,6 +48,19 @@ def test_one_moves_where_one_is_enough(ages: tuple[float, ...]) -> None:
     assert victims(session) == {"one-worker-0"}
 
 
+def test_nobody_gets_the_seat_of_a_move_while_the_gang_still_runs() -> None:
+    """It may have a notice of minutes; its queue counts it once."""
+    world = cluster(2, 4)
+    for name, gpus, node in (("three", 3, 0), ("one", 1, 1), ("two", 2, 1)):
+        run(world, name, gpus, node)
+    world.asks("asker", 1, gpus=2, priority_class="low")
+    use = world.state.ledger.queues.queues["default"].staying["nvidia.com/gpu"]
+    assert victims(world.cycle()) == {"one-worker-0"}
+    assert world.state.ledger.queues.queues["default"].staying["nvidia.com/gpu"] == use + 2000
+    world.asks("next", 1, gpus=1, priority_class="low")
+    assert of(world.session(Allocate()), Place) == []
+
+
 def test_a_share_moves_to_another_gpu_of_its_node() -> None:
     """Two halves on two GPUs: one moves beside the other, and a gang gets the whole GPU that it leaves."""
     world = cluster(1, 2)
@@ -62,6 +77,8 @@ def test_a_share_moves_to_another_gpu_of_its_node() -> None:
     assert (node, devices) == ("node-0", (stayed,))
 
     assert not of(world.cycle(), RoomIsThere), "the whole GPU is not free yet"
+    held = [each for each in world.state.ledger.entries.values() if each.kind is Kind.PLACED]
+    assert [(each.node, each.devices) for each in held if each.gang == moved.gang.key] == [("node-0", (stayed,))]
     world.state.on_pod(world.state.pod_objects[f"uid-{name}"], None)
     assert {each.gang.key for each in of(world.cycle(), RoomIsThere)} == {moved.gang.key, asker}
 

@@ -1,7 +1,7 @@
 """Gangs with members on faulty nodes: who is evicted, when, and where the others stay."""
 
 import pytest
-from extender_world import of, slots
+from extender_world import World, of, slots
 from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
 from topology_world import Racks
@@ -92,17 +92,21 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     assert gone == ([] if longest_s else [key])
 
 
-@pytest.mark.parametrize(("said", "policy"), [({}, "restart"), ({"on_node_fault": "replace"}, "restart")])
-def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
-    world: RepairWorld, said: dict[str, str], policy: str
-) -> None:
-    """It would do so in any case: so all its members are told, and come again where they were."""
-    key = world.runs("a", 3, **said)
+def restarts_whole(world: World, key: str) -> None:
+    """The Job of gang a starts again as a whole when a pod is evicted."""
     [job] = [each for each in world.state.jobs.values() if each.metadata.name == "a"]
     policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
     meta = structs.replace(job.metadata, resource_version=world.meta("any").resource_version)
     world.state.on_job(job, structs.replace(job, metadata=meta, spec=structs.replace(job.spec, policies=policies)))
     assert world.view(key).restarts_whole
+
+
+@pytest.mark.parametrize(("said", "policy"), [({}, "restart"), ({"on_node_fault": "replace"}, "restart")])
+def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
+    world: RepairWorld, said: dict[str, str], policy: str
+) -> None:
+    """It would do so in any case: so all its members are told, and come again where they were."""
+    restarts_whole(world, world.runs("a", 3, **said))
     world.node("node-1", conditions=XID)
     world.look()
     session = world.look(SETTLE_S)
@@ -207,6 +211,65 @@ def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> Non
         "repairs: node node-1 is suspect (condition SysLogsXIDError=True): the gang restarts in place,"
         " 1 of its 3 members on other nodes, as its annotation muster.dev/on-node-fault says"
     )
+
+
+def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWorld) -> None:
+    """Their Job restarts as a whole, and another gang has got the node of one: nobody else gets its new one."""
+    key = world.runs("a", 3)
+    restarts_whole(world, key)
+    world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
+    world.runs("b", 1, 2)
+    world.node("node-1", conditions=XID)
+    world.look()
+    session = world.look(SETTLE_S)
+    [place] = of(session, decisions.Place)
+    assert evicted(session) == ["a-worker-0", "a-worker-1"]
+    assert slots(place) == {"worker": ["node-0", "node-3", "node-4"]}
+    world.place(place)
+    world.gang("c", {"worker": (2, GPU8)})
+    assert of(world.session(Allocate()), decisions.Place) == []
+    for rank in range(3):
+        world.state.on_pod(world.state.pod_objects[f"uid-a-worker-{rank}"], None)
+    world.room_is_there(world.session(world.progress))
+    for rank in range(3):
+        world.pod(key, "worker", rank, GPU8, gated=True, uid=f"uid-a-worker-{rank}-again")
+    releases = of(world.session(world.progress), decisions.Release)
+    assert {each.pod.name: each.node for each in releases} == {
+        "a-worker-0": "node-0",
+        "a-worker-1": "node-3",
+        "a-worker-2": "node-4",
+    }
+
+
+def test_a_gang_whose_ended_members_have_no_room_any_more_runs_on(world: RepairWorld) -> None:
+    """It would not come again as a whole."""
+    key = world.runs("a", 3)
+    restarts_whole(world, key)
+    world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
+    world.runs("b", 3, 2)
+    world.node("node-1", conditions=XID)
+    world.look()
+    session = world.look(SETTLE_S)
+    assert evicted(session) == []
+    assert len(says(session)) == 1
+
+
+def test_an_ended_member_comes_again_near_to_the_others() -> None:
+    """Its own old seat does not count as one of them: all move to where there is room for all."""
+    world = Racks(1, 2, 3)
+    key = world.asks("a", 2, phase="Running", required="rack")
+    restarts_whole(world, key)
+    one = {"nvidia.com/gpu": 8}
+    world.pod(key, "worker", 0, one, node="b0r0n0", phase="Running")
+    world.pod(key, "worker", 1, one, node="b0r0n1", phase="Succeeded")
+    other = world.asks("b", 1, phase="Running")
+    world.pod(other, "worker", 0, one, node="b0r0n1", phase="Running")
+    world.node("b0r0n0", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n0"}, conditions=XID)
+    repair = Repair()
+    world.session(repair)
+    world.now += SETTLE_S
+    [place] = of(world.session(repair), decisions.Place)
+    assert slots(place) == {"worker": ["b0r1n0", "b0r1n1"]}
 
 
 def test_a_gang_that_restarts_leaves_a_cordoned_node_too(world: RepairWorld) -> None:

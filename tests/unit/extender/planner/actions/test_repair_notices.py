@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from extender_world import of
+from extender_world import of, slots
 from msgspec import structs
-from repair_world import XID, RepairWorld, evicted, placed
+from repair_world import GPU8, XID, RepairWorld, evicted, placed
 
+from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S
 from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.framework import decisions
@@ -82,6 +83,21 @@ def test_a_gang_is_told_and_goes_when_its_time_is_over() -> None:
     assert (repair.policy, repair.kind, repair.again, repair.outcome) == ("restart", "suspect", False, "silent")
     assert repair.reason.startswith("repairs: node node-1 is suspect (condition SysLogsXIDError=True)")
     assert repair.epoch == world.state.placements[world.key].spec.epoch
+
+
+def test_nobody_gets_the_new_node_while_the_gang_saves() -> None:
+    """Its queue counts its members once: with the nodes that they have."""
+    world = World()
+    before = world.state.ledger.queues.queues["default"].copy()
+    world.hurt()
+    assert world.state.ledger.queues.queues["default"] == before
+    assert slots(world.state.placements[world.key]) == {"worker": ["node-0", "node-3", "node-2"]}
+    world.gang("b", {"worker": (1, GPU8)})
+    assert of(world.session(world.progress, world.repair, Allocate()), decisions.Place) == []
+    world.node("node-1")
+    world.cycle(10)
+    [place] = of(world.session(world.progress, world.repair, Allocate()), decisions.Place)
+    assert slots(place) == {"worker": ["node-3"]}
 
 
 @pytest.mark.parametrize("answer", [{names.EVICT_READY: "true"}, {names.CHECKPOINT: "step=7,at={now}"}])
