@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
-from extender_world import World
-from hypothesis import given
+import pytest
+from extender_world import World, of
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
+from repair_world import XID, RepairWorld
 
+from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import LifecyclePolicy
 
 GPU8 = {"nvidia.com/gpu": 8}
 
@@ -57,3 +62,69 @@ def test_the_room_is_free_once_the_placement_has_ended() -> None:
     world.close(session)
     assert world.state.placements["ns/a"].status.phase == "Abandoned"
     assert gets_room(world, "c")
+
+
+def repairs(world: RepairWorld, *, whole: bool) -> str:
+    """A gang of three on node-0 to node-2, of which the last has ended, that is to restart with node-3 for node-1."""
+    world.nodes(5)
+    key = world.runs("a", 3, on_node_fault="restart")
+    if whole:
+        [job] = world.state.jobs.values()
+        meta = structs.replace(job.metadata, resource_version=world.meta("any").resource_version)
+        policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
+        world.state.on_job(job, structs.replace(job, metadata=meta, spec=structs.replace(job.spec, policies=policies)))
+    world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
+    world.node("node-1", conditions=XID)
+    world.look()
+    [place] = of(world.look(SETTLE_S), decisions.Place)
+    world.place(place)
+    return key
+
+
+def happens(world: RepairWorld, key: str, rank: int, what: str) -> None:
+    """Something happens to a member, or to the one that comes in its place."""
+    name, planned = f"uid-a-worker-{rank}", ("node-0", "node-3", "node-2")[rank]
+    old = world.state.pod_objects.get(name)
+    if what == "gone" and old is not None:
+        world.state.on_pod(old, None)
+    elif what in {"ends", "leaves"} and old is not None:
+        more = {"deletion_timestamp": "2027-01-15T08:00:30Z"} if what == "leaves" else {}
+        world.pod(
+            key,
+            "worker",
+            rank,
+            GPU8,
+            node=old.spec.node_name,
+            phase="Succeeded" if what == "ends" else "Running",
+            **more,
+        )
+    elif what in {"comes", "bound", "elsewhere"} and old is None:
+        node = {"comes": "", "bound": planned, "elsewhere": "node-4"}[what]
+        world.pod(
+            key,
+            "worker",
+            rank,
+            GPU8,
+            node=node,
+            gated=not node,
+            phase="Running" if node else "Pending",
+            uid=f"{name}-next",
+        )
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["by annotation", "its Job"])
+@settings(max_examples=60)
+@given(
+    events=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["ends", "leaves", "gone", "comes", "bound", "elsewhere"])),
+        max_size=10,
+    )
+)
+def test_what_a_repair_keeps_is_what_its_objects_say(events: list[tuple[int, str]], *, whole: bool) -> None:
+    """Whatever happens to its members, and in which order."""
+    world = RepairWorld()
+    key = repairs(world, whole=whole)
+    assert world.state.differences() == []
+    for rank, what in events:
+        happens(world, key, rank, what)
+        assert world.state.differences() == []
