@@ -100,7 +100,7 @@ def _epochs_stay(patch: pytest.MonkeyPatch) -> None:
 
 
 def _placements_hold_no_room(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PlacedSlots, "_open", lambda *_: None)
+    patch.setattr(PlacedSlots, "_open", lambda *_, **_more: None)
 
 
 def _pods_that_have_ended_keep_their_room(patch: pytest.MonkeyPatch) -> None:
