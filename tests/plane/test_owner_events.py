@@ -121,6 +121,8 @@ def test_a_job_says_who_evicted_it(
     wait_for(lambda: "Bound" in describe("job", "high"), STARTS_S)
     if policy == "OnFailure":
         failed = f"it failed: its {why}; more of its pods failed than backoffLimit 6 allows"
-        wait_for(lambda: failed in explained(plane, namespace, "low"), STARTS_S)
+        wait_for(
+            lambda: failed in explained(plane, namespace, "low"), STARTS_S, lambda: explained(plane, namespace, "low")
+        )
     else:
         wait_for(lambda: f"its {why}; it waits until the Job makes new ones" in explained(plane, namespace, "low"))
