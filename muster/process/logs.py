@@ -1,5 +1,6 @@
 """Structured logs: one JSON object per line on stderr, also for libraries that use `logging`."""
 
+import faulthandler
 import logging
 import os
 import sys
@@ -13,8 +14,9 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 def configure(process: str, level: str = "info") -> None:
     """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
 
-    Call it once, before anything logs.
+    Call it once, before anything logs. A crash in native code leaves the stacks of Python on stderr, too.
     """
+    faulthandler.enable()
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
     people = os.environ.get("MUSTER_LOG") == "console"

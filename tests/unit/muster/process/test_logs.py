@@ -33,3 +33,12 @@ def test_lines_of_ours_and_of_libraries_are_json_with_the_process_name() -> None
     assert lines[0]["uid"] == "u-1"
     assert "ZeroDivisionError" in lines[2]["exception"]
     assert all("timestamp" in line for line in lines)
+
+
+def test_a_crash_in_native_code_leaves_the_stacks() -> None:
+    """The process would end without a word."""
+    program = "import ctypes; from muster.process import logs; logs.configure('webhook'); ctypes.string_at(0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode < 0
+    assert "Segmentation fault" in done.stderr
+    assert 'File "<string>", line 1 in <module>' in done.stderr
