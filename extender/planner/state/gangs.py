@@ -270,12 +270,13 @@ class GangView:
         Those are the ones that run elsewhere, and where the gang's own members are evicted for the placement, those
         that do again what they have ended.
         """
-        if self.placement is None or not self.active:
+        taken = [pod for pod in self.pods if pod.taken]
+        if self.placement is None or not self.active or not taken:
             return
         planned, evicted = dict(slots_of(self.placement)), bool(own_victims(self.placement))
         ended = {pod.uid for pod in self.does_again}
-        for pod in self.pods:
-            node = planned.get(pod.slot) if pod.taken and pod.slot is not None else None
+        for pod in taken:
+            node = planned.get(pod.slot) if pod.slot is not None else None
             if pod.slot is None or node is None:
                 continue
             elsewhere = not sits(pod, self.placement, pod.slot, node)

@@ -32,7 +32,7 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondi
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.usage import Usage
-from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
@@ -223,6 +223,16 @@ class World:
 
     def _newer(self, meta: ObjectMeta) -> ObjectMeta:
         return structs.replace(meta, resource_version=str(next(self._versions)))
+
+    def restarts_whole(self, key: str) -> None:
+        """From now on the Job of a gang restarts as a whole when a pod is evicted."""
+        owner = self.state.groups[key].metadata.controller
+        job = self.state.jobs[owner.uid if owner else ""]
+        meta = msgspec.structs.replace(job.metadata, resource_version=self.meta("any").resource_version)
+        policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
+        spec = msgspec.structs.replace(job.spec, policies=policies)
+        self.state.on_job(job, msgspec.structs.replace(job, metadata=meta, spec=spec))
+        assert self.view(key).restarts_whole
 
     @staticmethod
     def pod_spec(requests: Mapping[str, Any], **more: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Gangs with members on faulty nodes: who is evicted, when, and where the others stay."""
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import of, slots
 from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
 from topology_world import Racks
@@ -11,7 +11,6 @@ from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S,
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
-from muster.api.volcano.batch import LifecyclePolicy
 
 
 @pytest.fixture
@@ -92,21 +91,12 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     assert gone == ([] if longest_s else [key])
 
 
-def restarts_whole(world: World, key: str) -> None:
-    """The Job of gang a starts again as a whole when a pod is evicted."""
-    [job] = [each for each in world.state.jobs.values() if each.metadata.name == "a"]
-    policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
-    meta = structs.replace(job.metadata, resource_version=world.meta("any").resource_version)
-    world.state.on_job(job, structs.replace(job, metadata=meta, spec=structs.replace(job.spec, policies=policies)))
-    assert world.view(key).restarts_whole
-
-
 @pytest.mark.parametrize(("said", "policy"), [({}, "restart"), ({"on_node_fault": "replace"}, "restart")])
 def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
     world: RepairWorld, said: dict[str, str], policy: str
 ) -> None:
     """It would do so in any case: so all its members are told, and come again where they were."""
-    restarts_whole(world, world.runs("a", 3, **said))
+    world.restarts_whole(world.runs("a", 3, **said))
     world.node("node-1", conditions=XID)
     world.look()
     session = world.look(SETTLE_S)
@@ -213,14 +203,20 @@ def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> Non
     )
 
 
-def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWorld) -> None:
-    """Their Job restarts as a whole, and another gang has got the node of one: nobody else gets its new one."""
+def one_has_ended(world: RepairWorld, others: int) -> str:
+    """A gang of three whose last member has ended, others from its node on, and a fault of the second member's node."""
     key = world.runs("a", 3)
-    restarts_whole(world, key)
+    world.restarts_whole(key)
     world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
-    world.runs("b", 1, 2)
+    world.runs("b", others, 2)
     world.node("node-1", conditions=XID)
     world.look()
+    return key
+
+
+def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWorld) -> None:
+    """Their Job restarts as a whole, and another gang has got the node of one: nobody else gets its new one."""
+    key = one_has_ended(world, others=1)
     session = world.look(SETTLE_S)
     [place] = of(session, decisions.Place)
     assert evicted(session) == ["a-worker-0", "a-worker-1"]
@@ -243,12 +239,7 @@ def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWor
 
 def test_a_gang_whose_ended_members_have_no_room_any_more_runs_on(world: RepairWorld) -> None:
     """It would not come again as a whole."""
-    key = world.runs("a", 3)
-    restarts_whole(world, key)
-    world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
-    world.runs("b", 3, 2)
-    world.node("node-1", conditions=XID)
-    world.look()
+    one_has_ended(world, others=3)
     session = world.look(SETTLE_S)
     assert evicted(session) == []
     assert len(says(session)) == 1
@@ -258,7 +249,7 @@ def test_an_ended_member_comes_again_near_to_the_others() -> None:
     """Its own old seat does not count as one of them: all move to where there is room for all."""
     world = Racks(1, 2, 3)
     key = world.asks("a", 2, phase="Running", required="rack")
-    restarts_whole(world, key)
+    world.restarts_whole(key)
     one = {"nvidia.com/gpu": 8}
     world.pod(key, "worker", 0, one, node="b0r0n0", phase="Running")
     world.pod(key, "worker", 1, one, node="b0r0n1", phase="Succeeded")

@@ -6,7 +6,6 @@ import pytest
 from extender_world import World, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 from repair_world import XID, RepairWorld
 
 from extender.planner.actions.repair import SETTLE_S
@@ -14,7 +13,6 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
-from muster.api.volcano.batch import LifecyclePolicy
 
 GPU8 = {"nvidia.com/gpu": 8}
 
@@ -69,10 +67,7 @@ def repairs(world: RepairWorld, *, whole: bool) -> str:
     world.nodes(5)
     key = world.runs("a", 3, on_node_fault="restart")
     if whole:
-        [job] = world.state.jobs.values()
-        meta = structs.replace(job.metadata, resource_version=world.meta("any").resource_version)
-        policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
-        world.state.on_job(job, structs.replace(job, metadata=meta, spec=structs.replace(job.spec, policies=policies)))
+        world.restarts_whole(key)
     world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
     world.node("node-1", conditions=XID)
     world.look()
