@@ -22,9 +22,11 @@ COPY charts charts
 COPY controller controller
 COPY examples examples
 COPY extender extender
+COPY gangs gangs
 COPY history history
 COPY muster muster
 COPY musterctl musterctl
+COPY web web
 COPY webhook webhook
 RUN python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir=/wheel . \
  && python -m pip --python=/opt/muster/bin/python install --quiet --no-deps --no-compile /wheel/*.whl \

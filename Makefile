@@ -11,10 +11,17 @@ OLDER := $(patsubst musterctl/plane/kubernetes_1_%,1.%,$(sort $(wildcard musterc
 VERSIONS ?= $(OLDER)
 NEIGHBOURS ?= tests/neighbours
 PART ?= 1/1
-STATIC := musterctl/web/static
+QUICK := "not slow and not long and not storm and not consumer and not real and not install and not model and not neighbour and not browser"
+SLOW := "slow and not long and not storm"
+WORKERS ?= 4
+# More workers than cores: tests on planes wait more than they compute. The longest come first; SHUFFLE=3 draws an order.
+SHARED := -n $(WORKERS) --dist loadgroup --durations=25 $(if $(SHUFFLE),--shuffle $(SHUFFLE))
+# A machine may forbid Python to write bytecode. Each worker, and each process of a plane, would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo binaries test test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model model-short checked mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -35,7 +42,7 @@ $(LIVE): $(STATIC)/package-lock.json
 # The processes that tests and measurements start read it, as they do in the image; where a machine forbids Python to write
 # it, each of them would compile all that it imports: 0.3 s of its second.
 bytecode: setup
-	$(BIN)/python -m compileall -q certs controller extender history muster musterctl webhook
+	$(BIN)/python -m compileall -q certs controller extender gangs history muster musterctl web webhook
 
 demo: ## sets everything up and shows a gang from submission to completion
 	$(MAKE) --no-print-directory -j2 setup binaries
@@ -44,11 +51,18 @@ demo: ## sets everything up and shows a gang from submission to completion
 binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
 
-test: bytecode ## decisions, and each feature on a real control plane: up to half an hour on two cores
-	$(BIN)/pytest tests -m "not long and not storm and not consumer and not real and not install and not model and not neighbour and not browser" -n 2 --dist loadfile
+test: bytecode ## decisions, and each feature on a real control plane: ten minutes on two cores, fifteen on slow ones
+	$(BIN)/pytest tests -m $(QUICK) $(SHARED)
 
-test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: up to an hour; PART=2/3: a third of its files
-	$(BIN)/pytest tests/plane -m "long and not storm" --part $(PART) -n 2 --dist loadfile
+test-slow: bytecode ## the rest of it: tests on a plane that take ten seconds or more, or a plane of their own
+	$(BIN)/pytest tests/plane -m $(SLOW) $(SHARED)
+
+durations: bytecode ## runs both, and stores how long each test took: by that they are ordered
+	$(BIN)/pytest tests -m $(QUICK) $(SHARED) --store-durations
+	$(BIN)/pytest tests/plane -m $(SLOW) $(SHARED) --store-durations
+
+test-long: bytecode ## endurance: replicas, kills, certificates, the chart, every page's commands, short storms: up to an hour; PART=2/6: a sixth of its files
+	$(BIN)/pytest tests/plane -m "long and not storm" --part $(PART) $(SHARED)
 
 test-versions: bytecode ## a short set on older versions of Kubernetes, each built once in 5 minutes; VERSIONS="1.32 1.35": not all
 	set -e; for version in $(VERSIONS); do \
@@ -71,7 +85,7 @@ e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothi
 	$(BIN)/pytest tests/install -m install
 
 e2e-web: bytecode $(LIVE) ## the page in a real browser (chromium on PATH) on a plane; fetches axe-core with npm; PICTURES=--pictures: those of the docs
-	npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --silent
+	! command -v npm > /dev/null || npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --silent
 	$(BIN)/pytest tests/browser -m browser $(PICTURES)
 
 e2e-neighbours: bytecode ## real controllers of other projects beside Muster on a plane; builds them first
@@ -110,8 +124,17 @@ storm: bytecode ## long randomised runs with new seeds, which are printed; then 
 	$(BIN)/pytest tests -m storm
 	MUSTER_FRESH=1 $(BIN)/pytest tests/unit -m "not storm"
 
+model-short: bytecode ## the model finds each seeded defect, and has each step of the kept traces
+	$(BIN)/pytest tests/model/test_defects.py tests/model/test_traces.py tests/model/test_page.py -m "not storm" -n 2
+
+checked: ## what .ci/run has last run here, when, on which commit, with which result
+	@.ci/run --checked
+
 model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
-	$(BIN)/pytest tests/model -m "model and not storm" -n 2 -s
+	$(BIN)/pytest tests/model -m "not storm" -n 2 -s
+
+mutants: bytecode ## scores the unit tests by N random one-operator mutants and lists the survivors; SEED=… repeats a sample, RECORD=1 records coverage again
+	$(BIN)/python -m tests.mutants --count $(or $(N),120) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record)
 
 lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 from cryptography import x509
@@ -70,12 +70,12 @@ class Certificate:
         except (x509.ExtensionNotFound, ValueError):
             return False
 
-    @property
+    @cached_property
     def begins_s(self) -> float:
         """The begin of its life, in seconds since the epoch."""
         return self.parsed.not_valid_before_utc.timestamp()
 
-    @property
+    @cached_property
     def ends_s(self) -> float:
         """The end of its life, in seconds since the epoch."""
         return self.parsed.not_valid_after_utc.timestamp()
@@ -92,11 +92,17 @@ class Certificate:
 
     def signed_by(self, authority: "Certificate") -> bool:
         """True if that authority has signed it."""
-        try:
-            self.parsed.verify_directly_issued_by(authority.parsed)
-        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
-            return False
-        return authority.is_authority
+        return _signed_by(self, authority)
+
+
+@lru_cache(maxsize=1024)
+def _signed_by(certificate: Certificate, authority: Certificate) -> bool:
+    """Verify a signature once: each pass checks the same few certificates against every webhook's caBundle."""
+    try:
+        certificate.parsed.verify_directly_issued_by(authority.parsed)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return authority.is_authority
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from controller.caches import kept
-from controller.cron.controller import CronJobs
-from controller.cron.reconcile import CRON_INDEX, cron_keys
-from controller.flow.controller import JobFlows
-from controller.flow.reconcile import TEMPLATE_INDEX, template_keys
+from controller.cron.controller import CRON_INDEX, CronJobs, cron_keys
+from controller.flow.controller import TEMPLATE_INDEX, JobFlows, template_keys
 from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import GROUP_INDEX, NATIVE_INDEX, PodGroups, group_keys, native_keys
 from controller.gangs.rendezvous import Rendezvous
@@ -31,8 +29,8 @@ from controller.queues.controller import (
 )
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.controller import TrainJobs
-from controller.trainjob.finalizers import Finalizers
 from controller.trainjob.report import Authorities
+from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
 from muster.api.kubernetes.meta import Object

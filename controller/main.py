@@ -17,7 +17,7 @@ from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
 from controller.settings import Options, parse
 from controller.shipped import Manifest, read
-from controller.trainjob.report import Authorities, Reports, ReportServer
+from controller.trainjob.report import Authorities, Reports, ReportServer, TrainerReports
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
@@ -28,7 +28,6 @@ from muster.process.lag import LoopLag
 from muster.process.logs import configure
 from muster.process.tls import Files, ServerTLS
 from muster.runtime import registry
-from muster.runtime.plugins.reports import TrainerReports
 
 log = structlog.get_logger(__name__)
 

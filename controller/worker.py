@@ -2,17 +2,21 @@
 
 Namespaces take turns: the work of one tenant delays the others by one pass at most. A long pass calls
 `queue.others_wait` in between, and leaves the rest for its next turn.
+
+Where a webhook does not answer, one key is tried for all, and all when it gets through. While Muster is installed, its
+own webhook waits for its certificate, which the controller makes: that is logged once, and all else waits meanwhile.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 from prometheus_client import Counter, Histogram
 
-from controller.unanswered import Unanswered
-from muster.kube.errors import APIError, Conflict
+from muster.kube.errors import APIError, Conflict, NamespaceEnds, silent_webhook
 from muster.kube.workqueue import WorkQueue
 from muster.process.counters import from_zero
 
@@ -25,6 +29,75 @@ RECONCILE_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 _MAX_DELAY_S = 30.0
+START_S: Final = 120.0
+"""How long after the start of a process, and from then on, a webhook may be silent before that is worth a warning."""
+_SHARE: Final = 0.25
+_SHORTEST_S: Final = 0.5
+_LONGEST_S: Final = 30.0
+
+
+@dataclass(slots=True)
+class _Wait:
+    """The keys that wait for one webhook."""
+
+    since_s: float
+    first: str
+    """The key that is tried for all."""
+    warned: bool
+    keys: dict[str, None] = field(default_factory=dict)
+    """In the order in which they came."""
+
+
+class Unanswered:
+    """The keys of one worker that wait for webhooks. Thread safe."""
+
+    def __init__(self, controller: str, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._controller = controller
+        self._monotonic_s = monotonic_s
+        self._started_s = monotonic_s()
+        self._lock = threading.Lock()
+        self._waits: dict[str, _Wait] = {}
+
+    def failed(self, key: str, error: Exception) -> float | None:
+        """Takes in that a pass failed: the seconds until it is tried again, None for a failure of another kind.
+
+        A key that waits for the pass of another one gets 0: `passed` will give it back.
+        """
+        webhook = silent_webhook(error) if isinstance(error, APIError) else ""
+        if not webhook:
+            return None
+        with self._lock:
+            now_s = self._monotonic_s()
+            wait = self._waits.get(webhook)
+            if wait is None:
+                wait = self._waits[webhook] = _Wait(now_s, key, warned=now_s - self._started_s > START_S)
+                self._tell(webhook, wait, error)
+            elif not wait.warned and now_s - wait.since_s > START_S:
+                wait.warned = True
+                self._tell(webhook, wait, error)
+            wait.keys[key] = None
+            if key != wait.first:
+                return 0.0
+            return min(max((now_s - wait.since_s) * _SHARE, _SHORTEST_S), _LONGEST_S)
+
+    def passed(self, key: str) -> list[str]:
+        """Takes in that no webhook was missing in a pass: the other keys that need not wait any more."""
+        if not self._waits:
+            return []
+        freed: list[str] = []
+        with self._lock:
+            for webhook, wait in list(self._waits.items()):
+                wait.keys.pop(key, None)
+                if key == wait.first:
+                    del self._waits[webhook]
+                    freed += wait.keys
+                    after_s = round(self._monotonic_s() - wait.since_s, 1)
+                    log.info("the webhook answers", controller=self._controller, webhook=webhook, after_s=after_s)
+        return freed
+
+    def _tell(self, webhook: str, wait: _Wait, error: Exception) -> None:
+        tell = log.warning if wait.warned else log.info
+        tell("waiting for a webhook to answer", controller=self._controller, webhook=webhook, why=str(error))
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
@@ -34,7 +107,7 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
-    Where a webhook does not answer, one key is tried for all that need it (`unanswered`).
+    Where a webhook does not answer, one key is tried for all that need it (`Unanswered`).
     `may_act` is called before each pass, as a frozen process may have lost its lease. `queue` is the name in metrics.
     """
 
@@ -82,7 +155,7 @@ class Worker:
         try:
             if not self.may_act():
                 raise Retry("this process does not lead any more")  # noqa: TRY301 - counted as any other one
-            self._process(key)
+            self._pass(key)
         except (Retry, APIError) as error:
             waits_s = self._unanswered.failed(key, error)
             if waits_s is None:
@@ -105,6 +178,12 @@ class Worker:
             if waits_s is None:
                 for each in self._unanswered.passed(key):
                     self.queue.add(each)
+
+    def _pass(self, key: str) -> None:
+        try:
+            self._process(key)
+        except NamespaceEnds as error:  # Kubernetes' own controllers ignore it, too
+            log.debug("pass left off", controller=self.name, key=key, why=str(error))
 
 
 def _namespace(key: str) -> str:

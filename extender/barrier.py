@@ -13,7 +13,8 @@ ends once, with one outcome for all its calls; the next call opens another one. 
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections import Counter as Counts
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -52,6 +53,8 @@ class _Meeting:
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
+    calls: Counts[tuple[Slot, str]] = field(default_factory=Counts)
+    """Slot and UID of a pod → held calls for it."""
     waiting: int = 0
     outcome: Outcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,20 +74,21 @@ class Barrier:
         gang_uid: str,
         epoch: int,
         slot: Slot,
-        enough: Callable[[Collection[Slot]], bool],
+        enough: Callable[[Mapping[Slot, str]], bool],
         *,
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Wait until `enough` holds for the slots of the held members, or the time is over; call `on_arrival` before.
+        """Wait until `enough` holds for the held members, slot → UID, or the time is over; call `on_arrival` before.
 
-        Of several pods with one slot only the last gets it, and the others CANCELLED.
+        Of several pods with one slot only the last gets it, and the others CANCELLED. A call that ends by an exception
+        does not count any more.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
         HELD.inc()
         try:
-            if meeting.outcome is None and enough(meeting.arrived.keys()):
+            if meeting.outcome is None and enough(meeting.arrived):
                 self._end(key, meeting, Outcome.RELEASED)
             on_arrival()
             await meeting.ended.wait()
@@ -93,6 +97,9 @@ class Barrier:
         finally:
             HELD.dec()
             meeting.waiting -= 1
+            meeting.calls[slot, pod_uid] -= 1
+            if meeting.outcome is None and not meeting.calls[slot, pod_uid] and meeting.arrived[slot] == pod_uid:
+                del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
         """End the meetings of a gang, of one epoch or all: its placement is over, or a member is gone."""
@@ -122,6 +129,7 @@ class Barrier:
             meeting = self._meetings[key] = _Meeting(self._monotonic_s())
             self._look_again(self._timeout_s, key, meeting)
         meeting.arrived[slot] = pod_uid
+        meeting.calls[slot, pod_uid] += 1
         meeting.waiting += 1
         return meeting
 

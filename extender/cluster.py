@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import structlog
 from msgspec.structs import replace
 
-from extender.planner.state.faults import DEFAULT_RULES, Rules
 from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.queries import Mark
@@ -27,6 +26,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.node_faults import DEFAULT_RULES, Rules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS

@@ -55,7 +55,7 @@ class Committer:
         self._standings = StandingWriter(client, cluster, self.writes, wall_s=wall_s)
         self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
-        self.publish: Callable[[], None] = lambda: None
+        self.publish: Callable[[Session], None] = lambda _: None
         """Called at the end of a cycle to say what it ran with."""
         self.keep_failures: Callable[[], None] = lambda: None
         """Called when nodes on which members failed are left out from now on."""
@@ -100,7 +100,7 @@ class Committer:
         self._queues.write(session)
         self._scale(session)
         self._hyper_nodes.write(session)
-        self.publish()
+        self.publish(session)
 
     def _scale(self, session: Session) -> None:
         writes, scaling, decided = self.writes, self.scaling, session.decided

@@ -14,24 +14,16 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from extender.cluster import Live
 from extender.commit import Committer
-from extender.planner.actions.progress import AVOID_S
+from extender.planner.ask import Asks
 from extender.planner.cycle import Parts, run_cycle
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import (
-    FAULT_STOP,
-    GROWTH_DELAY_S,
-    LONGEST_NOTICE_S,
-    NODE_FAULT_GRACE_S,
-    RECOVERY_S,
-    STALENESS_GRACE_S,
-    CycleInputs,
-    Snapshot,
-    take,
-)
+from extender.planner.framework.snapshot import CycleInputs, Snapshot, take
+from extender.planner.memory import Refusals, avoided_after, still_avoided
 from extender.planner.state.state import State
+from extender.planner.timing import DEFAULTS, Timing
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.queuemetrics import QueueMetrics
 from extender.record.tap import Tap
@@ -73,12 +65,7 @@ class Planner:
         arrived: Callable[[], dict[str, frozenset[Slot]]],
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
-        recovery_s: float = RECOVERY_S,
-        staleness_grace_s: float = STALENESS_GRACE_S,
-        growth_delay_s: float = GROWTH_DELAY_S,
-        longest_notice_s: float = LONGEST_NOTICE_S,
-        node_fault_grace_s: float = NODE_FAULT_GRACE_S,
-        fault_stop: float = FAULT_STOP,
+        timing: Timing = DEFAULTS,
         tap: Tap | None = None,
         usage: Callable[[Snapshot, float], Usage | None] = lambda _, _now: None,
         tell_budgets: Callable[[Session], object] = lambda _: None,
@@ -92,12 +79,7 @@ class Planner:
         self._parts = Parts()
         self._actions, self._plugins = self._parts.of(configuration)
         self._next_configuration: SchedulerConfig | None = None
-        self._recovery_s = recovery_s
-        self._staleness_grace_s = staleness_grace_s
-        self._growth_delay_s = growth_delay_s
-        self._longest_notice_s = longest_notice_s
-        self._node_fault_grace_s = node_fault_grace_s
-        self._fault_stop = fault_stop
+        self._timing = timing
         self.pages: Mapping[str, Callable[[], object]] = {}
         """Pages of plugins over HTTP by name, as of the last cycle."""
         self.session: Session | None = None
@@ -110,8 +92,8 @@ class Planner:
         self._monotonic_s = monotonic_s
         self._causes = Causes()
         self._hyper_nodes = HyperNodeTree()
-        self._avoided: dict[tuple[str, str], float] = {}
-        """Gang key and node that refused a member → end of the time for which the node is left out."""
+        self._asks = Asks()
+        self._avoided: Refusals = {}
         self._told_aside: set[tuple[str, str, str]] = set()
         """Kind, name and reason of objects that are set aside, as logged."""
         self._queue_metrics = QueueMetrics()
@@ -191,16 +173,12 @@ class Planner:
             provisioning_served=scaling.served,
             causes=self._causes,
             arrived=arrived,
-            avoided=self._remembered(now),
+            avoided=still_avoided(self._avoided, now),
             gone=self._committer.repairs.gone,
             usage=self._usage(snapshot, now),
             hyper_nodes=self._hyper_nodes,
-            recovery_s=self._recovery_s,
-            staleness_grace_s=self._staleness_grace_s,
-            growth_delay_s=self._growth_delay_s,
-            longest_notice_s=self._longest_notice_s,
-            node_fault_grace_s=self._node_fault_grace_s,
-            fault_stop=self._fault_stop,
+            asks=self._asks,
+            timing=self._timing,
         )
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.planner.cycle). Nothing outside changes.
@@ -208,10 +186,8 @@ class Planner:
         if self._tap is not None:
             self._tap.decided(session)
 
-        # 4. Remember nodes that refused a member; the placement will say so too, but that write may fail.
-        for gang, nodes in session.avoided.items():
-            for node in nodes - session.failed_on.get(gang, set()):
-                self._avoided.setdefault((gang, node), now + AVOID_S)
+        # 4. Remember nodes that refused a member.
+        self._avoided = avoided_after(session)
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
@@ -253,11 +229,3 @@ class Planner:
         for kind, name, reason in seen - self._told_aside:
             log.warning("set aside, it cannot be evaluated", kind=kind, name=name, why=reason)
         self._told_aside = seen
-
-    def _remembered(self, now: float) -> dict[str, set[str]]:
-        """Return the nodes that have refused a member of a gang lately, by key of the gang."""
-        self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
-        result: dict[str, set[str]] = {}
-        for gang, node in self._avoided:
-            result.setdefault(gang, set()).add(node)
-        return result

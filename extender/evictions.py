@@ -22,7 +22,7 @@ from extender.writes import Writes
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
-from muster.kube.errors import Conflict, NotFound, TooManyRequests
+from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
 
 log = structlog.get_logger()
@@ -171,6 +171,9 @@ class Evictions:
             deleted = self._delete_started(pod) if evict.started else self._delete_unbound(pod)
         except NotFound:
             return True
+        except APIError:
+            self._asked.pop(pod.uid, None)
+            raise
         if not deleted:
             self._asked.pop(pod.uid, None)
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)

@@ -13,16 +13,14 @@ import structlog
 
 from extender.cluster import Live
 from extender.planner.actions.avoidance import is_remembered
+from extender.planner.memory import Failures
 from muster.api.muster.configuration import AVOIDED, PUBLISHED
-from muster.api.muster.placement import AvoidedNode
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 MOST_BYTES = 256 * 1024
 """A ConfigMap may have a megabyte; beyond this the gangs whose members failed first are left out."""
-Avoided = dict[str, tuple[AvoidedNode, ...]]
-"""Key of a gang → the nodes that it leaves out."""
 
 
 class FailureMemory:
@@ -66,12 +64,12 @@ class FailureMemory:
         return dict(self._client.merge_patch(PUBLISHED, self._name, patch, self._namespace).data or {})
 
 
-def encoded(known: Avoided, now: float) -> str:
+def encoded(known: Failures, now: float) -> str:
     """Return the entries that count still, of the gangs that came last as far as there is room, as JSON."""
     return "{" + ",".join(reversed([*_that_fit(_newest_first(known, now))])) + "}"
 
 
-def _newest_first(known: Avoided, now: float) -> Iterator[str]:
+def _newest_first(known: Failures, now: float) -> Iterator[str]:
     for key, avoided in reversed(known.items()):
         left = [each for each in avoided if is_remembered(each, now)]
         if left:
@@ -87,6 +85,6 @@ def _that_fit(items: Iterable[str]) -> Iterator[str]:
         yield item
 
 
-def read(text: str) -> Avoided:
+def read(text: str) -> Failures:
     """Return what `encoded` has written; raises DecodeError."""
-    return msgspec.json.decode(text, type=Avoided) if text else {}
+    return msgspec.json.decode(text, type=Failures) if text else {}

@@ -41,13 +41,17 @@ COUNTS_MAX_S = 5.0
 """Time after which counts that never rest are written."""
 END_LASTS_S = 1.0
 """Delay of Completed: the PodGroup of a Job is gone by then, as the controller deletes it when the Job ends."""
-LOSS_LASTS_S = 2.0
+LOSS_LASTS_S = 10.0
 """Delay of Unknown after the loss of members, in which the controller makes new ones: a policy of a Job for any event
 must not answer the loss of one pod as if the gang had failed."""
 
 EVICTION_SHOWS_S = 5.0
 """Time in which pods that were told to go are seen to go, and the reason is written: it is decided once."""
 
+_ENDED = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that run no more."""
+_NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
+"""Reasons to wait that a gang has because it has just been evicted."""
 _OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
@@ -125,10 +129,15 @@ class StatusWriter:
     def _evicted_or(
         self, why: decisions.Unschedulable | None, gang: GangView, now: float
     ) -> decisions.Unschedulable | None:
-        """Return why the gang waits: for a moment after its eviction that, unless there is other news than its end."""
+        """Return why the gang waits: for a moment after its eviction that, unless there is other news than its end.
+
+        Those of its pods that are not seen to go yet are told to go again, which is no eviction of them alone.
+        """
         evicted, _ = self._evicted.get(gang.key, (None, now))
-        over = evicted is None or evicted.gang.uid != gang.uid or gang.active
-        return why if over or (why is not None and why.reason != reasons.pods.TOO_FEW) else evicted
+        if evicted is None or evicted.gang.uid != gang.uid or gang.active:
+            self._evicted.pop(gang.key, None)
+            return why
+        return why if why is not None and why.reason not in _NO_NEWS else evicted
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
         """Return the time to write this status, in seconds since the epoch; infinity if it is the present one."""
@@ -159,12 +168,13 @@ class StatusWriter:
     def _write(self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None) -> None:
         meta = gang.group.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": status_body(status)}
-        self._status_at[gang.key] = self._wall_s()
+        begun = self._wall_s()
         try:
-            write_status(self._client, self._cluster, gang.group, status, body, self._wall_s())
+            write_status(self._client, self._cluster, gang.group, status, body, begun)
         except (Conflict, NotFound) as error:
             log.debug("the PodGroup has changed, its status is decided again", gang=gang.key, error=str(error))
             return
+        self._status_at[gang.key] = begun
         self._said[gang.key] = (gang, text, inf)
         self._held.pop(gang.key, None)
         self._pause(gang, status)
@@ -214,11 +224,12 @@ def wanted_status(
     running = sum(pod.phase == "Running" for pod in alive)
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
-    scheduled = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    expected = sum(1 for _ in gang.placed_slots()) if gang.started else 0
-    ended = sum(pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    finished = scheduled == ended and not expected and not any(pod.waiting for pod in alive)
-    enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member
+    scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
+    # a pod that has ended, or goes, and its successor are one member
+    slots = {pod.slot or pod.uid for pod in scheduled}
+    expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
+    finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
+    enough = bool(slots) and len(slots | expected) >= gang.floor.min_member
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)

@@ -78,7 +78,14 @@ class Extender:
         writes, namespace = self._committer.writes, settings.lease_namespace
         pool, suspects = settings.node_pool, settings.fault_rules.told
         publisher = ConfigPublisher(
-            client, namespace, config_file, writes, pool=pool, suspects=suspects, wall_s=time.time
+            client,
+            namespace,
+            config_file,
+            writes,
+            pool=pool,
+            suspects=suspects,
+            timing=settings.timing,
+            wall_s=time.time,
         )
         self._committer.publish = publisher.write
         memory = FailureMemory(client, self._cluster, namespace, name_for(pool), wall_s=time.time)
@@ -94,12 +101,7 @@ class Extender:
             arrived=self._barrier.arrived,
             wall_s=time.time,
             monotonic_s=time.monotonic,
-            recovery_s=settings.recovery_timeout_s,
-            staleness_grace_s=settings.staleness_grace_s,
-            growth_delay_s=settings.growth_delay_s,
-            longest_notice_s=settings.longest_notice_s,
-            node_fault_grace_s=settings.node_fault_grace_s,
-            fault_stop=settings.fault_stop,
+            timing=settings.timing,
             tap=tap,
             usage=lambda snapshot, now: meter.advanced(budgets.believed(self._usage.current), snapshot, now),
             tell_budgets=budgets.tell,

@@ -14,6 +14,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from muster.api import names
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.merge_diff import applied
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, is_noted, note_of, noted
@@ -37,25 +38,23 @@ class NoteWriter:
         content = applied(content_of(known), patch)
         text = note_of(content["spec"], content["status"])
         body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
-        group = self._patch(gang.group, known, body)
+        group = self._patch(gang.group.metadata, known, body)
         self._statuses.wrote(gang, status)
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
         """Remove a note from its PodGroup, before an object is made of it; the state does not get it yet."""
-        meta = known.metadata
-        body = {"metadata": {"uid": meta.uid, "annotations": {names.PLACEMENT: None}}}
-        return self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
+        return self._patch(known.metadata, known, {"metadata": {"annotations": {names.PLACEMENT: None}}})
 
-    def _patch(self, group: PodGroup, known: Placement | None, body: dict[str, Any]) -> PodGroup:
+    def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
         """Patch the PodGroup as the watch has it, also after other changes, if its note is still the decided one."""
-        key, decided = group.metadata.key, content_of(known)
+        key, decided = meta.key, content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
-        if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:
+        if now is None or now.metadata.uid != meta.uid or content_of(noted(now)) != decided:
             raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
-        meta = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
+        own = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
         return self._client.merge_patch(
-            POD_GROUPS, now.metadata.name, {**body, "metadata": meta}, now.metadata.namespace
+            POD_GROUPS, now.metadata.name, {**body, "metadata": own}, now.metadata.namespace
         )
 
 

@@ -17,11 +17,11 @@ from extender.evictions import EVICT_AGAIN_S, EVICTED, evict_anyway
 from extender.gangevents import GangEvents
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.state.faults import OUT_OF_SERVICE
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.writes import Writes
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.node_faults import OUT_OF_SERVICE
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
@@ -149,6 +149,9 @@ class Repairs:
                 del self._asked[pod.uid]
             log.info("not evicted yet", pod=name, uid=pod.uid, why=error.message)
             return False
+        except APIError:
+            del self._asked[pod.uid]
+            raise
         EVICTED.labels(REPAIR).inc()
         who = member.gang.key
         log.info(

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from extender.planner.state.faults import CONDITIONS, TAINTS, Rules, changed, rules_of
+from extender.planner.timing import DEFAULTS, NoticeSeconds, Part, Seconds, Timing
 from muster.api import names
-from muster.api.limits import NOTICE
+from muster.api.muster.node_faults import CONDITIONS, TAINTS, Rules, changed, rules_of
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
 from muster.process.hosts import is_loopback
@@ -51,17 +51,17 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
     290 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
     again afterwards."""
-    recovery_timeout_s: Annotated[float, Meta(ge=0)] = field(name="recoveryTimeout", default=30.0)
+    recovery_timeout_s: Seconds = field(name="recoveryTimeout", default=DEFAULTS.recovery_s)
     """Seconds that a gang may stay partial, when members were bound and others cannot be, and 0.05 more for each member
     of its minimum: then all are evicted and wait again as a whole. Longer than a node takes to come back from a restart
     of its kubelet."""
-    staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
+    staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
     """Seconds that a started gang may lack members before the rest is evicted, so that it is placed anew as a whole
     (the action stalegangeviction); negative: for ever. Long enough for its controller to make the missing pods anew."""
-    growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
+    growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""
-    longest_notice_s: Annotated[float, Meta(ge=0, le=NOTICE.value)] = field(name="longestNotice", default=600.0)
+    longest_notice_s: NoticeSeconds = field(name="longestNotice", default=DEFAULTS.longest_notice_s)
     """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice); 0:
     nobody is told before. Anybody may ask for so much, and keeps room for as long that others are owed; a queue may
     allow less."""
@@ -72,10 +72,10 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     suspect_taints: tuple[str, ...] = ()
     """More keys of taints that do so, whatever their effect and whoever tolerates them; with a minus before it a known
     one does not count."""
-    node_fault_grace_s: Annotated[float, Meta(ge=0)] = field(name="nodeFaultGrace", default=30.0)
+    node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=DEFAULTS.node_fault_grace_s)
     """Seconds that a node which is not ready is waited for before gangs are repaired, as nodes come back. Of a gang its
     annotation `muster.dev/node-fault-grace` says another time."""
-    fault_stop: Annotated[float, Meta(gt=0, le=1)] = 0.55
+    fault_stop: Part = DEFAULTS.fault_stop
     """Part of all nodes: while so many are suspect or not ready at once, and more than two, nothing is repaired.
     kube-controller-manager stops its evictions in a zone at the same part."""
     config: str | None = None
@@ -105,6 +105,18 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     def fault_rules(self) -> Rules:
         """The rules by which a node is suspect."""
         return rules_of(changed(CONDITIONS, self.suspect_conditions), changed(TAINTS, self.suspect_taints))
+
+    @property
+    def timing(self) -> Timing:
+        """The times and limits that cycles depend on."""
+        return Timing(
+            recovery_s=self.recovery_timeout_s,
+            staleness_grace_s=self.staleness_grace_s,
+            growth_delay_s=self.growth_delay_s,
+            longest_notice_s=self.longest_notice_s,
+            node_fault_grace_s=self.node_fault_grace_s,
+            fault_stop=self.fault_stop,
+        )
 
     @property
     def lease(self) -> str:

@@ -17,7 +17,7 @@ from extender.planner.standing import Standing, standings
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.kube.client import Client
-from muster.kube.errors import Conflict
+from muster.kube.errors import APIError, Conflict
 
 LOOK_EVERY_S = 10.0
 """Time between two looks at all gangs that wait, which have to be put in order for it."""
@@ -74,5 +74,7 @@ class StandingWriter:
         status = replace(group.status, place=place or 0, expected_start=start)
         try:
             write_status(self._client, self._cluster, group, status, body, self._wall_s())
-        except Conflict:
-            self._written.pop(gang.uid)  # a native one, which had a newer version: its turn comes again
+        except APIError as error:
+            self._written.pop(gang.uid, None)  # its turn comes again
+            if not isinstance(error, Conflict):  # of a native one, which had a newer version
+                raise

@@ -1,4 +1,8 @@
-"""What is open: gangs, their runs and the rooms that their members hold; and what is to be written of them. Pure."""
+"""What is known of gangs that live, so that a look at an object tells what is new; and what is to be written. Pure.
+
+Looks may come more than once and out of order (a list beside a watch): an older version of an object is no news, and
+what has ended stays ended. Entries can be made again from the store (`reopen`), with what is open there.
+"""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
@@ -23,6 +27,7 @@ from history.pods import Moment
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.checkpoint import checkpoint_of
+from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
 """Pods and PodGroups whose end is remembered, for late looks at them."""
@@ -45,11 +50,19 @@ class Entries:
         """UID of a Volcano Job → its gang."""
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of pods and PodGroups that have ended, the last ones."""
+        self.jobs: dict[str, tuple[int, int, str]] = {}
+        """UID of a Volcano Job → version, restarts and phase that were seen."""
+        self.members: dict[str, tuple[str, Vector]] = {}
+        """UID of a pod that has not ended → its run, and what it asks for."""
+        self.together: dict[str, Vector] = {}
+        """Run → the sum of these."""
+        self.why: dict[str, str] = {}
+        """UID of a pod that is about to be evicted → the reason, in a sentence."""
         self._alive: Counter[str] = Counter()
         """Gang → the number of its runs and holdings that are open."""
 
     def reopen(
-        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str]
+        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str] = ()
     ) -> None:
         """Take in what is open in the store, and the pods that have ended, of which the API may still tell."""
         for uid in ended:

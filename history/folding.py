@@ -1,27 +1,27 @@
 """Folding: the usage of a time that is over is written per day, and the detail of that time goes; all at once."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
-from history.integral import Amounts, Owner, Totals, integrate
+from history.integral import Amounts, Totals
 from history.model import DAY_MS
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
 from history.scope import EVERYTHING
-from history.spans import Window, spans
+from history.spans import AMOUNTS, Key, Window, folded, unfolded
 from history.store import Store
 from history.usage import FOLDED
-from history.weigh import ALL_NAMES
 
-_FIELDS = Owner._fields
-_AMOUNTS = Amounts.__struct_fields__
+ALL_NAMES: Final = "*"
+"""Stands for the workloads of folded days whose names have gone, too."""
+_NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
 def fold(store: Store, begin: int, end: int) -> None:
     """Fold a day, or a part of one, of all namespaces."""
     with store.failing():
-        totals = integrate(spans(store, Window(begin, end, EVERYTHING)), _FIELDS, begin, end, end)
+        totals = unfolded(store, Window(begin, end, EVERYTHING))
         with store.engine.begin() as connection:
             _add(store, connection, begin // DAY_MS, totals)
             _drop(connection, end)
@@ -36,13 +36,9 @@ def fold_namespace(store: Store, namespace: str, begin: int, end: int) -> None:
         _merge(store, namespace)
         while begin < end:
             until = min(end, (begin // DAY_MS + 1) * DAY_MS)
-            found = (
-                each._replace(owner=each.owner._replace(name=ALL_NAMES))
-                for each in spans(store, Window(begin, until, EVERYTHING, namespace))
-            )
-            totals = integrate(found, _FIELDS, begin, until, until)
+            totals = unfolded(store, Window(begin, until, EVERYTHING, namespace), _NAMELESS)
             with store.engine.begin() as connection:
-                _add(store, connection, begin // DAY_MS, totals)
+                _add(store, connection, begin // DAY_MS, _of_all_names(totals))
                 _drop(connection, until, namespace)
                 row = {"namespace": namespace, "until": until}
                 insert = store.insert(FOLDS)
@@ -55,46 +51,34 @@ def _merge(store: Store, namespace: str) -> None:
     mine = (DAYS.c.namespace == namespace) & (DAYS.c.name != ALL_NAMES)
     with store.engine.begin() as connection:
         for day in connection.execute(select(DAYS.c.day).where(mine).distinct()).scalars().all():
-            totals = _of_day(connection, day, mine, (*_FIELDS[:-1], "any"))
-            connection.execute(delete(DAYS).where(mine, DAYS.c.day == day))
-            _add(store, connection, day, totals)
+            of_day = mine, DAYS.c.day == day
+            totals = folded(connection, of_day, _NAMELESS)
+            connection.execute(delete(DAYS).where(*of_day))
+            _add(store, connection, day, _of_all_names(totals))
 
 
-def _of_day(connection: Connection, day: int, where: Any, names: Sequence[str] = _FIELDS) -> Totals:
-    """Return what is written of a day, by these columns of its owner; `any` stands for all names."""
-    totals: Totals = {}
-    columns = (*_FIELDS, "resource", *_AMOUNTS)
-    for row in connection.execute(select(*(DAYS.c[each] for each in columns)).where(where, DAYS.c.day == day)):
-        given = dict(zip(columns, row, strict=True)) | {"any": ALL_NAMES}
-        key = tuple(given[each] for each in names), given["resource"]
-        totals.setdefault(key, Amounts()).add(Amounts(*(int(given[each]) for each in _AMOUNTS)))
-    return totals
+def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
+    return {(key._replace(name=ALL_NAMES), resource): amounts for (key, resource), amounts in totals.items()}
 
 
-def _add(store: Store, connection: Connection, day: int, totals: Totals) -> None:
-    """Add amounts to those of a day."""
-    namespaces = {key[0] for key, _ in totals}
-    for chosen in _some(sorted(namespaces)):
-        for key, amounts in _of_day(connection, day, DAYS.c.namespace.in_(chosen)).items():
-            if key in totals:
-                totals[key].add(amounts)
+def _add(store: Store, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
+    """Add amounts of a day to those that are folded of it."""
+    for namespaces in _batches(sorted({key.namespace for key, _ in totals})):
+        for place, amounts in folded(connection, (DAYS.c.day == day, DAYS.c.namespace.in_(namespaces))).items():
+            if place in totals:
+                totals[place].add(amounts)
     rows = [
-        {
-            **dict(zip(_FIELDS, key, strict=True)),
-            "day": day,
-            "resource": resource,
-            **{name: str(getattr(amounts, name)) for name in _AMOUNTS},
-        }
+        {**key._asdict(), "resource": resource, **{name: str(getattr(amounts, name)) for name in AMOUNTS}}
         for (key, resource), amounts in totals.items()
     ]
     insert = store.insert(DAYS)
-    changed = {name: insert.excluded[name] for name in _AMOUNTS}
-    insert = insert.on_conflict_do_update(index_elements=["day", *_FIELDS, "resource"], set_=changed)
-    for some in _some(rows):
-        connection.execute(insert, some)
+    changed = {name: insert.excluded[name] for name in AMOUNTS}
+    insert = insert.on_conflict_do_update(index_elements=[*Key._fields, "resource"], set_=changed)
+    for batch in _batches(rows):
+        connection.execute(insert, batch)
 
 
-def _some(of: Sequence[Any], at_once: int = 500) -> Iterable[Sequence[Any]]:
+def _batches(of: Sequence[Any], at_once: int = 500) -> Iterable[Sequence[Any]]:
     return (of[first : first + at_once] for first in range(0, len(of), at_once))
 
 

@@ -15,7 +15,6 @@ from muster.api.muster.placement import Placement, slots_of
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
 from muster.resources.vector import Vector, vector
-from muster.workloads.owners import Workload, workload_of
 
 JOB_STATES: Final = {
     "Completed": "Completed",
@@ -51,11 +50,6 @@ class News(NamedTuple):
 
 ALL_THERE: Final = "all members that it needs have their nodes"
 """Said of a start."""
-
-
-def workload(group: PodGroup) -> Workload:
-    """Return what a gang belongs to, as people call it."""
-    return workload_of(group)
 
 
 def owner_uid(group: PodGroup) -> str:

@@ -109,5 +109,5 @@ class Process:
             os._exit(LOST_LEASE)
 
     def _sizes(self) -> dict[str, int]:
-        book = self._recorder.book
-        return {"gangs": len(book.gangs), "runs": len(book.runs), "holdings": len(book.holdings)}
+        entries = self._recorder.entries
+        return {"gangs": len(entries.gangs), "runs": len(entries.runs), "holdings": len(entries.holdings)}

@@ -4,6 +4,7 @@ Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, e
 """
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -24,6 +25,17 @@ NODES_KEPT: Final = 512
 """Nodes that a happening names; holdings have those of every member."""
 HAPPENINGS_KEPT: Final = 2_000
 """Happenings of one run: a gang that is planned and given up for weeks must not fill the store."""
+
+
+_VECTOR: Final = msgspec.json.Decoder(Vector)
+_SHAPES: Final = 4096
+"""Different amounts that are remembered: members of one shape share theirs."""
+
+
+@lru_cache(_SHAPES)
+def vector_of(text: str) -> Vector:
+    """Return amounts by their JSON; equal texts give the same object, which nobody may change."""
+    return _VECTOR.decode(text)
 
 
 def clean(text: str, most: int) -> str:

@@ -7,13 +7,14 @@ rest, within that second; where it was seen later, the middle of the second is t
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 from msgspec import field
 
-from history.model import MS, End
+from history.model import MS, End, vector_of
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
-from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
@@ -112,13 +113,6 @@ class Ended(NamedTuple):
     within: int = 0
 
 
-def identity(pod: RecordedPod) -> RecordedPod:
-    """Return the part of a pod that the cache keeps: all else is in the book."""
-    meta = pod.metadata
-    known = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
-    return RecordedPod(metadata=known)
-
-
 def belongs(pod: Pod) -> str | None:
     """Return the name of the PodGroup of a pod that Muster answers for; None for the pods of others."""
     named = gang_of(pod)
@@ -129,11 +123,15 @@ def belongs(pod: Pod) -> str | None:
 
 
 def amounts_of(pod: Pod) -> Vector:
-    """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod."""
+    """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod.
+
+    Members of one shape share the vector: their times are integrated together, and it is kept once.
+    """
     try:
-        return {name: amount for name, amount in counted(pod).items() if amount > 0}
+        amounts = {name: amount for name, amount in counted(pod).items() if amount > 0}
     except ValueError:
-        return {"pods": 1}
+        amounts = {"pods": 1}
+    return vector_of(msgspec.json.encode(amounts).decode())
 
 
 def bound_at(pod: Pod) -> str | None:

@@ -8,8 +8,10 @@ import structlog
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from history.model import MS, Holding
+from history.integral import Span
+from history.model import MS
 from history.recorder import Recorder
+from history.tally import span_of
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.muster.usage import AGAIN_S, KEY
@@ -43,7 +45,7 @@ class Publisher:
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
-        state = tallies.names, frozenset(recorder.book.holdings), tallies.closings
+        state = tallies.names, frozenset(recorder.entries.holdings), tallies.closings
         if state == self._written and 0 <= now_s - self._written_s < AGAIN_S:
             return
         self._written_s = now_s
@@ -63,10 +65,10 @@ class Publisher:
             log.warning("usage is not published, it is tried again", configMap=names.USAGE, why=str(error))
 
 
-def held(recorder: Recorder) -> Iterator[tuple[str, Holding]]:
-    """Yield all that is held now, with its queue; a copy, as the recorder goes on."""
-    for holding in [*recorder.book.holdings.values()]:
-        yield recorder.queue_of(holding.gang), holding
+def held(recorder: Recorder) -> Iterator[Span[str]]:
+    """Yield all that is held now by queue; a copy, as the recorder goes on."""
+    for holding in [*recorder.entries.holdings.values()]:
+        yield span_of(recorder.queue_of(holding.gang), holding)
 
 
 class UsageCounters(Collector):

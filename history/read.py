@@ -1,21 +1,24 @@
 """What happened, for who may see it: gangs, and the story of one. Times are seconds since the epoch."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, case, func, or_, select
+from sqlalchemy import Select, func, or_, select
 
-from history.model import MS, What
+from history.integral import FOREVER, Span, integrate
+from history.model import MS, What, vector_of
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
 from history.scope import Scope
 from history.store import Store
+from history.usage import SEEN
 from muster.resources.gpus import is_gpu
-from muster.resources.vector import Vector, unit
+from muster.resources.vector import unit
 
-_VECTOR = msgspec.json.Decoder(Vector)
 _NODES = msgspec.json.Decoder(tuple[str, ...])
 _MOST = 10_000
 """Gangs or happenings of one answer."""
+_MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended)
 
 
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,20 +93,23 @@ def gangs(
         chosen = chosen.where(table.submitted < round(until * MS))
     if ended is not None:
         chosen = chosen.where(table.ended.is_not(None) if ended else table.ended.is_(None))
-    seen = int(store.note("seen-until") or 0)
+    seen = int(store.note(SEEN) or 0)
     with store.failing(), store.engine.connect() as connection:
         found = connection.execute(chosen).mappings().all()
         ids = [row["id"] for row in found]
         counts = {(gang, what): count for gang, what, count in connection.execute(_counts(ids))}
-        of_these = HOLDINGS.c.gang.in_(ids)
-        on = connection.execute(select(HOLDINGS.c.gang, HOLDINGS.c.node).where(of_these).distinct()).all()
-        held = connection.execute(_held(seen).where(of_these)).all()
-    nodes: dict[str, list[str]] = {}
-    gpus: dict[str, int] = {}
-    for gang, node in on:
-        nodes.setdefault(gang, []).append(node)
-    for gang, amounts, times in held:
-        gpus[gang] = gpus.get(gang, 0) + _gpu_milli(_VECTOR.decode(amounts)) * int(times)
+        members = connection.execute(select(*_MEMBER).where(HOLDINGS.c.gang.in_(ids))).all()
+    nodes: dict[str, set[str]] = {}
+    for gang, node, *_ in members:
+        nodes.setdefault(gang, set()).add(node)
+    held = (
+        Span(gang, vector_of(amounts), bound, seen if end is None else end, held=True)
+        for gang, _, amounts, bound, end in members
+    )
+    gpu_milli_ms = Counter[str]()
+    for (gang, resource), amounts in integrate(held, 0, FOREVER).items():
+        if is_gpu(resource):
+            gpu_milli_ms[gang] += amounts.held * 1000 // unit(resource)
     return [
         Gang(
             uid=row["id"],
@@ -114,7 +120,7 @@ def gangs(
             restarts=max(0, counts.get((row["id"], What.STARTED), 0) - 1),
             evictions=counts.get((row["id"], What.EVICTED), 0),
             nodes=tuple(sorted(nodes.get(row["id"], ()))),
-            gpu_seconds=gpus.get(row["id"], 0) / (1000 * MS),
+            gpu_seconds=gpu_milli_ms[row["id"]] / (1000 * MS),
         )
         for row in found
     ]
@@ -127,17 +133,6 @@ def _counts(ids: list[str]) -> Select[Any]:
         .where(HAPPENINGS.c.gang.in_(ids), wanted)
         .group_by(HAPPENINGS.c.gang, HAPPENINGS.c.what)
     )
-
-
-def _held(seen: int) -> Select[Any]:
-    """Return the statement for the times of members by gang and amounts; what is held still counts until `seen`."""
-    until = func.coalesce(HOLDINGS.c.ended, case((HOLDINGS.c.bound > seen, HOLDINGS.c.bound), else_=seen))
-    times = func.sum(until - HOLDINGS.c.bound)
-    return select(HOLDINGS.c.gang, HOLDINGS.c.amounts, times).group_by(HOLDINGS.c.gang, HOLDINGS.c.amounts)
-
-
-def _gpu_milli(amounts: Vector) -> int:
-    return sum(amount * 1000 // unit(name) for name, amount in amounts.items() if is_gpu(name))
 
 
 def namespaces(store: Store, *, limit: int) -> list[str]:

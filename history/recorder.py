@@ -9,26 +9,22 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from history.book import Book
-from history.entries import REMEMBERED
-from history.groups import RECORDED_JOBS
+from history.entries import REMEMBERED, Entries
 from history.integral import Totals
-from history.looks import Following, Look, Past, apply, past
-from history.members import PODS_ONLY
-from history.model import MS, Changes
-from history.pods import RECORDED_PODS, Moment
+from history.looks import Following, Look, apply
+from history.model import MS, Changes, Gap
+from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import Store, StoreError
-from history.tally import Tallies
+from history.tally import Tallies, span_of
 from history.usage import SEEN, closed_since
-from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 
 log = structlog.get_logger(__name__)
@@ -54,14 +50,6 @@ LOOKED: Final = Gauge(
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
-class Known(NamedTuple):
-    """UIDs of what the store believes alive."""
-
-    pods: set[str]
-    groups: set[str]
-    jobs: set[str]
-
-
 class Recorder:
     """Records while it leads: `run` from the thread that has the lease, until `stop`."""
 
@@ -80,7 +68,7 @@ class Recorder:
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()
-        self.book = Book()
+        self.entries = Entries()
         self.following = Following(client, clock_s)
         self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
@@ -112,14 +100,14 @@ class Recorder:
     # The start: what happened meanwhile
 
     def _begin(self) -> None:
-        self.book = Book()
-        self.book.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
+        self.entries = Entries()
+        self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
         self.tallies = Tallies(now, self._closed)
         self._trouble = None
-        known = Known(set(self.book.holdings), set(self.book.runs), self.book.owners)
+        known = known_of(self.entries)
         self.following.start()
         while not self.following.synced and not self._stopping.is_set():
             self._stopping.wait(GATHER_S)
@@ -133,45 +121,22 @@ class Recorder:
         order = {name: number for number, name in enumerate(self.following.reflectors)}
         for look in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
             self._apply(look)
-        lost = self._compare(known, first, seen)
+        lost = close_unlisted(self.entries, known, first, seen, self._now())
         if seen:
             self._tell_gap(seen, meanwhile, lost)
-        log.info(
-            "recording", gangs=len(self.book.gangs), holdings=len(self.book.holdings), caughtUp=len(meanwhile.looks)
-        )
+        gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
+        log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.looks))
         self._write(versions)
 
-    def _compare(self, known: "Known", first: list[Look], seen: int) -> int:
-        """Close what the store believed alive and the API does not have; return the number of members."""
-        listed = {kind: {look.uid for look in first if look.kind == kind} for kind in self.following.reflectors}
+    def _tell_gap(self, since: int, meanwhile: Past, lost: int) -> None:
         now = self._now()
-        middle = Moment((seen + now) // 2, live=False)
-        count = self.book.unseen(known.pods - listed[RECORDED_PODS.plural], seen, now)
-        for uid in known.groups - listed[POD_GROUPS.plural]:
-            if not uid.startswith(PODS_ONLY):
-                self.book.group_gone(uid, middle)
-        for uid in known.jobs - listed[RECORDED_JOBS.plural]:
-            self.book.job_gone(uid, middle)
-        return count
-
-    def _tell_gap(self, seen: int, meanwhile: Past, lost: int) -> None:
-        now = self._now()
-        if not lost and not meanwhile.forgotten and now - seen < SHORT_MS:
-            return
-        text = "the recorder did not run"
-        if meanwhile.forgotten or lost:
-            text += (
-                "; the API server had forgotten what happened meanwhile: what both began and ended then is missing, "
-            )
-            text += "and what only ended then has an end in the middle"
-        else:
-            text += "; what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
-        self._gap(seen, now, text)
+        if lost or meanwhile.forgotten or now - since >= SHORT_MS:
+            self._gap(since, now, gap_text(missing=bool(lost or meanwhile.forgotten)))
 
     def _gap(self, since: int, until: int, text: str) -> None:
         GAPS.inc()
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
-        self.book.gap(since, until, text)
+        self.entries.changes.gaps.append(Gap(since=since, until=until, text=text))
 
     # Each turn
 
@@ -191,15 +156,15 @@ class Recorder:
         for look in more:
             self._apply(look)
         beat = self._clock_s() - self._written_s >= BEAT_S
-        if self.book.changes or beat:
+        if self.entries.changes or beat:
             self._write(versions)
         self._changed(self)
         self._tidy()
 
     def _apply(self, look: Look) -> None:
-        """Enter a look into the book; one that cannot be read is left out alone."""
+        """Enter a look into the entries; one that cannot be read is left out alone."""
         try:
-            apply(self.book, look)
+            apply(self.entries, look)
         except Exception:
             LEFT_OUT.inc()
             log.exception("left out of the history", resource=look.kind, uid=look.uid)
@@ -230,7 +195,7 @@ class Recorder:
     def _write(self, versions: dict[str, str]) -> None:
         """Write what has changed and how far this goes, until that succeeds or the process is told to end."""
         while True:
-            changes = self.book.changes
+            changes = self.entries.changes
             notes = {POSITION: msgspec.json.encode(versions).decode()}
             if self._blind_since is None:
                 notes[SEEN] = str(self._seen)
@@ -241,7 +206,7 @@ class Recorder:
                 if self._stopping.is_set():
                     return
                 continue
-            self.book.take()
+            self.entries.take()
             if self._blind_since is None:
                 LOOKED.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
@@ -263,16 +228,15 @@ class Recorder:
             self.tallies = Tallies(self._now(), self._closed)
             return
         begun = self.tallies.renew(self._now(), self._closed)
-        for holding in changes.holdings.values():
-            if holding.ended is not None:
-                self.tallies.close(self.queue_of(holding.gang, changes), holding, but=begun)
+        ended = [each for each in changes.holdings.values() if each.ended is not None]
+        self.tallies.close([span_of(self.queue_of(each.gang, changes), each) for each in ended], but=begun)
 
-    def _closed(self, begin: int) -> Totals:
+    def _closed(self, begin: int) -> Totals[str]:
         return closed_since(self._store, begin)
 
     def queue_of(self, gang: str, changes: Changes | None = None) -> str:
-        """Return the queue of a gang that the book has, or has just closed."""
-        known = self.book.gangs.get(gang) or (changes.gangs.get(gang) if changes else None)
+        """Return the queue of a gang that is open, or has just closed."""
+        known = self.entries.gangs.get(gang) or (changes.gangs.get(gang) if changes else None)
         return known.queue if known else ""
 
     def _failed(self, error: StoreError) -> None:

@@ -6,11 +6,10 @@ from sqlalchemy import delete, func, select
 from history.folding import fold, fold_namespace
 from history.model import DAY_MS
 from history.schema import DAYS, GANGS, RUNS
-from history.shares import to_fold
+from history.shares import to_fold, weigh
 from history.spans import floors
 from history.store import Store
 from history.usage import FOLDED
-from history.weigh import weigh
 
 log = structlog.get_logger(__name__)
 _BYTES = 1_000_000

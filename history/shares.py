@@ -1,9 +1,24 @@
-"""Whose past goes first where the store has no room: an even share of it is everybody's own. Pure."""
+"""Shares of the store: what each namespace takes of it, and whose past goes first where there is no room.
+
+An even share is everybody's own. What a namespace takes is estimated in the database, by the characters of each row and
+what a row costs besides, with its indexes; what matters is that it is fair between namespaces.
+"""
 
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, case, func, select
+
+from history.folding import ALL_NAMES
+from history.model import DAY_MS
+from history.schema import DAYS, GANGS, HAPPENINGS, HOLDINGS, RUNS
+from history.store import Store
+
+HOUR_MS: Final = 3_600_000
+_ROW: Final = 200
+"""Bytes of a row besides its texts, with its entries in indexes."""
 
 
 class Piece(NamedTuple):
@@ -39,3 +54,55 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
             has[namespace] -= piece.size
             heapq.heappush(largest, (-has[namespace], namespace))
     return found
+
+
+def weigh(store: Store, now: int) -> tuple[list[Piece], Counter[str]]:
+    """Return what can be folded, and the bytes of each namespace that cannot.
+
+    The past is cut into days, and what there is of today into hours; the last hour stays whole, as some of it may
+    not be written yet. The names of workloads in days that are folded are the oldest piece of all.
+    """
+    pieces, fixed = list[Piece](), Counter[str]()
+    today = now // DAY_MS * DAY_MS
+    names = Counter[str]()
+    with store.failing(), store.engine.connect() as connection:
+        for chosen in _sizes(today):
+            for namespace, until, size in connection.execute(chosen):
+                if until is None or until > now - HOUR_MS:
+                    fixed[namespace] += int(size)
+                else:
+                    pieces.append(Piece(namespace, int(until), int(size)))
+        named = DAYS.c.name != ALL_NAMES
+        for namespace, has_name, size in connection.execute(
+            select(DAYS.c.namespace, named, _bytes(DAYS)).group_by(DAYS.c.namespace, named)
+        ):
+            (names if has_name else fixed)[namespace] += int(size)
+    pieces += [Piece(namespace, 0, size) for namespace, size in names.items()]
+    return pieces, fixed
+
+
+def _sizes(today: int) -> Iterator[Any]:
+    """Yield statements for namespace, the end of the day or hour with which it goes, and bytes."""
+    until = _until(GANGS.c.ended, today)
+    yield select(GANGS.c.namespace, until, _bytes(GANGS)).group_by(GANGS.c.namespace, until)
+    for table in (RUNS, HOLDINGS):
+        until = _until(table.c.ended, today)
+        of = select(GANGS.c.namespace, until, _bytes(table)).join(GANGS, GANGS.c.id == table.c.gang)
+        yield of.group_by(GANGS.c.namespace, until)
+    goes = case(
+        (GANGS.c.ended.is_not(None), GANGS.c.ended), (RUNS.c.uid.is_(None), HAPPENINGS.c.at), else_=RUNS.c.ended
+    )
+    until = _until(goes, today)
+    of = select(GANGS.c.namespace, until, _bytes(HAPPENINGS)).join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
+    yield of.outerjoin(RUNS, RUNS.c.uid == HAPPENINGS.c.run).group_by(GANGS.c.namespace, until)
+
+
+def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:
+    whole_days, hours = (ended // DAY_MS + 1) * DAY_MS, (ended // HOUR_MS + 1) * HOUR_MS
+    return case((ended < today, whole_days), else_=hours).label("until")
+
+
+def _bytes(table: Any) -> ColumnElement[Any]:
+    """Return the bytes of all rows together; texts that tenants write are what differs most."""
+    texts = [func.length(each) for each in table.c if each.type.python_type is str]
+    return func.sum(sum(texts[1:], texts[0]) + _ROW)

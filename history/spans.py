@@ -1,28 +1,39 @@
-"""What was asked for and held, as the store has it: whose, how much, from when until when."""
+"""Usage as the store has it: of spans from when until when somebody asked for or held something, and of folded days."""
 
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
-from history.integral import Owner, Span
-from history.model import DAY_MS, End
-from history.schema import FOLDS, GANGS, HOLDINGS, RUNS
+from history.integral import Amounts, Span, Totals, integrate
+from history.model import DAY_MS, End, vector_of
+from history.schema import DAYS, FOLDS, GANGS, HOLDINGS, RUNS
 from history.scope import Scope
 from history.store import Store
-from muster.resources.vector import Vector
 
-_VECTOR: Final = msgspec.json.Decoder(Vector)
-_SHAPES: Final = 4096
-"""Different amounts that are remembered: members of one shape share theirs."""
-_HELD: Final = ("gang", "amounts", "bound", "ran_from", "ended", "reason", "saved")
-NOT_LOST: Final = frozenset({"", str(End.COMPLETED)})
-"""Reasons of members whose work was not lost."""
+AMOUNTS: Final = Amounts.__struct_fields__
+_OTHERWISE: Final = sorted({*map(str, End)} - {End.COMPLETED, End.EVICTED})
+"""Ends after which work is lost if the gang starts again."""
+
+
+class Key(NamedTuple):
+    """Whose usage is, and of which day, counted from 1970; empty, and 0, where it is summed over that."""
+
+    namespace: str = ""
+    queue: str = ""
+    user: str = ""
+    kind: str = ""
+    name: str = ""
+    day: int = 0
+
+    def on(self, day: int) -> "Key":
+        """Return the key of the same on a day."""
+        return self._replace(day=day)
 
 
 class Window(NamedTuple):
-    """What is looked at: a time (ms), and whose."""
+    """What is read: a time (ms), and whose."""
 
     since: int
     until: int
@@ -31,7 +42,89 @@ class Window(NamedTuple):
     queue: str | None = None
 
 
-def mine(window: Window, table: Any) -> list[ColumnElement[bool]]:
+def floors(store: Store) -> dict[str, int]:
+    """Return up to when namespaces are folded beyond the days that are folded for all."""
+    with store.engine.connect() as connection:
+        return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
+
+
+def unfolded(
+    store: Store, window: Window, fields: Collection[str] = Key._fields, *, still: bool = False
+) -> Totals[Key]:
+    """Return the usage of a window after what is folded of it, by these fields of its key.
+
+    `still`: only of what is held and has not ended, with the part of it that is folded.
+    """
+    on = Key.on if "day" in fields else None
+    return integrate(_spans(store, window, fields, still=still), window.since, window.until, on)
+
+
+def folded(
+    connection: Connection, conditions: Iterable[ColumnElement[bool]], fields: Collection[str] = Key._fields
+) -> Totals[Key]:
+    """Return the usage of folded days, by these fields of its key."""
+    names = [name for name in Key._fields if name in fields]
+    columns = [DAYS.c[name] for name in ("resource", *AMOUNTS, *names)]
+    totals: Totals[Key] = defaultdict(Amounts)
+    for resource, asked, held, used, lost, *values in connection.execute(select(*columns).where(*conditions)):
+        key = Key(**dict(zip(names, values, strict=True)))
+        totals[key, resource].add(Amounts(int(asked), int(held), int(used), int(lost)))
+    return totals
+
+
+def days_of(window: Window) -> list[ColumnElement[bool]]:
+    """Return the conditions for folded days that begin in a window."""
+    first, last = (-(-at // DAY_MS) for at in (window.since, window.until))
+    return [*_mine(window, DAYS), DAYS.c.day >= first, DAYS.c.day < last]
+
+
+_Owners = dict[str, tuple[Key, int]]
+"""Gang → its key, and from when on it counts."""
+
+
+def _spans(store: Store, window: Window, fields: Collection[str], *, still: bool) -> Iterator[Span[Key]]:
+    """Yield what overlaps a window."""
+    after = {} if still else floors(store)
+    with store.engine.connect() as connection:
+        owners = _owners(connection, window, fields, after)
+        if not still:
+            yield from _asked(connection, window, owners)
+        yield from _held(connection, window, owners, still=still)
+
+
+def _owners(connection: Connection, window: Window, fields: Collection[str], after: Mapping[str, int]) -> _Owners:
+    names = [name for name in Key._fields if name in fields and name in GANGS.c]
+    columns = [GANGS.c.id, GANGS.c.namespace, *(GANGS.c[name] for name in names)]
+    return {
+        gang: (Key(**dict(zip(names, values, strict=True))), after.get(namespace, 0))
+        for gang, namespace, *values in connection.execute(select(*columns).where(*_mine(window, GANGS)))
+    }
+
+
+def _asked(connection: Connection, window: Window, owners: _Owners) -> Iterator[Span[Key]]:
+    table = RUNS.c
+    chosen = select(table.gang, table.asked, table.submitted, table.ended)
+    for gang, amounts, begin, end in connection.execute(chosen.where(*_overlap(RUNS, table.submitted, window))):
+        if gang in owners:  # it may have come between two statements
+            key, floor = owners[gang]
+            yield Span(key, vector_of(amounts), max(begin, floor), end)
+
+
+def _held(connection: Connection, window: Window, owners: _Owners, *, still: bool) -> Iterator[Span[Key]]:
+    """Yield what members held; it is lost if they were evicted, or their gang has started again since."""
+    table, other = HOLDINGS.c, HOLDINGS.alias()
+    started = select(func.max(other.c.bound)).where(other.c.gang == table.gang).scalar_subquery()
+    is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(End.EVICTED))
+    chosen = select(table.gang, table.amounts, table.bound, table.ran_from, table.ended, is_lost, table.saved)
+    conditions = _overlap(HOLDINGS, table.bound, window) + ([table.ended.is_(None)] if still else [])
+    for gang, amounts, bound, ran_from, end, lost, saved in connection.execute(chosen.where(*conditions)):
+        if gang in owners:
+            key, floor = owners[gang]
+            lost_from = max(ran_from or bound, saved or 0) if lost else None
+            yield Span(key, vector_of(amounts), max(bound, floor), end, True, ran_from, lost_from)  # noqa: FBT003
+
+
+def _mine(window: Window, table: Any) -> list[ColumnElement[bool]]:
     """Return the conditions that keep others' rows out of an answer, in the database itself."""
     scope = window.scope
     conditions = [] if scope.namespaces is None else [table.c.namespace.in_(sorted(scope.namespaces))]
@@ -39,75 +132,8 @@ def mine(window: Window, table: Any) -> list[ColumnElement[bool]]:
     return conditions + ([table.c.queue == window.queue] if window.queue else [])
 
 
-def within(table: Any, begin: Any, window: Window, *, across: bool = False) -> list[ColumnElement[bool]]:
-    """Return the conditions for rows that overlap a window; `across`: and that may go over a midnight in it."""
-    conditions = [begin < window.until, or_(table.c.ended.is_(None), table.c.ended > window.since)]
-    days = [begin // DAY_MS < func.coalesce(table.c.ended, window.until) // DAY_MS] if across else []
-    return conditions + days
-
-
-def floors(store: Store) -> dict[str, int]:
-    """Return up to when namespaces are folded beyond the days that are folded for all."""
-    with store.engine.connect() as connection:
-        return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
-
-
-@lru_cache(_SHAPES)
-def vector_of(text: str) -> Vector:
-    """Return amounts by their text; equal ones are the same object."""
-    return _VECTOR.decode(text)
-
-
-def spans(store: Store, window: Window, *, whole: bool = False, across: bool = False) -> list[Span]:
-    """Return what overlaps a window, each from where its namespace is folded; `whole`: what is folded as well.
-
-    `across`: only what goes over a midnight in the window.
-    """
-    found: list[Span] = []
-    of_mine = mine(window, GANGS)
-    after = {} if whole else floors(store)
-    with store.engine.connect() as connection:
-        gangs = select(GANGS.c.id, *(GANGS.c[name] for name in Owner._fields)).where(*of_mine)
-        owners = {row[0]: Owner(*row[1:]) for row in connection.execute(gangs)}
-        runs = (
-            select(RUNS.c.gang, RUNS.c.asked, RUNS.c.submitted, RUNS.c.ended)
-            .join(GANGS, GANGS.c.id == RUNS.c.gang)
-            .where(*of_mine, *within(RUNS, RUNS.c.submitted, window, across=across))
-        )
-        for gang, asked, submitted, ended in connection.execute(runs):
-            if gang in owners:  # it may have come between the two statements
-                begin = max(submitted, after.get(owners[gang].namespace, 0))
-                found.append(Span(owners[gang], vector_of(asked), begin, ended))
-        held = (
-            select(*(HOLDINGS.c[name] for name in _HELD))
-            .join(GANGS, GANGS.c.id == HOLDINGS.c.gang)
-            .where(*of_mine, *within(HOLDINGS, HOLDINGS.c.bound, window, across=across))
-        )
-        members = connection.execute(held).all()
-        last = _last_starts(connection, window)
-    for gang, amounts, bound, ran_from, ended, reason, saved in members:
-        if gang not in owners:
-            continue
-        lost = None
-        again = reason not in NOT_LOST and last.get(gang, 0) >= (ended or 0) > 0
-        if again or reason == End.EVICTED:
-            lost = max(ran_from or bound, saved or 0)
-        begin = max(bound, after.get(owners[gang].namespace, 0))
-        found.append(Span(owners[gang], vector_of(amounts), begin, ended, True, ran_from, lost))  # noqa: FBT003 - 100,000s
-    return [each for each in found if not across or _goes_over_midnight(each, window)]
-
-
-def _goes_over_midnight(span: Span, window: Window) -> bool:
-    first = max(window.since, span.asked_from)
-    last = window.until if span.until is None else min(window.until, span.until)
-    return first // DAY_MS < (last - 1) // DAY_MS
-
-
-def _last_starts(connection: Connection, window: Window) -> dict[str, int]:
-    """Return the latest binding of each gang of which a member has ended since a window began."""
-    of_mine = mine(window, GANGS)
-    ended = select(HOLDINGS.c.gang).where(HOLDINGS.c.ended > window.since).distinct()
-    found = select(HOLDINGS.c.gang, func.max(HOLDINGS.c.bound)).where(HOLDINGS.c.gang.in_(ended))
-    if of_mine:
-        found = found.where(HOLDINGS.c.gang.in_(select(GANGS.c.id).where(*of_mine)))
-    return {str(gang): int(bound) for gang, bound in connection.execute(found.group_by(HOLDINGS.c.gang))}
+def _overlap(table: Any, begin: Any, window: Window) -> list[ColumnElement[bool]]:
+    """Return the conditions for rows of a window's gangs that overlap its time."""
+    of_mine = _mine(window, GANGS)
+    conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []
+    return [*conditions, begin < window.until, or_(table.c.ended.is_(None), table.c.ended > window.since)]

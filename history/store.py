@@ -18,16 +18,16 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from history.model import Changes, Gang, Holding, Run, Seen
+from history.model import Changes, Gang, Holding, Run, Seen, vector_of
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
-from muster.resources.vector import Vector
 
+STORE_VARIABLE: Final = "MUSTER_HISTORY"
+"""The variable of the environment that names the store to the page and to commands, by its URL."""
 REVISION: Final = "0002"
 """The schema that this version reads and writes: the last step in `migrations`."""
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500
-_VECTOR: Final = msgspec.json.Decoder(Vector)
 _SEEN: Final = msgspec.json.Decoder(Seen)
 
 
@@ -181,11 +181,11 @@ class Store:
         """Return what has not ended, as the recorder takes it up again."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
-                Holding(**{**row, "amounts": _VECTOR.decode(row["amounts"])})
+                Holding(**{**row, "amounts": vector_of(row["amounts"])})
                 for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
             ]
             runs = [
-                Run(**{**row, "asked": _VECTOR.decode(row["asked"]), "seen": _SEEN.decode(row["seen"])})
+                Run(**{**row, "asked": vector_of(row["asked"]), "seen": _SEEN.decode(row["seen"])})
                 for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
             ]
             used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))

@@ -8,50 +8,46 @@ add what is held since.
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from history.integral import Amounts, Totals
+from history.integral import FOREVER, Span, Totals, add, integrate
 from history.model import MS, Holding
 from muster.api.muster.usage import PERIODS, Period, period_of
 from muster.resources.vector import unit
 
 
+def span_of(queue: str, holding: Holding) -> Span[str]:
+    """Return the time for which a member holds, or has held, its amounts for a queue."""
+    return Span(queue, holding.amounts, holding.bound, holding.ended, held=True, used_from=holding.ran_from)
+
+
 class Tally:
-    """Held and used amounts of a time by queue and resource, in thousandths or base units times milliseconds."""
+    """What members that have ended have held since a time, by queue and resource."""
 
-    def __init__(self, begin: int, closed: Totals) -> None:
+    def __init__(self, begin: int, closed: Totals[str]) -> None:
         self.begin = begin
-        self._closed: dict[tuple[str, str], Amounts] = {}
-        for (key, resource), amounts in closed.items():
-            self._closed.setdefault((key[0], resource), Amounts()).add(amounts)
+        self._closed = closed
 
-    def close(self, queue: str, holding: Holding) -> None:
-        """Count a holding that has ended."""
-        self._add(self._closed, queue, holding, holding.ended or 0)
+    def close(self, ended: Iterable[Span[str]]) -> None:
+        """Count what was held and has ended."""
+        add(self._closed, integrate(ended, self.begin, FOREVER))
 
-    def at(self, now: int, still: Iterable[tuple[str, Holding]]) -> dict[tuple[str, str], Amounts]:
+    def at(self, now: int, still: Iterable[Span[str]]) -> Totals[str]:
         """Return all amounts at a time, with those that are held then."""
-        totals = {key: Amounts(held=each.held, used=each.used) for key, each in self._closed.items()}
-        for queue, holding in still:
-            self._add(totals, queue, holding, now)
+        totals = integrate(still, self.begin, now)
+        add(totals, self._closed)
         return totals
-
-    def _add(self, totals: dict[tuple[str, str], Amounts], queue: str, holding: Holding, until: int) -> None:
-        held = max(0, until - max(holding.bound, self.begin))
-        used = 0 if holding.ran_from is None else max(0, until - max(holding.ran_from, self.begin))
-        for resource, amount in holding.amounts.items():
-            totals.setdefault((queue, resource), Amounts()).add(Amounts(held=amount * held, used=amount * used))
 
 
 class Tallies:
     """The tallies of the month, the week and the day of a moment; `closed` returns what has ended since a time."""
 
-    def __init__(self, now: int, closed: Callable[[int], Totals]) -> None:
+    def __init__(self, now: int, closed: Callable[[int], Totals[str]]) -> None:
         self.names: dict[Period, str] = {}
         self.closings = 0
         """Holdings that were counted: what was published is right as long as this, and what is held, is the same."""
         self.of: dict[Period, Tally] = {}
         self.renew(now, closed)
 
-    def renew(self, now: int, closed: Callable[[int], Totals]) -> set[Period]:
+    def renew(self, now: int, closed: Callable[[int], Totals[str]]) -> set[Period]:
         """Begin anew the periods that have ended, and return them: a month is not read again each day."""
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
@@ -60,14 +56,14 @@ class Tallies:
         self.names = names_at(now)
         return begun
 
-    def close(self, queue: str, holding: Holding, *, but: Collection[Period] = ()) -> None:
-        """Count a holding that has ended, in all periods `but` those that know it."""
-        self.closings += 1
+    def close(self, ended: Collection[Span[str]], *, but: Collection[Period] = ()) -> None:
+        """Count what was held and has ended, in all periods `but` those that know it."""
+        self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:
-                each.close(queue, holding)
+                each.close(ended)
 
-    def document(self, now: int, still: Iterable[tuple[str, Holding]]) -> dict[str, Any]:
+    def document(self, now: int, still: Iterable[Span[str]]) -> dict[str, Any]:
         """Return what is published (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
         The month stands in the queue itself, as readers of earlier versions expect it.

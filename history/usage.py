@@ -9,21 +9,23 @@
 Days whose detail has gone count from what was folded of them, each as a whole.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Final, Literal, get_args
 
 import msgspec
-from sqlalchemy import select
 
-from history.integral import KEYS, Amounts, Owner, Totals, integrate, key_of
+from history.integral import FOREVER, Amounts, Totals, add
 from history.model import DAY_MS, MS
-from history.schema import DAYS
 from history.scope import EVERYTHING, Scope
-from history.spans import Window, floors, mine, spans
+from history.spans import Key, Window, days_of, folded, unfolded
 from history.store import Store
-from history.sums import sums
 from muster.resources.vector import unit
 
+By = Literal["queue", "namespace", "user", "workload", "day"]
+KEYS: Final[tuple[str, ...]] = get_args(By)
+"""What usage can be told by."""
 FOLDED: Final = "folded-until"
 """Note of the recorder's: the end of the last day whose detail has gone, in milliseconds."""
 SEEN: Final = "seen-until"
@@ -64,68 +66,44 @@ def usage(
     """
     if wrong := [each for each in by if each not in KEYS]:
         raise ValueError(f"usage by {wrong[0]!r} is not known; there are {', '.join(KEYS)}")
-    seen = int(store.note(SEEN) or 0)
-    end = seen if now is None else round(now * MS)
-    first, last = round(since * MS), end if until is None else round(until * MS)
-    folded = int(store.note(FOLDED) or 0)
-    with store.failing():
-        window = Window(max(first, folded), min(last, end), scope, namespace, queue)
-        totals = sums(store, window, by)
-        for key, amounts in _folded(store, window, by, first):
-            totals.setdefault(key, Amounts()).add(amounts)
-    return rows(totals)
+    end = int(store.note(SEEN) or 0) if now is None else round(now * MS)
+    last = end if until is None else min(end, round(until * MS))
+    fields = {*by, *(("namespace", "kind", "name") if "workload" in by else ())}
+    totals = _totals(store, Window(round(since * MS), last, scope, namespace, queue), fields)
+    found: dict[tuple[str, ...], dict[str, Seconds]] = {}
+    for (key, resource), amounts in totals.items():
+        whole = unit(resource) * MS
+        seconds = Seconds(*(each / whole for each in (amounts.asked, amounts.held, amounts.used, amounts.lost)))
+        found.setdefault(tuple(_text(key, each) for each in by), {})[resource] = seconds
+    return [Row(key, dict(sorted(resources.items()))) for key, resources in sorted(found.items())]
 
 
-def closed_since(store: Store, since: int) -> Totals:
-    """Return what was held and used by queue since then by members that have ended, of all the cluster.
+def closed_since(store: Store, since: int) -> Totals[str]:
+    """Return what members that have ended have held and used by queue since a midnight, in all of the cluster.
 
-    Of members that have not ended folded days have a part, too: that is not in it.
+    It is the usage of all, without what members have of it that have not ended: a part of that may be folded.
     """
-    folded = int(store.note(FOLDED) or 0)
-    now = 2**62
+    window, by_queue = Window(since, FOREVER, EVERYTHING), ("queue",)
+    totals = _totals(store, window, by_queue)
     with store.failing():
-        window = Window(max(since, folded), now, EVERYTHING)
-        over = [each for each in spans(store, window) if each.held and each.until is not None]
-        totals = integrate(over, ("queue",), window.since, now, now)
-        for key, amounts in _folded(store, window, ("queue",), since):
-            totals.setdefault(key, Amounts()).add(amounts)
-        for key, amounts in _folded_of_open(store, -(-since // DAY_MS) * DAY_MS, folded):
-            totals.setdefault(key, Amounts()).add(amounts, -1)
+        add(totals, unfolded(store, window, by_queue, still=True), -1)
+    held = {(key.queue, resource): amounts for (key, resource), amounts in totals.items() if amounts.held}
+    return defaultdict(Amounts, held)
+
+
+def _totals(store: Store, window: Window, fields: Collection[str]) -> Totals[Key]:
+    """Return the usage of a window by these fields of its key: that of folded days, and of what came after them."""
+    since = max(window.since, int(store.note(FOLDED) or 0))
+    with store.failing():
+        totals = unfolded(store, window._replace(since=since), fields)
+        with store.engine.connect() as connection:
+            add(totals, folded(connection, days_of(window), fields))
     return totals
 
 
-def _folded_of_open(store: Store, since: int, folded: int) -> Iterator[tuple[tuple[tuple[str, ...], str], Amounts]]:
-    """Yield what folded days have of members that have not ended, by queue."""
-    until = floors(store)
-    if max(folded, *until.values(), 0) <= since:
-        return
-    for span in spans(store, Window(since, 2**62, EVERYTHING), whole=True):
-        if span.held and span.until is None:
-            end = max(folded, until.get(span.owner.namespace, 0))
-            yield from integrate([span], ("queue",), since, end, end).items()
-
-
-def rows(totals: Totals) -> list[Row]:
-    """Return totals as rows, sorted by key."""
-    found: dict[tuple[str, ...], dict[str, Seconds]] = {}
-    for (key, resource), amounts in sorted(totals.items()):
-        whole = unit(resource) * MS
-        found.setdefault(key, {})[resource] = Seconds(
-            *(each / whole for each in (amounts.asked, amounts.held, amounts.used, amounts.lost))
-        )
-    return [Row(key, resources) for key, resources in found.items()]
-
-
-def _folded(
-    store: Store, window: Window, by: Sequence[str], since: int
-) -> Iterator[tuple[tuple[tuple[str, ...], str], Amounts]]:
-    """Yield the amounts of what is folded of the days that begin in a window that reaches back until `since`."""
-    wanted = [*(DAYS.c[name] for name in Owner._fields), DAYS.c.day, DAYS.c.resource]
-    wanted += [DAYS.c[name] for name in Amounts.__struct_fields__]
-    first, last = -(-since // DAY_MS), -(-window.until // DAY_MS)
-    chosen = select(*wanted).where(*mine(window, DAYS), DAYS.c.day >= first, DAYS.c.day < last)
-    with store.engine.connect() as connection:
-        for row in connection.execute(chosen):
-            *whose, day, resource, asked, held, used, lost = row
-            key = key_of(Owner(*whose), day, by), resource
-            yield key, Amounts(int(asked), int(held), int(used), int(lost))
+def _text(key: Key, by: str) -> str:
+    if by == "day":
+        return f"{datetime.fromtimestamp(key.day * DAY_MS / MS, UTC):%Y-%m-%d}"
+    if by == "workload":
+        return f"{key.namespace}/{key.kind}/{key.name}"
+    return str(getattr(key, by))

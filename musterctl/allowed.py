@@ -11,7 +11,7 @@ from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.planner.state.feed import FEED
+from extender.planner.api import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
 from muster.api.kubernetes.reviews import SELF_SUBJECT_REVIEWS

@@ -10,10 +10,10 @@ from musterctl.plane.machine import LocalError
 from musterctl.unanswered import words
 
 COMMANDS: Final = {
-    "up": "musterctl.commands.plane:up",
+    "up": "musterctl.commands.up:up",
     "status": "musterctl.commands.plane:status",
     "down": "musterctl.commands.plane:down",
-    "restart": "musterctl.commands.restart:restart",
+    "restart": "musterctl.commands.plane:restart",
     "kubectl": "musterctl.commands.plane:kubectl",
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.config:render",

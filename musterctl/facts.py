@@ -6,42 +6,39 @@ A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` write
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
-from functools import partial
-from inspect import getdoc, signature
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple
 
 from controller.job.actions import KNOWN
 from controller.job.rules import faults
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
-from extender.planner.actions import ACTIONS, evicting, obstacles
-from extender.planner.configuration.tables import defaults, table, tables
-from extender.planner.framework.answers import ReservationRules
-from extender.planner.framework.config import SchedulerConfig
-from extender.planner.framework.hooks import Hooks
-from extender.planner.framework.registry import Registry
-from extender.planner.plugins import PLUGINS
+from extender.planner import api as planner
 from extender.settings import ExtenderSettings
 from muster.api.limits import LIMITS
 from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
 from musterctl import settings
-from musterctl.chart import alerts
-from musterctl.chart.files import RUNTIMES
+from musterctl.chart.files import FILES, RUNTIMES, document
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
 
+ALERTS: Final = FILES / "alerts.yaml"
+ALERT_HEAD: Final = ("alert", "severity", "after", "says", "what to do")
+_PART: Final = re.compile(r"\{\{ with \$labels\.(\w+) \}\}(.*?)\{\{ \. \}\}(.*?)\{\{ end \}\}")
+_LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
+_VALUE: Final = re.compile(r"\{\{ \$value\b.*?\}\}")
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("webhook", "extender", "controller", "history", "musterctl", "muster")
+PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
 """Packages that have metrics; those of `muster` are in every process."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
 """The last is of a collector, which counts when it is asked."""
@@ -79,12 +76,12 @@ class Metric(NamedTuple):
     help: str
 
 
-def metrics(package: str) -> Iterator[Metric]:
-    """Yield the metrics of a package, by name."""
-    found: list[Metric] = []
-    for path in sorted((ROOT / package).rglob("*.py")):
-        found += filter(None, map(_metric, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
-    yield from sorted(found)
+@cache
+def metrics(package: str) -> tuple[Metric, ...]:
+    """Return the metrics of a package, by name; only files that import prometheus_client are parsed."""
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / package).rglob("*.py"))
+    nodes = chain.from_iterable(ast.walk(ast.parse(text)) for text in texts if "prometheus_client" in text)
+    return tuple(sorted(filter(None, map(_metric, nodes))))
 
 
 def _metric(node: ast.AST) -> Metric | None:
@@ -113,22 +110,14 @@ def _code(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _hooks() -> str:
-    """Return a row per hook: the question, the function of its Protocol, and the rule."""
-    rows = []
-    types = get_type_hints(Hooks)
-    for each in fields(Hooks):
-        [protocol] = get_args(types[each.name])
-        function = get_origin(protocol) or protocol
-        _, *arguments = signature(function.__call__).parameters
-        rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
-        shape = f"`({', '.join(arguments)})`"
-        rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
-    return table(("hook", "question", "function", "answer", "of several plugins"), rows)
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, with empty lines around it."""
+    lines = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    return "\n".join(("", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines, "", ""))
 
 
-_TABLES: Final = tables(Registry(PLUGINS, ACTIONS, installed=False))
-"""Tables of Muster's own plugins and actions, without those of installed packages."""
+_TABLES: Final = {name: _table(*found) for name, found in planner.documentation().items()}
+"""Tables of the planner's configuration."""
 
 
 def _flags(plugin: str) -> str:
@@ -153,7 +142,7 @@ def _reserved() -> str:
 
 
 def _settings(process: str) -> str:
-    return table(("field", "default", "meaning"), settings.rows(process))
+    return _table(("field", "default", "meaning"), settings.rows(process))
 
 
 def _metrics(package: str) -> str:
@@ -161,12 +150,37 @@ def _metrics(package: str) -> str:
         (f"`{each.name}`", each.kind, ", ".join(f"`{label}`" for label in each.labels), each.help)
         for each in metrics(package)
     ]
-    return table(("metric", "kind", "labels", "meaning"), rows)
+    return _table(("metric", "kind", "labels", "meaning"), rows)
+
+
+def alert_rules() -> Iterator[dict[str, Any]]:
+    """Yield the alerting rules of all groups, in the order of the file."""
+    for group in document(ALERTS)["groups"]:
+        yield from group["rules"]
+
+
+def alert_rows() -> Iterator[tuple[str, ...]]:
+    """Yield a row per alert, with the cells of `ALERT_HEAD`."""
+    for rule in alert_rules():
+        said = rule["annotations"]
+        yield (
+            f"`{rule['alert']}`",
+            rule["labels"]["severity"],
+            rule.get("for", "at once"),
+            alert_text(said["summary"]),
+            alert_text(said["description"]),
+        )
+
+
+def alert_text(text: str) -> str:
+    """Return a text of an alert without Prometheus' templates: a label is its name in capitals, a value `so much`."""
+    text = _PART.sub(lambda part: f"{part[2]}{part[1].upper()}{part[3]}", text)
+    return _VALUE.sub("so much", _LABEL.sub(lambda label: label[1].upper(), text))
 
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
-    "alerts": lambda: table(alerts.HEAD, alerts.rows()),
-    "alerts-number": lambda: str(len([*alerts.rules()])),
+    "alerts": lambda: _table(ALERT_HEAD, alert_rows()),
+    "alerts-number": lambda: str(len([*alert_rules()])),
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
     "barrier-longest": lambda: _plain(LONGEST_S, "s"),
@@ -174,24 +188,24 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "command-actions": lambda: _code(KNOWN),
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
-    "default-actions": lambda: f"`{SchedulerConfig().actions}`",
-    "default-configuration": lambda: f"\n\n```yaml\n{defaults()}```\n\n",
-    "default-plugins": lambda: _code(each.name for tier in SchedulerConfig().tiers for each in tier.plugins),
-    "expiry": lambda: _plain(ReservationRules().expiry_s / _HOUR_S, "hours"),
-    "hooks": _hooks,
+    "default-actions": lambda: f"`{planner.SchedulerConfig().actions}`",
+    "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
+    "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),
+    "expiry": lambda: _plain(planner.ReservationRules().expiry_s / _HOUR_S, "hours"),
+    "hooks": lambda: _table(*planner.hook_table()),
     "framework-variables-reserved": _reserved,
     "job-plugins": lambda: _code(BUILT_IN),
     "job-plugins-required": _required,
     "kinds-without-ranks": lambda: _code(kind.resource.kind for kind in KINDS if kind.no_ranks),
-    "kubernetes-newest": lambda: release_of(CONTROL_PLANE.module),
-    "kubernetes-oldest": lambda: release_of(OLDER[min(OLDER)].module),
-    "kubernetes-older": lambda: _code(release_of(each.module) for each in OLDER.values()),
+    "kubernetes-newest": lambda: release_of(CONTROL_PLANE),
+    "kubernetes-oldest": lambda: release_of(OLDER[min(OLDER)]),
+    "kubernetes-older": lambda: _code(release_of(each) for each in OLDER.values()),
     "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
     "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
-    "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
-    "placed-slots": lambda: f"{obstacles.LIMIT:,}",
-    "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
-    "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
+    "patience": lambda: _plain(planner.ReservationRules().patience_s / _MINUTE_S, "minutes"),
+    "placed-slots": lambda: f"{planner.PLACED_SLOTS:,}",
+    "searches-of-a-queue": lambda: str(planner.SEARCHES_OF_A_QUEUE),
+    "searches-of-a-cycle": lambda: str(planner.SEARCHES_OF_A_CYCLE),
     "user-exit-codes": lambda: str(faults.LAST_OF_USERS),
     "disruption-explains": lambda: _plain(faults.FOLLOWS_S, "s"),
     "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),

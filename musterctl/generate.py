@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from muster.crds import growth
-from muster.crds.files import manifests, reference
+from muster.crds.files import as_lines, manifests, reference
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.kube.client import Client
 from musterctl import facts
@@ -64,7 +63,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 def released_files() -> dict[Path, str]:
     """Return the texts that later CRDs are held against, by path."""
     return {
-        RELEASED / f"{path.stem}.txt": "\n".join(growth.as_lines(document(path))) + "\n"
+        RELEASED / f"{path.stem}.txt": "\n".join(as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
     }
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from extender.planner.cycle import report_of
-from extender.planner.framework.snapshot import RECOVERY_S
+from extender.planner.api import report_of
 from musterctl.cluster import Where
 from musterctl.options import FILE, Command, kubeconfig_option, object_output_option, plane_option, with_options
 from musterctl.reader import Reader
@@ -45,10 +44,8 @@ planned_namespace_option = click.option(
 recovery_option = click.option(
     "--recovery-timeout",
     "recovery_s",
-    type=float,
-    default=RECOVERY_S,
-    show_default=True,
-    help="Seconds a gang may stay partial, as in the extender's settings.",
+    type=click.FloatRange(min=0),
+    help="Another time, in seconds, for which a gang may stay partial.  [default: that of the extender]",
 )
 
 
@@ -57,8 +54,8 @@ def dump_options(command: Command) -> Command:
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
-        snapshot = more.pop("snapshot", None)
-        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
+        snapshot, recovery_s = more.pop("snapshot", None), more.pop("recovery_s", None)
+        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot, recovery_s), **more)
 
     return with_options(run, kubeconfig_option, plane_option, _scheduler_config)
 

@@ -1,51 +1,83 @@
-"""Reads what reports are about: a cluster, or a snapshot of one; `musterctl.planningoptions` has their options."""
+"""Reads what reports are about: a dump of a cluster, or of a snapshot; `musterctl.planningoptions` has their options.
 
-from contextlib import closing
+Not in `musterctl.cluster`: what reads a dump imports the planner, which takes a second of CPU that most commands spare.
+"""
+
+import time
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from extender.explain.clusterdump import ClusterDump
+import click
+
+from extender.explain.clusterdump import ClusterDump, load
 from extender.explain.pools import pools_of
+from extender.planner.api import FEED
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.muster.configuration import PublishedConfig
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.names import BUDGET, SYSTEM_NAMESPACE
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from musterctl.cluster import Where
-from musterctl.dumps import read_dump
-from musterctl.running import config_of, note_unknown, published_by, suspects_of, usage_in
+from muster.kube.errors import Forbidden, NotFound
+from musterctl.cluster import Where, known
+from musterctl.running import (
+    BUILT_IN_SUSPECTS,
+    DEFAULT_TIMING,
+    config_of,
+    inputs_of,
+    note_unknown,
+    published_by,
+    suspects_of,
+    usage_in,
+)
+
+T = TypeVar("T")
 
 
 class Reader(NamedTuple):
-    """A cluster, or a snapshot in its place, and the planner's configuration if another one is to count."""
+    """A cluster, or a snapshot in its place, and of the planner's configuration and timing what is to count instead."""
 
     where: Where
     scheduler_config: Path | None = None
     snapshot: Path | None = None
+    recovery_s: float | None = None
 
     def __call__(self) -> ClusterDump:
         """Return a dump of the cluster, or that in the snapshot, with the configuration that runs there.
 
         Raises Forbidden for who may not list all of it.
         """
+        dump = self._dump()
+        if self.recovery_s is not None:
+            for pool in pools_of(dump):
+                dump.set_timing(pool, recovery_s=self.recovery_s)
+        return dump
+
+    def _dump(self) -> ClusterDump:
         dump = read_dump(self.where, self.scheduler_config, self.snapshot)
         pools = pools_of(dump)
         if self.snapshot is not None:
             for pool in pools:
                 if pool not in dump.suspects:
-                    note_unknown(pool, f"{self.snapshot} has no other")
+                    note_unknown(BUILT_IN_SUSPECTS, pool, f"{self.snapshot} has no other")
+                if pool not in dump.inputs:
+                    note_unknown(DEFAULT_TIMING, pool, f"{self.snapshot} has no other")
             return dump
         with closing(self.where.client()) as client:
             told = published_by(client, pools)
-            if any(BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
+            if any(names.BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
                 known = (one for one in told.values() if isinstance(one, PublishedConfig))
-                where = next((one.metadata.namespace for one in known), SYSTEM_NAMESPACE)
+                where = next((one.metadata.namespace for one in known), names.SYSTEM_NAMESPACE)
                 dump.usage = usage_in(client, where)
         if self.scheduler_config is None:
             configs = {pool: config_of(told.get(pool), pool) for pool in pools}
             dump.scheduler_config = configs.pop(DEFAULT_POOL)
             dump.pool_configs = configs
-        dump.suspects = suspects_of(told, pools)
+        dump.suspects, dump.inputs = suspects_of(told, pools), inputs_of(told, pools)
         return dump
 
     def namespace(self, given: str | None) -> str:
@@ -59,3 +91,38 @@ class Reader(NamedTuple):
     def client(self) -> Client | None:
         """Return a client of the cluster; None for a snapshot, which says nothing beyond its dump."""
         return self.where.client() if self.snapshot is None else None
+
+
+def read_dump(where: Where, scheduler_config: Path | None = None, snapshot: Path | None = None) -> ClusterDump:
+    """Return a dump of the cluster, or that in a snapshot, as the planner would see it."""
+    config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
+    if snapshot is None:
+        return take(where.client(), config)
+    try:
+        dump = load(snapshot.read_bytes())
+    except ValueError as error:
+        raise click.ClickException(f"{snapshot}: {error}") from error
+    dump.scheduler_config = config or dump.scheduler_config
+    return dump
+
+
+def take(client: Client, scheduler_config: str = "") -> ClusterDump:
+    """Return a dump of a running cluster, from one list of each kind; it is not of one single moment."""
+    dump = ClusterDump(time.time(), scheduler_config)
+    for fed in FEED:
+        resource = served(client, fed.resource) if fed.optional else fed.resource
+        if resource is not None:
+            with suppress(NotFound) if fed.newer else known(client, resource):
+                dump.put(fed.resource, client.list(resource))
+    with suppress(NotFound, Forbidden):  # few clusters have the kind, and few users may read it
+        dump.put(PROVISIONING_REQUESTS, client.list(PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"))
+    return dump
+
+
+def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
+    """Return a foreign kind in a version that the cluster serves; None if it has none, or may not be asked."""
+    try:
+        version = client.get(DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
+    except (NotFound, Forbidden):
+        return None
+    return replace(resource, version=version) if version else None

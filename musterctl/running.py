@@ -3,24 +3,27 @@
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from extender.planner.cycle import report_of
+from gangs.words import short
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
-from muster.api.muster.configuration import PUBLISHED, PublishedConfig, Suspects, name_for
+from muster.api.muster.configuration import PUBLISHED, TIMING, PublishedConfig, Suspects, name_for
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.muster.usage import Usage, read_usage, silent_s
 from muster.api.names import SYSTEM_NAMESPACE, USAGE, WEBHOOKS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.cluster import whole
-from musterctl.output.listing import short
 from musterctl.plane.rights import CLUSTER_LEASE
 
+if TYPE_CHECKING:
+    from extender.planner.api import PublishedInputs
+
 _OTHER: Final = "--scheduler-config names another"
-_BUILT_IN: Final = "nodes are suspect by the list of this version"
+BUILT_IN_SUSPECTS: Final = "nodes are suspect by the list of this version"
+DEFAULT_TIMING: Final = "the planner's default timing counts"
 
 
 def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
@@ -46,8 +49,11 @@ def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
         click.echo(f"Note: the default configuration of the planner counts, as {told.message}; {_OTHER}", err=True)
         return ""
     text = (told.text if told else "") or ""
-    errors = report_of(text).errors if text else []
-    if told and errors:
+    if not told or not text:
+        return text
+    from extender.planner.api import report_of  # noqa: PLC0415 - a second of CPU, which `muster nodes` does without
+
+    if errors := report_of(text).errors:
         where = f"{told.metadata.namespace}/{name_for(pool)}"
         raise click.ClickException(
             f"the planner's configuration that runs (ConfigMap {where}) cannot be used here: {'; '.join(errors)}; "
@@ -62,17 +68,39 @@ def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[st
     for pool in pools:
         one = told.get(pool)
         if isinstance(one, Forbidden):
-            note_unknown(pool, one.message)
+            note_unknown(BUILT_IN_SUSPECTS, pool, one.message)
         elif one is None or one.suspects is None:
-            note_unknown(pool, f"the extender has not published another (ConfigMap {name_for(pool)})")
+            note_unknown(BUILT_IN_SUSPECTS, pool, _unpublished(pool))
         else:
             found[pool] = one.suspects
     return found
 
 
-def note_unknown(pool: str, why: str) -> None:
-    """Say on standard error that it is not known what makes a node of a pool suspect."""
-    click.echo(f"Note: {_BUILT_IN}{f' in pool {pool}' if pool else ''}, as {why}", err=True)
+def inputs_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
+    """Return the inputs of cycles that are published, by node pool; a note tells of those that are not known."""
+    from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
+
+    found: dict[str, PublishedInputs] = {}
+    for pool in pools:
+        one = told.get(pool)
+        if isinstance(one, Forbidden):
+            note_unknown(DEFAULT_TIMING, pool, one.message)
+        elif one is None or TIMING not in (one.data or {}):
+            note_unknown(DEFAULT_TIMING, pool, _unpublished(pool))
+        if isinstance(one, PublishedConfig):
+            found[pool], problems = published_inputs(one.data or {})
+            for problem in problems:
+                click.echo(f"Note: in ConfigMap {name_for(pool)} {problem}", err=True)
+    return found
+
+
+def _unpublished(pool: str) -> str:
+    return f"the extender has not published another (ConfigMap {name_for(pool)})"
+
+
+def note_unknown(what: str, pool: str, why: str) -> None:
+    """Say on standard error what counts in a pool, as its extender's own is not known."""
+    click.echo(f"Note: {what}{f' in pool {pool}' if pool else ''}, as {why}", err=True)
 
 
 def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | None:

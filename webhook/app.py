@@ -19,29 +19,12 @@ from muster.process.counters import from_zero
 from muster.process.tracing import SPANS, workload_of
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from webhook import review, senders
+from webhook import mutate, review, senders, validate
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
-from webhook.mutate import creator
-from webhook.mutate import job as mutate_job
-from webhook.mutate import pod as mutate_pod
-from webhook.mutate import queues as mutate_queues
-from webhook.mutate import trainjob as mutate_trainjob
-from webhook.mutate import workload as mutate_workload
 from webhook.mutate.creator import signed
 from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.senders import Budgets
-from webhook.validate import command as validate_command
-from webhook.validate import cronjob as validate_cron
-from webhook.validate import hypernode as validate_hyper_node
-from webhook.validate import jobflow as validate_flow
-from webhook.validate import namespace as validate_namespace
-from webhook.validate import pod as validate_pod
-from webhook.validate import podgroup as validate_podgroup
-from webhook.validate import queue as validate_queue
-from webhook.validate import trainingruntime as validate_runtime
-from webhook.validate import trainjob as validate_trainjob
-from webhook.validate import workload as validate_workload
 from webhook.validate.volcano_job import job as validate_job
 
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
@@ -69,29 +52,31 @@ def routes(
     """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
     queues, namespaces = lookups.queues, lookups.namespaces
     return {
-        "/mutate/job": signed(mutate_job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups)),
-        "/mutate/workload": signed(mutate_workload.reviewer(lookups.namespaces)),
-        "/mutate/podgroup": signed(mutate_queues.reviewer(lookups.namespaces, queues)),
-        "/mutate/creator": signed(creator.review),
-        "/mutate/queue": mutate_queues.review_queue,
-        "/mutate/pod": signed(mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups)),
+        "/mutate/job": signed(mutate.job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups)),
+        "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
+        "/mutate/podgroup": signed(mutate.queues.reviewer(lookups.namespaces, queues)),
+        "/mutate/creator": signed(mutate.creator.review),
+        "/mutate/queue": mutate.queues.review_queue,
+        "/mutate/pod": signed(mutate.pod.reviewer(lookups, framework, marks=marks, groups=groups)),
         f"/mutate{_TRAINER}-trainjob": signed(
-            mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time.time)
+            mutate.trainjob.reviewer(lookups.namespaces, lookups.runtimes, time.time)
         ),
-        f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework, target),
-        f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
-        f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),
+        f"/validate{_TRAINER}-trainjob": validate.trainjob.reviewer(lookups, framework, target),
+        f"/validate{_TRAINER}-trainingruntime": validate.trainjob.runtime_reviewer(TrainingRuntime, target),
+        f"/validate{_TRAINER}-clustertrainingruntime": validate.trainjob.runtime_reviewer(
+            ClusterTrainingRuntime, target
+        ),
         "/validate/job": validate_job.reviewer(queues, namespaces, framework, lookups.dry_runs, lookups.rights),
-        "/validate/workload": validate_workload.reviewer(queues, namespaces, framework, lookups.services),
-        "/validate/namespace": validate_namespace.reviewer(queues),
-        "/validate/command": validate_command.reviewer(lookups.rights),
-        "/validate/pod": validate_pod.review,
-        "/validate/podgroup": validate_podgroup.reviewer(queues, namespaces, lookups.owners),
-        "/validate/queue": validate_queue.reviewer(queues),
-        "/validate/hypernode": validate_hyper_node.review,
-        "/validate/cronjob": validate_cron.reviewer(framework),
-        "/validate/jobflow": validate_flow.review_flow,
-        "/validate/jobtemplate": validate_flow.template_reviewer(framework),
+        "/validate/workload": validate.workload.reviewer(queues, namespaces, framework, lookups.services),
+        "/validate/namespace": validate.namespace.reviewer(queues),
+        "/validate/command": validate.command.reviewer(lookups.rights),
+        "/validate/pod": validate.pod.review,
+        "/validate/podgroup": validate.podgroup.reviewer(queues, namespaces, lookups.owners),
+        "/validate/queue": validate.queue.reviewer(queues),
+        "/validate/hypernode": validate.hypernode.review,
+        "/validate/cronjob": validate.jobtemplates.cron_reviewer(framework),
+        "/validate/jobflow": validate.jobtemplates.review_flow,
+        "/validate/jobtemplate": validate.jobtemplates.template_reviewer(framework),
     }
 
 

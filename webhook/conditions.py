@@ -13,8 +13,8 @@ from muster.api.limits import RESOURCES
 from muster.api.muster.pools import PREFIX
 from muster.api.volcano.batch import JOBS
 from muster.workloads.kind import Path, WorkloadKind
+from muster.workloads.table import TIED_OWNERS
 from webhook.config import ResourceGroup
-from webhook.mutate.optin import TIED_OWNERS
 
 Conditions = tuple[tuple[str, str], ...]
 """Names and expressions, all of which must hold."""

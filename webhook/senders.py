@@ -34,11 +34,6 @@ class Budgets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Address → questions that were left, and when; the last to ask is the last."""
 
-    @property
-    def peers(self) -> int:
-        """The number of addresses that are remembered."""
-        return len(self._left)
-
     def take(self, peer: str) -> None:
         """Count a question of this address; raises TooManyRequests if it has none left."""
         with self._lock:

@@ -7,16 +7,16 @@ may be killed at any instruction, and of two processes that act at once one read
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import structlog
+from prometheus_client import Counter, Gauge
 
 from certs.certificate import Certificate, read_bundle, write_bundle
-from certs.content import Content, annotations_of, data_of, problems, read
+from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.rotation import Seen, Since, bundle_for, look_again_s
+from certs.rotation import Drop, Issue, NewAuthority, Refuse, Seen, Since, Step, bundle_for, look_again_s
 from controller.certificates.options import CertificateOptions
-from controller.certificates.telling import PROBLEMS, STEPS, measure, told
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
@@ -26,6 +26,7 @@ from muster.api.kubernetes.extensions import (
     CertificateSecret,
     WebhookConfiguration,
 )
+from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict
 from muster.kube.events import Recorder
@@ -40,6 +41,15 @@ _FIRST_S = 5.0
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
+EXPIRES = Gauge(
+    "muster_certificate_expiry_timestamp_seconds", "When a certificate in the Secret ends, since the epoch.", ["name"]
+)
+DUE = Gauge(
+    "muster_certificate_renewal_timestamp_seconds", "When a certificate in the Secret is to be renewed.", ["name"]
+)
+TRUSTED = Gauge("muster_certificate_authorities", "Authorities that are trusted, coming and old ones too.")
+PROBLEMS = Gauge("muster_certificate_problems", "How many things are wrong; Events of the Secret and the log say what.")
+STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["step"])
 
 
 class Keeper:
@@ -251,3 +261,33 @@ def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
 def _given(values: Mapping[str, str | None]) -> dict[str, str]:
     """Without those that would remove something."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def measure(content: Content | None) -> None:
+    """Measures the Secret, in every replica; a certificate that is not there any more has no metric any more."""
+    EXPIRES.clear()
+    DUE.clear()
+    for name, certificate in all_pairs(content or Content()):
+        EXPIRES.labels(name).set(certificate.ends_s)
+        DUE.labels(name).set(certificate.due_s)
+    TRUSTED.set(len(content.trusted) if content else 0)
+
+
+def told(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
+    """Type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
+    match step:
+        case NewAuthority():
+            newest = after.trusted[0]
+            when = "it signs when every webhook trusts it" if after.coming else "it signs from now on"
+            message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
+            return "Normal", "AuthorityMade", message
+        case Issue():
+            made = [after.leaves[each.name].certificate for each in step.wanted]
+            who = ", ".join(f"{each.subject} (until {format_time(each.ends_s)})" for each in made)
+            by = after.issuer.certificate.subject if after.issuer else ""
+            return "Normal", "CertificateIssued", f"{who} by {by}: {step.why}"
+        case Drop():
+            gone = ", ".join(each.subject for each in step.authorities)
+            return "Normal", "AuthorityDropped", f"{gone}: no replica shows a certificate of it any more"
+        case Refuse():
+            return "Warning", "RotationRefused", step.why

@@ -1,26 +1,48 @@
-"""The controller of CronJobs: its cache, handlers and worker."""
+"""The controller of CronJobs: Jobs of the past go, the one that is due is made, and the status says so."""
 
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from datetime import datetime
 
 from controller.caches import OwnWrites
-from controller.cron.reconcile import Context, Reconciler, cron_key
-from controller.worker import Worker
-from muster.api.volcano.batch import Job
+from controller.cron.rules import active, due_s, job_manifest, outdated, start_s, status_of
+from controller.kind import KindController
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
+from muster.api.merge_diff import difference
+from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
-from muster.kube.budget import Budget
 from muster.kube.client import Client
+from muster.kube.errors import Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
-from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.volcano.schedule import Schedule, ScheduleError, read, zone_of
 
+CRON_INDEX = "cron-job"
+"""Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
+BLOCKED_S = 30.0
+"""Time until a Job that the API server has refused is tried again."""
+MARGIN_S = 0.1
+"""Added to the time of the next pass, so that its clock has reached it."""
+LONGEST_S = 3600.0
+"""A pass at least this often, as the clock may be set."""
 BELIEVED_S = 30.0
 """Time for which a Job that was made counts while no cache shows it."""
 
 
-class CronJobs:
-    """A worker over `namespace/name` of Volcano's CronJobs; `jobs` has the index of `reconcile`."""
+def cron_key(job: Job) -> str | None:
+    """The key of the CronJob that controls a Job; None if none of Volcano's does."""
+    return controller_key(job.metadata, CRON_JOBS)
+
+
+def cron_keys(job: Job) -> list[str]:
+    """The index function."""
+    key = cron_key(job)
+    return [key] if key else []
+
+
+class CronJobs(KindController[CronJob]):
+    """The controller of Volcano's CronJobs; `jobs` has the index of this module."""
 
     def __init__(
         self,
@@ -31,44 +53,94 @@ class CronJobs:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        self._cron_jobs = Reflector(client, CRON_JOBS, store=Store(packed=CronJob), budget=Budget(CRON_JOBS))
-        self.reflectors: dict[str, Reflector[Any]] = {"cronjobs": self._cron_jobs}
-        self.handlers: list[tuple[Reflector[Any], Any]] = [(self._cron_jobs, self._cron_job_seen)]
-        self.worker = Worker("cronjob", self.process, monotonic_s=monotonic_s)
-        self._context = Context(
-            client=client,
-            recorder=recorder,
-            cron_jobs=self._cron_jobs.store,
-            jobs=jobs,
-            written=OwnWrites[CronJob](monotonic_s),
-            made=OwnWrites[Job](monotonic_s, BELIEVED_S),
-            requeue_after=self.worker.queue.add_after,
-            wall_s=wall_s,
-        )
-        self._reconciler = Reconciler(self._context)
-
-    def process(self, key: str) -> None:
-        """One pass over one CronJob."""
-        self._reconciler.process(key)
+        super().__init__("cronjob", CRON_JOBS, client, recorder, monotonic_s=monotonic_s, wall_s=wall_s)
+        self._jobs = jobs
+        self._made = OwnWrites[Job](monotonic_s, BELIEVED_S)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the CronJob of a Job that has come, gone, or entered another phase."""
-        self._context.made.seen(old, new)
+        self._made.seen(old, new)
         for job in (old, new):
             key = cron_key(job) if job else None
             if key and (old is None or new is None or _state(old) != _state(new)):
                 self.worker.queue.add(key)
 
-    def _cron_job_seen(self, old: CronJob | None, new: CronJob | None) -> None:
-        self._context.written.seen(old, new)
-        if new and (old is None or _asked(old) != _asked(new)):
-            self.worker.queue.add(new.metadata.key)
+    def process(self, key: str) -> None:
+        """One pass. A CronJob that is suspended or being deleted makes no Jobs."""
+        cron_job = self._newest(key)
+        if cron_job is None or cron_job.metadata.deletion_timestamp:
+            return
+        jobs = self._jobs_of(cron_job)
+        old = outdated(cron_job, jobs)
+        self._delete(cron_job, old, "SuccessfulDelete", "as newer ones have ended")
+        gone = {job.metadata.uid for job in old}
+        jobs = [job for job in jobs if job.metadata.uid not in gone]
+        with suppress(NotFound):
+            cron_job = self._patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs)))
+            if not cron_job.spec.suspend:
+                self._run(cron_job, jobs)
+
+    def _run(self, cron_job: CronJob, jobs: list[Job]) -> None:
+        spec, now_s = cron_job.spec, self._wall_s()
+        try:
+            schedule = read(spec.schedule, spec.time_zone)
+        except ScheduleError as error:
+            self._recorder.event(cron_job, "Warning", "InvalidSchedule", f"no Jobs are made: {error}")
+            return
+        time_s = due_s(cron_job, schedule, now_s)
+        if time_s is not None and not self._make(cron_job, jobs, time_s):
+            self.worker.queue.add_after(cron_job.metadata.key, BLOCKED_S)
+        self._later(cron_job, schedule, now_s)
+
+    def _later(self, cron_job: CronJob, schedule: Schedule, now_s: float) -> None:
+        next_s = schedule.after(now_s, start_s(cron_job))
+        self.worker.queue.add_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
+
+    def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
+        """Makes the Job of that time, as the policy says; False if that is to be tried again."""
+        policy = cron_job.spec.concurrency_policy
+        local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
+        manifest = job_manifest(cron_job, time_s, local)
+        name = manifest["metadata"]["name"]
+        # The Job of this very time is there already if a process made it and could not write the status.
+        running = [job for job in active(jobs) if job.metadata.name != name]
+        if running and policy == "Forbid":
+            why = f"the next Job waits, as {running[0].metadata.name} has not ended"
+            self._recorder.event(cron_job, "Normal", "JobAlreadyActive", why)
+            return True  # the end of that Job leads to the next pass
+        if policy == "Replace":
+            self._delete(cron_job, running, "Replaced", "as its successor is due")
+            jobs = [job for job in jobs if job not in running]
+        try:
+            job, new = find_or_make(self._client, JOBS, manifest)
+        except (Forbidden, Invalid) as error:
+            self._recorder.event(cron_job, "Warning", "FailedCreate", f"Job {name}: {error.message}")
+            return False
+        if not owned_by(job.metadata, cron_job.metadata.uid):
+            why = f"Job {name} exists already and {owner_words(job.metadata)}; there will be no Job of this time"
+            self._recorder.event(cron_job, "Warning", "ForeignJob", why)
+        else:
+            self._made.note(job)
+            jobs = [*(each for each in jobs if each.metadata.uid != job.metadata.uid), job]
+            if new:
+                self._recorder.event(cron_job, "Normal", "SuccessfulCreate", f"made Job {name}")
+        self._patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs, time_s)))
+        return True
+
+    def _jobs_of(self, cron_job: CronJob) -> list[Job]:
+        """The Jobs that exist, those that no cache shows yet too."""
+        meta = cron_job.metadata
+        cached = {job.metadata.key: job for job in self._jobs.by_index(CRON_INDEX, meta.key)}
+        known = {*cached, *(f"{meta.namespace}/{each.name}" for each in cron_job.status.active)}
+        found = [self._made.newest(key, cached.get(key)) for key in sorted(known)]
+        return [job for job in found if job is not None and owned_by(job.metadata, meta.uid)]
+
+    def _delete(self, cron_job: CronJob, jobs: list[Job], reason: str, why: str) -> None:
+        for job in jobs:
+            if not job.metadata.deletion_timestamp and delete(self._client, JOBS, job.metadata):
+                self._recorder.event(cron_job, "Normal", reason, f"deleted Job {job.metadata.name}, {why}")
+            self._made.drop(job.metadata.key)
 
 
 def _state(job: Job) -> tuple[str, str, str | None]:
     return job.metadata.uid, job.status.state.phase, job.metadata.deletion_timestamp
-
-
-def _asked(cron_job: CronJob) -> tuple[str, int, str | None]:
-    meta = cron_job.metadata
-    return meta.uid, meta.generation, meta.deletion_timestamp

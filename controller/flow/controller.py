@@ -1,22 +1,48 @@
-"""The controller of JobFlows and JobTemplates: its caches, handlers and workers."""
+"""The controller of JobFlows, which makes their Jobs one after the other, and of the lists of Jobs in JobTemplates."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import structlog
 
 from controller.caches import OwnWrites
-from controller.flow.reconcile import BELIEVED_S, Context, Reconciler, flow_key, template_keys, write_list
-from controller.flow.rules.steps import is_forgotten
-from controller.worker import Worker
-from muster.api.limits import STEPS
-from muster.api.volcano.batch import FINISHED, Job
-from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow, JobTemplate
+from controller.flow.rules import due, is_forgotten, job_manifest, status_of
+from controller.kind import KindController
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
+from controller.worker import Retry, Worker
+from muster.api.kubernetes.meta import format_time
+from muster.api.limits import STEPS, TEMPLATE_JOBS
+from muster.api.merge_diff import difference
+from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.flow import (
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    MADE_OF,
+    Flow,
+    JobFlow,
+    JobFlowStatus,
+    JobTemplate,
+    JobTemplateStatus,
+    job_name,
+)
 from muster.kube.budget import Budget
 from muster.kube.client import Client
+from muster.kube.errors import Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.volcano.flows import check_steps
 
+log = structlog.get_logger(__name__)
+TEMPLATE_INDEX = "job-template"
+"""Index of the store of Jobs: `namespace/name` of the JobTemplate that a JobFlow has made the Job of."""
+BELIEVED_S = 30.0
+"""Time for which a Job that was made counts while no cache shows it."""
+BLOCKED_S = 10.0
+"""Time until a JobFlow whose next Job cannot be made is tried again."""
+_SHOWN = 3
+"""Errors of a JobFlow that its event names."""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -25,14 +51,26 @@ STEP_INDEX = "step"
 """Index of the store of JobFlows: `namespace/name` of the JobTemplates of their steps."""
 
 
+def template_keys(job: Job) -> list[str]:
+    """The index function."""
+    namespace, made_of = job.metadata.namespace, job.metadata.annotations.get(MADE_OF, "")
+    mine = flow_key(job) is not None and made_of.startswith(f"{namespace}.")
+    return [f"{namespace}/{made_of.removeprefix(f'{namespace}.')}"] if mine else []
+
+
+def flow_key(job: Job) -> str | None:
+    """The key of the JobFlow that controls a Job; None if none does."""
+    return controller_key(job.metadata, JOB_FLOWS)
+
+
 def _steps(job_flow: JobFlow) -> list[str]:
     """None of a JobFlow over the limit, as it makes no Jobs: its names would fill the memory beside the budget."""
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
 
-class JobFlows:
-    """Workers over `namespace/name` of JobFlows and of JobTemplates; `jobs` has the index of `reconcile`."""
+class JobFlows(KindController[JobFlow]):
+    """The controller of JobFlows, and a worker over JobTemplates; `jobs` has the index of this module."""
 
     def __init__(
         self,
@@ -40,54 +78,32 @@ class JobFlows:
         recorder: Recorder,
         jobs: Store[Job],
         *,
-        threads: int = 1,
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        store = Store({STEP_INDEX: _steps}, packed=JobFlow)
-        self._flows = Reflector(client, JOB_FLOWS, store=store, budget=Budget(JOB_FLOWS))
+        indexes = {STEP_INDEX: _steps}
+        super().__init__("jobflow", JOB_FLOWS, client, recorder, indexes, monotonic_s=monotonic_s, wall_s=wall_s)
+        self._jobs = jobs
         self._templates = Reflector(
             client, JOB_TEMPLATES, store=Store(packed=JobTemplate), budget=Budget(JOB_TEMPLATES)
         )
-        self.reflectors: dict[str, Reflector[Any]] = {"jobflows": self._flows, "jobtemplates": self._templates}
-        self.handlers: list[tuple[Reflector[Any], Any]] = [
-            (self._flows, self._flow_seen),
-            (self._templates, self._template_seen),
-        ]
-        self.worker = Worker("jobflow", self.process, threads=threads, monotonic_s=monotonic_s)
+        self.reflectors["jobtemplates"] = self._templates
+        self.handlers.append((self._templates, self._template_seen))
         self.list_worker = Worker("jobtemplate", self.process_template, monotonic_s=monotonic_s)
-        self._context = Context(
-            client=client,
-            recorder=recorder,
-            flows=self._flows.store,
-            templates=self._templates.store,
-            jobs=jobs,
-            written=OwnWrites[JobFlow](monotonic_s),
-            made=OwnWrites[Job](monotonic_s, BELIEVED_S),
-            requeue_after=self.worker.queue.add_after,
-            others_wait=self.worker.queue.others_wait,
-            wall_s=wall_s,
-        )
-        self._reconciler = Reconciler(self._context)
-
-    def process(self, key: str) -> None:
-        """One pass over one JobFlow."""
-        self._reconciler.process(key)
-
-    def process_template(self, key: str) -> None:
-        """One pass over one JobTemplate."""
-        write_list(self._context, key)
+        self._made = OwnWrites[Job](monotonic_s, BELIEVED_S)
+        self._ended: dict[str, dict[str, Job]] = {}
+        """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the JobFlow of a Job that has changed, if it has one, and its JobTemplate if the Job came or went."""
-        self._context.made.seen(old, new)
+        self._made.seen(old, new)
         for job in (old, new):
             key = flow_key(job) if job else None
             if job is None or key is None:
                 continue
             gone = job is old and (new is None or new.metadata.uid != job.metadata.uid)
             if gone and job.status.state.phase in FINISHED:
-                self._context.ended.setdefault(key, {})[job.metadata.name] = job
+                self._ended.setdefault(key, {})[job.metadata.name] = job
             self.worker.queue.add_after(key, JOBS_S)
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
@@ -96,26 +112,134 @@ class JobFlows:
     def needs(self, job: Job) -> bool:
         """True while the status of a Job's JobFlow does not have its end yet: without it the Job would be run again."""
         key = flow_key(job)
-        job_flow = self._flows.store.get(key) if key else None
+        job_flow = self._objects.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
-
-    def _flow_seen(self, old: JobFlow | None, new: JobFlow | None) -> None:
-        self._context.written.seen(old, new)
-        changed = new or old
-        if changed and (old is None or new is None or _asked(old) != _asked(new)):
-            self.worker.queue.add(changed.metadata.key)
 
     def _template_seen(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
         if new is None:
             return
         self.list_worker.queue.add_after(new.metadata.key, LISTS_S)
         if old is None or old.spec != new.spec:
-            for job_flow in self._flows.store.by_index(STEP_INDEX, new.metadata.key):
+            for job_flow in self._objects.store.by_index(STEP_INDEX, new.metadata.key):
                 if job_flow.status.state.phase not in {"Succeed", "Failed"}:
                     self.worker.queue.add(job_flow.metadata.key)
 
+    def _asked(self, obj: JobFlow) -> tuple[object, ...]:
+        """Its phase, too, for the deletion of Jobs at the end."""
+        return *super()._asked(obj), obj.status.state.phase
 
-def _asked(job_flow: JobFlow) -> tuple[Any, ...]:
-    """The fields of a JobFlow that a pass depends on, its phase for the deletion of Jobs at the end."""
-    meta = job_flow.metadata
-    return meta.uid, meta.generation, meta.deletion_timestamp, job_flow.status.state.phase
+    def process(self, key: str) -> None:
+        """One pass. A JobFlow that is being deleted makes no Jobs; those that it has go with it."""
+        job_flow = self._newest(key)
+        if job_flow is None:
+            self._ended.pop(key, None)
+            return
+        errors = [] if job_flow.metadata.deletion_timestamp else [str(each) for each in check_steps(job_flow)]
+        if errors:
+            why = "; ".join(errors[:_SHOWN])
+            self._recorder.event(job_flow, "Warning", "InvalidFlow", f"no Jobs are made: {why}")
+            return
+        there, foreign = self._jobs_of(job_flow)
+        ended = self._ended_of(job_flow)
+        jobs = {**ended, **there}
+        now = format_time(self._wall_s())
+        with suppress(NotFound):
+            job_flow = self._write(job_flow, status_of(job_flow, jobs, frozenset(there), now))
+            for job in ended.values():  # those alone: others may have ended meanwhile
+                self._ended.get(key, {}).pop(job.metadata.name, None)
+            if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
+                self._delete(there)
+                return
+            self._make_due(job_flow, due(job_flow, jobs), foreign)
+
+    def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
+        """The Jobs of the steps that exist; and those of others that have their names."""
+        own: dict[str, Job] = {}
+        foreign: dict[str, Job] = {}
+        for flow in job_flow.spec.flows:
+            key = f"{job_flow.metadata.namespace}/{job_name(job_flow, flow.name)}"
+            job = self._made.newest(key, self._jobs.get(key))
+            if job is not None:
+                (own if owned_by(job.metadata, job_flow.metadata.uid) else foreign)[flow.name] = job
+        return own, foreign
+
+    def _ended_of(self, job_flow: JobFlow) -> dict[str, Job]:
+        ended = self._ended.get(job_flow.metadata.key, {})
+        found = {flow.name: ended.get(job_name(job_flow, flow.name)) for flow in job_flow.spec.flows}
+        uid = job_flow.metadata.uid
+        return {name: job for name, job in found.items() if job is not None and owned_by(job.metadata, uid)}
+
+    def _write(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
+        """The JobFlow with this status, written if it differs. Conflict if it has changed."""
+        written = self._patched(job_flow, difference(job_flow.status, status))
+        before, after = job_flow.status.state.phase, status.state.phase
+        if before != after and after in {"Succeed", "Failed"}:
+            lost = ", ".join([*status.failed_jobs, *status.terminated_jobs])
+            if after == "Succeed":
+                self._recorder.event(written, "Normal", after, "all Jobs are completed")
+            else:
+                self._recorder.event(written, "Warning", after, f"no further Job is made, as of {lost}")
+        return written
+
+    def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> None:
+        """Makes Jobs; JobFlows of other namespaces take turns with them."""
+        key, blocked = job_flow.metadata.key, False
+        for place, flow in enumerate(flows):
+            if place and self.worker.queue.others_wait(key):
+                self.worker.queue.add_after(key, 0.0)
+                break
+            blocked |= bool(self._make(job_flow, flow, foreign.get(flow.name)))
+        if blocked:
+            self.worker.queue.add_after(key, BLOCKED_S)
+
+    def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
+        """Makes the Job of a step; returns why that cannot be done for now, which is told in an event."""
+        why = self._try(job_flow, flow, foreign)
+        if why:
+            self._recorder.event(job_flow, "Warning", "CreationFailed", f"step {flow.name}: {why}")
+        return why
+
+    def _try(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
+        meta = job_flow.metadata
+        name = job_name(job_flow, flow.name)
+        template = self._templates.store.get(f"{meta.namespace}/{flow.name}")
+        if template is None:
+            return f"there is no JobTemplate {flow.name} in namespace {meta.namespace}; create it"
+        manifest = job_manifest(job_flow, flow, template)
+        try:
+            job, new = (foreign, False) if foreign else find_or_make(self._client, JOBS, manifest)
+        except (Forbidden, Invalid) as error:
+            return f"the API server refuses Job {name}: {error.message}"
+        if not owned_by(job.metadata, meta.uid):
+            owner = job.metadata.controller
+            if owner and (owner.kind, owner.name) == (JOB_FLOWS.kind, meta.name):
+                raise Retry(f"Job {name} of an earlier JobFlow of this name is still there; it is about to go")
+            return f"Job {name} exists already and {owner_words(job.metadata)}; delete it, or rename the JobFlow"
+        self._made.note(job)
+        if new:
+            self._recorder.event(job_flow, "Normal", "Created", f"made Job {name} of JobTemplate {flow.name}")
+        else:  # the cache may leave it out, over the budget of its namespace: nobody tells of its changes then
+            self.worker.queue.add_after(meta.key, BELIEVED_S)
+        return ""
+
+    def _delete(self, jobs: dict[str, Job]) -> None:
+        """Deletes Jobs that are completed."""
+        for job in jobs.values():
+            if not job.metadata.deletion_timestamp:
+                delete(self._client, JOBS, job.metadata)
+                self._made.drop(job.metadata.key)
+                log.info("deleted", job=job.metadata.key, why="its JobFlow has succeeded")
+
+    def process_template(self, key: str) -> None:
+        """One pass over one JobTemplate: the list of its Jobs."""
+        template = self._templates.store.get(key)
+        if template is None or template.metadata.deletion_timestamp:
+            return
+        made = sorted(each.rpartition("/")[2] for each in self._jobs.keys_by_index(TEMPLATE_INDEX, key))
+        wanted = JobTemplateStatus(job_depends_on_list=made[: TEMPLATE_JOBS.value])
+        patch = difference(template.status, wanted)
+        if patch:
+            meta = template.metadata
+            body = {"metadata": {"uid": meta.uid}, "status": patch}
+            with suppress(NotFound):
+                self._client.merge_patch(JOB_TEMPLATES, meta.name, body, meta.namespace, subresource="status")

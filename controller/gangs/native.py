@@ -98,11 +98,12 @@ class NativeGroups:
 
     def _look(self) -> None:
         served = self._served()
-        if served and not self._was_served:
+        # Before the list, so that a gang which comes meanwhile is seen, if it is not listed.
+        was, self._was_served = self._was_served, served
+        if served and not was:
             for group in self._groups.list():
                 if is_gang(group):
                     self.worker.queue.add(group.metadata.key)
-        self._was_served = served
         self.worker.queue.add_after(_LOOK, FRESH_S)
 
     def _publish(self, key: str, group: PodGroup) -> None:

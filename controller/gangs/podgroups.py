@@ -7,10 +7,10 @@ the pods change, the owner is read, and the PodGroup created, changed, completed
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from msgspec import structs
 
-from controller.gangs.workloads import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from controller.live import controller_of, delete, find, find_or_make, owned_by
 from controller.worker import Worker
 from muster.api import names
@@ -26,6 +26,7 @@ from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of
 from muster.workloads.kind import GangRules
+from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from muster.workloads.table import gang_rules, group_name, kind_of, world_of
 
 GROUP_INDEX = "group"
@@ -162,18 +163,22 @@ class PodGroups:
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
-        meta = group.metadata
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
         try:
             if patch:
-                self._client.merge_patch(POD_GROUPS, meta.name, patch, meta.namespace)
+                self._patch(group, patch)
         except (Invalid, Forbidden):
             rest = update(group, in_the_queue_of(group, wanted))
             if rest and rest != patch:
-                self._client.merge_patch(POD_GROUPS, meta.name, rest, meta.namespace)
+                self._patch(group, rest)
             raise
+
+    def _patch(self, group: PodGroup, patch: dict[str, Any]) -> None:
+        meta = group.metadata
+        body = {**patch, "metadata": {**patch.get("metadata", {}), "uid": meta.uid}}
+        self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
 
     def _create(self, wanted: PodGroup) -> PodGroup:
         with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
@@ -215,8 +220,7 @@ class PodGroups:
             ending = rules.failure(owner) if rules.failure else ""
             if (group.status.phase, group.status.ending) != ("Completed", ending):
                 status = {"phase": "Completed", "ending": ending or None}
-                patch = {"metadata": {"uid": group.metadata.uid}, "status": status}
-                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
+                self._patch(group, {"status": status})
         elif rules.wants_none and rules.wants_none(owner):
             delete(self._client, POD_GROUPS, group.metadata)
         elif rules.is_over:

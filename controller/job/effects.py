@@ -24,7 +24,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, over_quota
+from muster.kube.errors import AlreadyExists, APIError, Conflict, NamespaceEnds, NotFound, over_quota
 from muster.kube.events import Recorder
 from muster.process.counters import from_zero
 from muster.volcano.manifests import Manifest
@@ -87,16 +87,18 @@ class Refusals:
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """For one pass over a Job; its refusals are kept at the end of the pass."""
+        """For one pass over a Job; its refusals are kept at the end of the pass, however that ends."""
         attempts = self._jobs.get(uid) or Attempts()
         attempts.start(anew=self._monotonic_s() >= attempts.until_s)
-        yield attempts
-        if attempts.new:
-            attempts.delay_s = min(attempts.delay_s * 2, MAX_S)
-            attempts.until_s = self._monotonic_s() + attempts.delay_s
-            self._jobs[uid] = attempts
-        elif not attempts.untried:
-            self._jobs.pop(uid, None)
+        try:
+            yield attempts
+        finally:
+            if attempts.new:
+                attempts.delay_s = min(attempts.delay_s * 2, MAX_S)
+                attempts.until_s = self._monotonic_s() + attempts.delay_s
+                self._jobs[uid] = attempts
+            elif not attempts.untried:
+                self._jobs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """Drops the refusals of a Job that is gone."""
@@ -180,6 +182,8 @@ class Effects:
             pod = self._client.create(PODS, manifest)
         except AlreadyExists:
             return self._adopt(job, meta["namespace"], meta["name"])
+        except NamespaceEnds:
+            raise
         except APIError as error:
             if over_quota(error):
                 attempts.refused(amounts)

@@ -20,7 +20,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement, noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NamespaceEnds
 from muster.kube.store import Store
 from muster.process.tracing import SPANS
 from muster.volcano.manifests import claims
@@ -74,6 +74,8 @@ class Objects:
         what = f"{owned.resource.kind} {owned.manifest['metadata']['name']}"
         try:
             foreign = self._made(job, owned, change=change)
+        except NamespaceEnds:
+            raise
         except APIError as error:
             raise ObjectError(reason, f"{what} cannot be made: {error}") from error
         if foreign:
@@ -99,8 +101,8 @@ class Objects:
             return None
         if not owned_by(found.metadata, job.metadata.uid):
             return found
-        if change:
-            self._client.apply(resource, content)  # entries that were made once are not in it, so they stay
+        if change:  # entries that were made once are not in it, so they stay
+            self._client.apply(resource, {**content, "metadata": {**content["metadata"], "uid": found.metadata.uid}})
         return None
 
 

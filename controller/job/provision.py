@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NamespaceEnds
 from muster.process.tracing import SPANS
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin, PluginError
@@ -54,6 +54,8 @@ class Provisioner:
             failure = Failure("PluginError", str(error), transient=False)
         except ObjectError as error:
             failure = Failure(error.reason, str(error))
+        except NamespaceEnds:
+            raise
         except (Retry, APIError, ValueError) as error:
             failure = Failure("PodGroupError", str(error))
         else:
@@ -72,6 +74,8 @@ class Provisioner:
                 return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
         except PluginError as error:
             return [self._failed(job, Failure("PluginError", str(error), transient=False))]
+        except NamespaceEnds:
+            raise
         except APIError as error:
             why = f"the gang's placement cannot be read: {error}"
             return [self._failed(job, Failure("FailedCreate", why))]

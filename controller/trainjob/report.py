@@ -1,11 +1,12 @@
-"""The status server: trainers tell over HTTPS how far they are, and it is written to `status.trainerStatus`.
+"""The status server, to which trainers report over HTTPS how far they are; it writes `status.trainerStatus`.
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
-calls it with `update_trainjob_status`. `Authorities` are the certificates by which trainers trust it.
+calls it with `update_trainjob_status`: `TrainerReports` gives each container that trains the variables, the token and
+the certificate for that, by the SDK's names. The token is valid for this TrainJob's status and nothing else.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -22,13 +23,15 @@ from starlette.routing import Route
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules import reports
 from muster.api import names
-from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, VERSION
 from muster.api.kubernetes.reviews import TOKEN_REVIEWS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound
 from muster.process.serve import Threaded, listen
 from muster.process.tls import ServerTLS
+from muster.runtime.info import Info
+from muster.runtime.plan import Component, Mount, Plan, Volume, owned
 
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
@@ -37,6 +40,10 @@ AT_ONCE: Final = 32
 OF_A_PEER: Final = 8
 """Of those, at most so many of one address: however many it sends, others wait for no more than their own."""
 _CALL_S: Final = 5.0
+VOLUME = "kubeflow-trainer-token"
+FOLDER = "/var/run/secrets/kubeflow/trainer"
+EXPIRES_S = 3600
+_STEPS = frozenset({"trainer", "launcher"})
 
 
 class Reports:
@@ -194,3 +201,48 @@ class Authorities:
         except (OSError, UnicodeDecodeError) as error:
             why = f"the authority of the server that trainers report to cannot be read: {error}"
             raise Obstacle(why) from error
+
+
+class TrainerReports:
+    """The runtime plugin of one status server: its URL for pods, and a function for its current authorities (PEM)."""
+
+    name = "TrainerReports"
+
+    def __init__(self, url: str, ca_pem: Callable[[], str]) -> None:
+        self._url = url.rstrip("/")
+        self._ca_pem = ca_pem
+
+    def enforce_pod_spec(self, info: Info) -> None:
+        """Adds variables and volume to the pods that train."""
+        if info.train_job is None:
+            return
+        base = f"{GROUP}/{VERSION}/namespaces/{info.owner.namespace}/trainjobs/{info.owner.name}/status"
+        variables = {
+            "KUBEFLOW_TRAINER_SERVER_URL": f"{self._url}/apis/{base}",
+            "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{FOLDER}/ca.crt",
+            "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{FOLDER}/token",
+        }
+        token = {"audience": base, "expirationSeconds": EXPIRES_S, "path": "token"}
+        ca = {"name": _map_name(info.owner.name), "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+        source = {"projected": {"sources": [{"serviceAccountToken": token}, {"configMap": ca}]}}
+        for pod_set in info.pod_sets:
+            if pod_set.role not in _STEPS or pod_set.target is None:
+                continue
+            pod_set.volumes.append(Volume(VOLUME, source, self.name, "trainers report their progress"))
+            pod_set.target.mounts.append(Mount(VOLUME, FOLDER))
+            pod_set.target.set(self.name, {key: (value, "the status server") for key, value in variables.items()})
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The certificate."""
+        if plan.owner.kind == "TrainJob" and any(self.name == each.plugin for s in plan.pod_sets for each in s.volumes):
+            manifest = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": owned(plan.owner, _map_name(plan.owner.name)),
+                "data": {"ca.crt": self._ca_pem()},
+            }
+            yield Component(manifest, self.name)
+
+
+def _map_name(train_job: str) -> str:
+    return f"{train_job}-tls-config"

@@ -4,6 +4,9 @@ Admission notes the version (`muster.dev/runtime-version`). If the runtime has c
 can still list that version, until etcd is compacted after some minutes. Later changes do not affect the TrainJob.
 """
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from sys import intern
@@ -13,9 +16,10 @@ import msgspec
 
 from controller.live import delete, find
 from controller.trainjob.obstacle import Obstacle, belongs, foreign
+from controller.worker import Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
+from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
     TRAINING_RUNTIMES,
@@ -26,8 +30,9 @@ from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.codec import UNREADABLE, Page, decoder
-from muster.kube.errors import AlreadyExists, BadRequest, Gone, ServerError, Undecodable
+from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError, Undecodable
 from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
 from muster.kube.store import Store, text_of
 from muster.runtime.train_job import Target
 from muster.runtime.training_runtime import check
@@ -36,6 +41,8 @@ from muster.workloads.adapter import Owner
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
+FINALIZER = f"{GROUP}/resource-in-use"
+"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes, without which they can be deleted."""
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
@@ -216,3 +223,32 @@ class Runtimes:
             return None
         found = next(iter(Page.read(replace(kind, type=JSON), body)), None)
         return {"apiVersion": kind.api_version, "kind": kind.kind, **found} if found else None
+
+
+class Finalizers:
+    """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
+
+    def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.reflectors: dict[str, Reflector[Any]] = {
+            each.plural: Reflector(client, replace(each, type=Object)) for each in _KINDS.values()
+        }
+        self.handlers: list[tuple[Reflector[Any], Any]] = [(each, self._seen) for each in self.reflectors.values()]
+        self.worker = Worker("runtime", self.process, monotonic_s=monotonic_s)
+
+    def process(self, key: str) -> None:
+        """Takes the finalizer off; others stay."""
+        kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
+        found: Object | None = self.reflectors[kind.plural].store.get(key)
+        if found is None or FINALIZER not in found.metadata.finalizers:
+            return
+        meta = found.metadata
+        others = [each for each in meta.finalizers if each != FINALIZER]
+        patch = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": others}}
+        with suppress(NotFound):
+            self._client.merge_patch(replace(kind, type=Object), meta.name, patch, meta.namespace or None)
+
+    def _seen(self, old: Object | None, new: Object | None) -> None:
+        del old
+        if new and FINALIZER in new.metadata.finalizers:
+            self.worker.queue.add(new.metadata.key)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from extender.planner.state.faults import Rules, rules_in
+from extender.planner.memory import PublishedInputs
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from muster.api.base import Resource
@@ -23,6 +23,7 @@ from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodS
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
+from muster.api.muster.node_faults import Rules, rules_in
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.muster.usage import Usage
 from muster.api.volcano.batch import Job, TaskSpec
@@ -60,6 +61,8 @@ class ClusterDump:
     """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
     usage: Usage | None = None
     """What queues have used, for their budgets; None where nobody says so."""
+    inputs: dict[str, PublishedInputs] = field(default_factory=dict)
+    """Node pool → timing of its planner, and what that remembers; where they are not known, the defaults count."""
 
     @property
     def rules(self) -> Rules:
@@ -69,6 +72,16 @@ class ClusterDump:
     def rules_in(self, pool: str) -> Rules:
         """Return what makes a node of a pool suspect."""
         return rules_in(self.suspects, pool)
+
+    @property
+    def own_inputs(self) -> PublishedInputs:
+        """The inputs of the planned pool."""
+        return self.inputs.get(self.pool) or PublishedInputs()
+
+    def set_timing(self, pool: str, **values: float) -> None:
+        """Change fields of a pool's timing."""
+        known = self.inputs.get(pool) or PublishedInputs()
+        self.inputs[pool] = replace(known, timing=replace(known.timing, **values))
 
     @property
     def whole(self) -> bool:
@@ -97,6 +110,8 @@ class ClusterDump:
 def state_of(dump: ClusterDump) -> State:
     """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
     state = State(pool=dump.pool, rules=dump.rules)
+    for key, avoided in dump.own_inputs.failures.items():  # first: what Placements say is newer
+        state.failures.remember(key, avoided)
     for fed in FEED:
         items: list[Object] = dump.of(fed.resource)
         if fed.resource in (POD_GROUPS, NATIVE_POD_GROUPS):
@@ -171,6 +186,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     pool_configs: dict[str, str] = {}
     suspects: dict[str, Suspects] = {}
     usage: Usage | None = None
+    inputs: dict[str, PublishedInputs] = {}
     objects: dict[str, msgspec.Raw]
 
 
@@ -188,6 +204,7 @@ def save(dump: ClusterDump) -> bytes:
         pool_configs=dump.pool_configs,
         suspects=dump.suspects,
         usage=dump.usage,
+        inputs=dump.inputs,
         objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
     )
     return gzip.compress(msgspec.json.encode(file), mtime=0)
@@ -204,6 +221,7 @@ def load(content: bytes) -> ClusterDump:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
+    dump.inputs = file.inputs
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more

@@ -11,7 +11,7 @@ from extender.explain.members import deletion, frees, is_lost, silence
 from extender.explain.report import GangReport, PodCause, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
-from extender.planner.framework.demand import shortage
+from extender.planner.framework.shortage import shortage
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord

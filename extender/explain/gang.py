@@ -17,12 +17,12 @@ from extender.planner.actions.repair import told
 from extender.planner.actions.spares import Spares
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Decision, Session
-from extender.planner.reasons.grammar import also, listed
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.notices import latest_end
+from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_words
@@ -210,7 +210,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
     if gang.incomplete:
-        within_s = longest_partial_s(gang, what_if.recovery_s)
+        within_s = longest_partial_s(gang, what_if.timing.recovery_s)
         text = reasons.gangs.half_placed(taken=gang.taken, wanted=gang.min_member, within_s=within_s)
         return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
     if gang.started:

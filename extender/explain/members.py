@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from extender.explain.report import PodSetReport, Relief
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
-from extender.planner.reasons.grammar import listed
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
+from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES, Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of

@@ -4,9 +4,9 @@ from extender.planner import reasons
 from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import asked_by
 from extender.planner.framework.session import Session
-from extender.planner.reasons.grammar import also
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import last_saved, notices_of, told_now
+from muster.api.grammar import also
 from muster.api.kubernetes.meta import format_time
 
 

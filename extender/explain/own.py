@@ -7,7 +7,7 @@ from msgspec import Struct
 from extender.explain.members import gang_words, told_requests, where
 from extender.explain.queues import QueueReport
 from extender.explain.whatif import WhatIf
-from extender.planner.reasons.grammar import many
+from muster.api.grammar import many
 from muster.resources.vector import PODS, Vector, add, amount_words, to_quantities, vector_words
 
 

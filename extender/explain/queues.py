@@ -4,7 +4,7 @@ Who may not list the cluster gets what the status of Queues says, or of the gang
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,18 @@ def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
         for name, depth in _in_order(parents)
         if (queue := known.get(name))
     ]
+
+
+def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:
+    """Yield a line for each resource of a queue whose fair share changes."""
+    known = {report.queue: report.fair_share for report in before}
+    for report in after:
+        was = known.get(report.queue, {})
+        for name in sorted({*was, *report.fair_share} - {PODS}):
+            old, new = was.get(name, 0), report.fair_share.get(name, 0)
+            if old != new:
+                words = f"{amount_words(name, old)} -> {amount_words(name, new)} {name}"
+                yield f"queue {report.queue}: fair share {words}"
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):

@@ -130,7 +130,7 @@ class Reliever:
                 text = reasons.relief.other_queue(namespace, sorted(set(fit) - {"root"}))
                 yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":
-                existing = sum(len(slots) for slots in self._gang.open_slots().values())
+                existing = sum(len(slots) for slots in self._gang.open_slots.values())
                 missing = self._gang.min_member - self._gang.taken - existing
                 yield Relief("pods", reasons.relief.created(missing), tried=False)
             case "strict-order":
@@ -151,7 +151,7 @@ class Reliever:
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
         """Yield the ends in the domain that came closest, and the wider level that would be met at once."""
-        slots = {name: ranks for name, ranks in self._gang.open_slots().items() if ranks}
+        slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if closest is None or closest.said.why or cls is None:

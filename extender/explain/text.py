@@ -6,8 +6,8 @@ from typing import Literal
 
 from extender.explain.members import runs_words
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
-from extender.planner.reasons.grammar import have, many, some
 from extender.planner.reasons.room import Cause, Shortage
+from muster.api.grammar import have, many, some
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import AvoidedNode

@@ -11,14 +11,13 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework.session import Session
-from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
 from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.topology.forest import level_words
-from extender.planner.topology.requests import request_of
 from extender.planner.topology.tree import HYPER_NODES, Tree
+from muster.api.grammar import any_of
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
@@ -121,7 +120,7 @@ def usual(known: Iterable[str]) -> list[str]:
 
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     """Return the problems of HyperNodes in sentences, for a gang that must be in one; empty for others."""
-    request = request_of(gang)
+    request = session.ask(gang).request
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
         return []

@@ -12,15 +12,16 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, kind_name, state_of
 from extender.explain.report import UnknownNameError
+from extender.planner.ask import Asks
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import RECOVERY_S, CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.memory import still_avoided
 from extender.planner.scaleup.requests import newest
 from extender.planner.standing import waiting
-from extender.planner.state.faults import Rules
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
@@ -29,6 +30,7 @@ from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.gang import gang_of, native_gang
+from muster.api.muster.node_faults import Rules
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS
@@ -181,23 +183,24 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 class WhatIf:
-    """The cluster of a dump, with that extender's `recovery_s`; the changes of `tried_*` are undone at the end.
+    """The cluster of a dump, and what its extender plans with; the changes of `tried_*` are undone at the end.
 
     `names_others`: its reader may see all that is in the dump.
     """
 
-    def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S, names_others: bool = True) -> None:
+    def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
         self.dump = dump
         self._names_others = names_others
         self.now = dump.taken_at
         self._provisioning_served = True if dump.has(PROVISIONING_REQUESTS) else None
         self.state = state_of(dump)
         self.state.refresh()
-        self.recovery_s = recovery_s
+        self.timing = dump.own_inputs.timing
         self._config = config.parse(dump.scheduler_config)
         _, self._plugins = parts_of(self._config)
         self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
         self._hyper_nodes = HyperNodeTree()
+        self._asks = Asks()
         self._decided: tuple[Session, list[GangView]] | None = None
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
@@ -231,16 +234,21 @@ class WhatIf:
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
+        memory = self.dump.own_inputs.memory
         inputs = CycleInputs(
             snapshot=take(self.state),
             now=self.now,
             causes=self._causes,
             names_others=self._names_others,
             hyper_nodes=self._hyper_nodes,
+            asks=self._asks,
             provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,
             usage=self.dump.usage,
-            recovery_s=self.recovery_s,
+            timing=self.timing,
+            arrived={uid: frozenset(slots) for uid, slots in memory.arrived.items()},
+            avoided=still_avoided(memory.avoided, self.now),
+            gone=frozenset(memory.gone),
         )
         return run_cycle(inputs, actions, self._plugins)
 

@@ -85,10 +85,13 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 def _tell_barred(session: Session) -> None:
-    """Tell the gangs whose queue is not for their namespace, or of another pool; no action has tried them."""
+    """Tell the gangs whose queue is not for their namespace, or of another pool; no action has tried them.
+
+    Nothing is told where the namespace is being deleted.
+    """
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)
-        if gang is not None and gang.group.status.phase != "Completed":
+        if barrier is not None and gang is not None and gang.group.status.phase != "Completed":
             namespace = gang.group.metadata.namespace
             words = reasons.queues.not_for_namespace(namespace=namespace, queue=gang.queue, why=barrier)
             reason = reasons.queues.NOT_FOR_NAMESPACE

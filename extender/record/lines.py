@@ -99,6 +99,8 @@ class Cycle(Line, tag="cycle"):
 
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Gang UID → slots of members that wait for the others at the barrier."""
+    avoided: dict[str, dict[str, float]] | None = None
+    """Gang key → node that refused a member of it → end of that time; None: recorded by an older version."""
     gone: list[str] = []
     """Nodes that do not exist any more."""
     served: bool | None = None

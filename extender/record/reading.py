@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from extender.planner.timing import timing_of
 from extender.record.lines import FORMAT, AnyLine, Head, decoded
 from extender.record.ring import PATTERN
 
@@ -29,6 +30,8 @@ class Recording:
             raise RecordingError(f"{path}: there is no recording in this folder: no file is called {PATTERN}")
         self.cuts: dict[Path, str] = {}
         """Files that end before their end, as far as they have been read, each with what is known of it."""
+        self.problems: dict[str, None] = {}
+        """Recorded values that count as their defaults, in sentences, as far as files have been read."""
 
     def __iter__(self) -> Iterator[AnyLine]:
         """Yield all lines, file by file. Raises RecordingError for a file that is none of a recording."""
@@ -47,7 +50,7 @@ class Recording:
                     f"{file}: line {number} cannot be read: {error}. Was it recorded by a later version of Muster?"
                 ) from error
             if number == 1:
-                _check(file, line)
+                self._check(file, line)
             yield line
         if not number and file not in self.cuts:
             raise RecordingError(f"{file}: it is empty")
@@ -71,12 +74,12 @@ class Recording:
         if not unzip.eof:
             self.cuts[file] = f"it ends after line {whole}: the process was killed, or still writes it"
 
-
-def _check(file: Path, line: AnyLine) -> None:
-    if not isinstance(line, Head):
-        raise RecordingError(f"{file}: it does not begin as a file of a recording does")
-    if line.format != FORMAT:
-        raise RecordingError(f"{file}: its format is {line.format!r}; this version reads {FORMAT!r}")
+    def _check(self, file: Path, line: AnyLine) -> None:
+        if not isinstance(line, Head):
+            raise RecordingError(f"{file}: it does not begin as a file of a recording does")
+        if line.format != FORMAT:
+            raise RecordingError(f"{file}: its format is {line.format!r}; this version reads {FORMAT!r}")
+        self.problems |= dict.fromkeys(timing_of(line.settings)[1])
 
 
 def _other_format(file: Path, text: bytes) -> str:

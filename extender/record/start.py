@@ -14,11 +14,8 @@ from extender.record.ring import Ring
 from extender.settings import ExtenderSettings
 
 MIB = 1024 * 1024
-KEPT = (
-    "recoveryTimeout", "stalenessGrace", "growthDelay", "longestNotice", "nodeFaultGrace", "faultStop",
-    "suspectConditions", "suspectTaints",
-)  # fmt: skip
-"""The settings that cycles depend on, as files name them."""
+KEPT = ("suspectConditions", "suspectTaints")
+"""The settings that cycles depend on besides timing, as files name them."""
 
 
 def start_of(settings: ExtenderSettings, config_file: ConfigFile, *, wall_s: Callable[[], float]) -> Recorder | None:
@@ -33,6 +30,6 @@ def start_of(settings: ExtenderSettings, config_file: ConfigFile, *, wall_s: Cal
         version=version("muster"),
         pool=settings.node_pool,
         config=config_file.told[0],
-        settings={name: content[name] for name in KEPT},
+        settings=to_builtins(settings.timing) | {name: content[name] for name in KEPT},
     )
     return Recorder(ring, head, wall_s=wall_s)

@@ -6,7 +6,6 @@ from typing import Any
 from extender.explain.clusterdump import kind_name
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
-from extender.planner.state.faults import Rules
 from extender.planner.state.state import State
 from extender.record import lines
 from extender.record.recorder import Recorder
@@ -17,6 +16,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import native_gang
+from muster.api.muster.node_faults import Rules
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.names import BUDGET
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
@@ -63,6 +63,7 @@ class Tap:
             lines.Cycle(
                 at=inputs.now,
                 arrived={uid: sorted(slots) for uid, slots in inputs.arrived.items()},
+                avoided={key: dict(nodes) for key, nodes in inputs.avoided.items()},
                 gone=sorted(inputs.gone),
                 served=inputs.provisioning_served,
                 usage=inputs.usage if any(map(_budgeted, session.snapshot.queues.values())) else None,

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from extender.explain.clusterdump import kind_name
-from extender.planner.actions.progress import AVOID_S
+from extender.planner.ask import Asks
 from extender.planner.cycle import Parts, run_cycle
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, Snapshot
+from extender.planner.memory import Refusals, avoided_after, still_avoided
 from extender.planner.scaleup.requests import newest
-from extender.planner.state.faults import CONDITIONS, TAINTS, Rules, changed, rules_of
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
+from extender.planner.timing import timing_of
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.record import lines
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -21,6 +22,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
 from muster.api.muster.gang import Slot
+from muster.api.muster.node_faults import CONDITIONS, TAINTS, Rules, changed, rules_of
 from muster.api.volcano.scheduling import POD_GROUPS
 
 _FED = {kind_name(fed.resource): fed for fed in FEED}
@@ -30,15 +32,6 @@ _WRITTEN: dict[str, Callable[[State, Any], object]] = {
     kind_name(NATIVE_POD_GROUPS): State.on_native_written,
 }
 """How the state takes the planner's own writes; those of Placements as all others."""
-_INPUTS = {
-    "recoveryTimeout": "recovery_s",
-    "stalenessGrace": "staleness_grace_s",
-    "growthDelay": "growth_delay_s",
-    "longestNotice": "longest_notice_s",
-    "nodeFaultGrace": "node_fault_grace_s",
-    "faultStop": "fault_stop",
-}
-"""Setting → the input of cycles that has its value."""
 
 
 def rules_from(settings: Mapping[str, Any]) -> Rules:
@@ -130,9 +123,9 @@ class Planning:
         self.configure(text)
         self._causes = Causes()
         self._hyper_nodes = HyperNodeTree()
-        self._avoided: dict[tuple[str, str], float] = {}
-        """As in `extender.cycles`: gang key and node that refused a member → until when it is left out."""
-        self._settings = {name: settings[key] for key, name in _INPUTS.items() if key in settings}
+        self._asks = Asks()
+        self._avoided: Refusals = {}
+        self._timing, _ = timing_of(settings)
 
     def configure(self, text: str) -> None:
         """Run the next cycles with this configuration. Raises ValueError with all mistakes in it."""
@@ -141,25 +134,20 @@ class Planning:
     def run(self, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
         """Run a cycle on a snapshot, with the inputs that no watch tells; what it decides is not carried out."""
         now = cycle.at
-        self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
-        avoided: dict[str, set[str]] = {}
-        for gang, node in self._avoided:
-            avoided.setdefault(gang, set()).add(node)
         inputs = CycleInputs(
             snapshot=snapshot,
             now=now,
             causes=self._causes,
             arrived={uid: frozenset(Slot(*slot) for slot in slots) for uid, slots in cycle.arrived.items()},
-            avoided=avoided,
+            avoided=still_avoided(self._avoided, now) if cycle.avoided is None else cycle.avoided,
             gone=frozenset(cycle.gone),
             hyper_nodes=self._hyper_nodes,
+            asks=self._asks,
             provisioning=told.requests(),
             provisioning_served=cycle.served,
             usage=cycle.usage,
-            **self._settings,
+            timing=self._timing,
         )
         session = run_cycle(inputs, self._actions, self._plugins)
-        for key, nodes in session.avoided.items():
-            for node in nodes - session.failed_on.get(key, set()):
-                self._avoided.setdefault((key, node), now + AVOID_S)
+        self._avoided = avoided_after(session)
         return session

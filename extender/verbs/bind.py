@@ -2,7 +2,7 @@
 
 import collections
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -216,8 +216,11 @@ class Bind:
             return Reason.SLOT_TAKEN
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
-    def _enough(self, key: str, epoch: int, held: Collection[Slot]) -> bool:
-        """Return True if the held members, with those bound already, may start; calls `on_release` for many."""
+    def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
+        """Return True if the held members, with those bound already, may start; calls `on_release` for many.
+
+        A member whose pod has gone while its call is held does not count.
+        """
         state = self._cluster.state
         placement = state.placement_of(key)
         if placement is None or placement.spec.epoch != epoch:
@@ -228,8 +231,9 @@ class Bind:
         gang = state.gang(key)
         if gang is None:
             return False
+        there = [slot for slot, uid in held.items() if (pod := state.pods.get(uid)) and not pod.terminating]
         counts = {
-            pod_set.name: len(pod_set.taken.keys() | {slot.rank for slot in held if slot.pod_set == pod_set.name})
+            pod_set.name: len(pod_set.taken.keys() | {slot.rank for slot in there if slot.pod_set == pod_set.name})
             for pod_set in gang.pod_sets
         }
         if not gang.satisfied(counts):

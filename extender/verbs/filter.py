@@ -20,13 +20,15 @@ from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
 from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, slot_of
 from muster.api.muster.placement import node_of
-from muster.api.muster.pools import pool_of_scheduler
+from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
+from muster.workloads.table import TIED_OWNERS
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
@@ -55,9 +57,19 @@ class Filter:
         if pool_of_scheduler(args.pod.spec.scheduler_name) not in {None, self._cluster.state.pool}:
             answer = Reason.OTHER_POOL
         if answer is None:
-            answer = self._member(args, gang, nodes) if gang else self._plain(args, nodes)
+            answer = self._placed(args, gang, nodes)
         _calls(kind, answer if isinstance(answer, Reason) else None).inc()
         return _result(answer, nodes)
+
+    def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
+        """Return the nodes for a member of a gang, or for a pod of none.
+
+        A pod of a workload that has no label of Muster's is named into its gang by the controller, after it was made.
+        Until then it waits: placed alone, it would start without the others (as in Volcano, which leaves it out).
+        """
+        if gang:
+            return self._member(args, gang, nodes)
+        return Reason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
         """Return the node of the member's slot; without an epoch its gate was lifted before there was a placement."""
@@ -99,6 +111,12 @@ class Filter:
             fits &= _gpus_fit(table, share, requests, columns)
         state.answers.keep(args.pod.metadata.uid, columns[fits])
         return list(compress(nodes, fits.tolist())) or none
+
+
+def _is_to_be_named(pod: Pod) -> bool:
+    """Return True for a pod of Muster's scheduler that a workload has made, and that names no gang yet."""
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind not in TIED_OWNERS and is_musters(pod.spec.scheduler_name)
 
 
 def _gpus_fit(

@@ -61,3 +61,11 @@ class Findings:
         """Add all errors and warnings of another."""
         self.errors += other.errors
         self.warnings += other.warnings
+
+    def since(self, before: "Findings") -> "Findings":
+        """Return those that were not found before: an update is refused for what it makes wrong, and nothing else."""
+        errors, warnings = set(map(str, before.errors)), set(before.warnings)
+        return Findings(
+            [error for error in self.errors if str(error) not in errors],
+            [warning for warning in self.warnings if warning not in warnings],
+        )

@@ -2,6 +2,6 @@
 
 The Structs of muster.api are the source; `definitions` and `training` add the parts that a Struct cannot have (printer
 columns, CEL rules, server-side defaults), `openapi` the API server's own schema of pod templates; `files` writes them
-out. `growth` checks that CRDs only grow. Promises that equal sources give equal bytes, and reads no file but its own
+out. Promises that equal sources give equal bytes, and reads no file but its own
 core.json. It must not import a client of the API server. Start with `definitions`, then `schema`.
 """

@@ -9,6 +9,7 @@ Exception
     ├── BadRequest          400
     ├── Unauthorized        401
     ├── Forbidden           403
+    │   └── NamespaceEnds   nothing new is made in a namespace that is being deleted
     ├── NotFound            404
     ├── Conflict            409, or 422 in a patch: the object or its UID is another than was meant
     ├── AlreadyExists       409, the name is taken
@@ -29,6 +30,7 @@ import msgspec
 from muster.api.kubernetes.meta import Status
 
 _OVER_QUOTA = "exceeded quota"
+_NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
 """How API servers say that a webhook did not answer, whatever the reason; one that refuses "denied the request"."""
 
@@ -89,6 +91,10 @@ class Unauthorized(APIError):
 
 class Forbidden(APIError):
     """The caller has no right to do that."""
+
+
+class NamespaceEnds(Forbidden):
+    """The namespace is being deleted, so that nothing new may be in it. Another try never succeeds."""
 
 
 class NotFound(APIError):
@@ -159,6 +165,8 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     if kind is None:
         kind = ServerError if code >= _SERVER_ERROR else APIError
     causes = (answer.details or {}).get("causes") or []
+    if kind is Forbidden and any(cause.get("reason") == _NAMESPACE_ENDS for cause in causes):
+        kind = NamespaceEnds
     if kind is Invalid and any(cause.get("field") == "metadata.uid" for cause in causes):
         kind = Conflict  # a patch whose UID is that of another object: to the API server it changes a fixed field
     return kind(

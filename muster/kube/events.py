@@ -22,7 +22,16 @@ from prometheus_client import Counter
 from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, format_time
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, Backoff, NotFound, ServerError, TooManyRequests, Unreachable
+from muster.kube.errors import (
+    AlreadyExists,
+    APIError,
+    Backoff,
+    NamespaceEnds,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -141,6 +150,8 @@ class Recorder:
                 with self._changed:
                     if self._changed.wait_for(lambda: self._stopping, backoff.next()):
                         break
+            except NamespaceEnds:
+                return
             except APIError as error:
                 why = str(error)
                 break

@@ -21,6 +21,8 @@ from muster.kube.errors import Unreachable
 T = TypeVar("T")
 
 _STOP_S = 2.0
+ENDED = "Ended"
+"""The reason of the error that a call meets whose loop ends with the process."""
 _LOOK_S = 1.0
 """Between two looks of a waiting caller whether the loop has ended."""
 _SLICE_S = 0.002
@@ -118,7 +120,7 @@ def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T],
 
 
 def _ended(where: str) -> Unreachable:
-    return Unreachable("the event loop of the client has ended", reason="Ended", where=where)
+    return Unreachable("the event loop of the client has ended", reason=ENDED, where=where)
 
 
 class TimeSlice:

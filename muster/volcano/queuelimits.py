@@ -2,12 +2,17 @@
 
 One reading for admission, the planner and the command line. Pure. Admission refuses an annotation with a mistake in it;
 where it was bypassed, that one has no effect, and the others count.
+
+A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at times of the wall clock in its zone,
+also on days on which the clock is changed. One that ends at or before its beginning ends on the next day.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
 
 from muster.api import names
 from muster.api.fields import FieldError
@@ -15,7 +20,7 @@ from muster.api.limits import LIMIT_WINDOWS, RESOURCES
 from muster.api.muster.usage import PERIODS, Period
 from muster.resources.quantity import parse
 from muster.resources.vector import MILLI, Vector
-from muster.volcano.windows import EXAMPLE, Window, read_window
+from muster.volcano.schedule import ScheduleError, zone_of
 
 T = TypeVar("T")
 Mode = Literal["enforce", "warn"]
@@ -26,6 +31,71 @@ _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", r
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
 """Words of a window at most: days, hours, zone, amounts."""
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_WINDOW_EXAMPLE: Final = "write it like Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32"
+_MINUTES: Final = 24 * 60
+_HOURS: Final = re.compile(r"([01][0-9]|2[0-4]):([0-5][0-9])-([01][0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
+_WEEK: Final = 7
+
+
+class Window(NamedTuple):
+    """One window, and the most that the queue may use within it."""
+
+    days: frozenset[int]
+    """Days on which it begins; Monday is 0."""
+    begin: int
+    """Minutes after midnight."""
+    end: int
+    """Minutes after midnight of the day on which it begins; beyond 24 hours on the next day."""
+    zone: ZoneInfo
+    limits: Vector
+    text: str
+    """As its author wrote it, without the amounts."""
+
+    def until(self, now_s: float) -> float | None:
+        """Return when the window that is open now ends, in seconds since the epoch; None if none is open."""
+        return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
+
+    def _near(self, now_s: float) -> list[tuple[float, float]]:
+        """Return beginning and end on yesterday, today and tomorrow."""
+        try:
+            today = datetime.fromtimestamp(now_s, self.zone).date()
+            days = [today + timedelta(days=ahead) for ahead in (-1, 0, 1)]
+        except (OverflowError, ValueError, OSError):
+            return []
+        midnights = [datetime(day.year, day.month, day.day) for day in days if day.weekday() in self.days]  # noqa: DTZ001
+        return [(self._at(day, self.begin), self._at(day, self.end)) for day in midnights]
+
+    def _at(self, midnight: datetime, minutes: int) -> float:
+        """Return the moment at which the wall clock of the zone shows so many minutes after this midnight."""
+        return (midnight + timedelta(minutes=minutes)).replace(tzinfo=self.zone).astimezone(UTC).timestamp()
+
+
+def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Window:
+    """Return the window; ValueError says which word cannot be read, and how to write it."""
+    found = _HOURS.fullmatch(hours)
+    if found is None:
+        raise ValueError(f"{hours!r} is no time of day from 00:00-24:00; {_WINDOW_EXAMPLE}")
+    begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3))
+    if max(begin, end) > _MINUTES or begin == end:
+        raise ValueError(f"{hours!r} is no time of day from 00:00-24:00; {_WINDOW_EXAMPLE}")
+    try:
+        known = zone_of(zone)
+    except ScheduleError:
+        raise ValueError(f"{zone!r} is none of IANA's time zones, such as Europe/Berlin; {_WINDOW_EXAMPLE}") from None
+    text = " ".join(filter(None, (days, hours, zone or "UTC")))
+    return Window(_days(days), begin, end if end > begin else end + _MINUTES, known, limits, text)
+
+
+def _days(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first not in _DAYS or (last or first) not in _DAYS:
+            raise ValueError(f"{part!r} is no day or days; they are {', '.join(_DAYS)}; {_WINDOW_EXAMPLE}")
+        begin, end = _DAYS.index(first), _DAYS.index(last or first)
+        found |= {day % _WEEK for day in range(begin, end + 1 if end >= begin else end + _WEEK + 1)}
+    return frozenset(found)
 
 
 class Budget(NamedTuple):
@@ -142,12 +212,12 @@ def _read_windows(text: str) -> tuple[Window, ...]:
     for error in LIMIT_WINDOWS.exceeded_by("it", len(parts)):
         raise ValueError(error.message)
     if not parts:
-        raise ValueError(f"it names no window; {EXAMPLE}")
+        raise ValueError(f"it names no window; {_WINDOW_EXAMPLE}")
     found = []
     for part in parts:
         words = part.split()
         if len(words) not in {_WORDS - 1, _WORDS}:
-            raise ValueError(f"{part[:100]!r} is no window: days, hours, time zone and amounts; {EXAMPLE}")
+            raise ValueError(f"{part[:100]!r} is no window: days, hours, time zone and amounts; {_WINDOW_EXAMPLE}")
         found.append(
             read_window(words[0], words[1], words[2] if len(words) == _WORDS else None, read_amounts(words[-1]))
         )

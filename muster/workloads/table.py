@@ -36,6 +36,9 @@ KINDS: tuple[WorkloadKind, ...] = (
 )
 """Every kind, behind the kind that it makes, if it makes one. Messages name them in this order."""
 
+TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
+"""Kinds each of whose pods belongs to one node, so that no place has to be found for it."""
+
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
 }

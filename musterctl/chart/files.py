@@ -46,11 +46,6 @@ def policies() -> list[dict[str, Any]]:
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
 
 
-def opt_out() -> list[dict[str, Any]]:
-    """Return the policy of the chart's `webhook.optOut: admins`, with its binding."""
-    return manifests(FILES / "choices" / "opt-out.yaml")
-
-
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run helm; the caller looks at the exit code."""
     command = [str(binaries.helm()), *arguments]
@@ -66,11 +61,6 @@ def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), ar
         raise LocalError(f"the chart cannot be rendered: {result.stderr.strip()}")
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": _metadata(namespace, result.stdout)}
     return f"---\n{yaml.safe_dump(own, sort_keys=False)}{result.stdout}"
-
-
-def objects(text: str) -> list[dict[str, Any]]:
-    """The objects in rendered manifests."""
-    return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 import yaml
 
-from extender.planner.configuration.tables import defaults
-from extender.planner.cycle import report_of
+from extender.planner.api import defaults, report_of
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name
 from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.process.settings import SettingsError

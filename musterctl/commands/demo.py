@@ -188,7 +188,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
 
     It leaves nothing behind: a plane that was there before is as it was.
     """
-    from musterctl.commands.plane import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
+    from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
     console = Console()
     plane = plane_of(name)

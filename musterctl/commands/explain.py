@@ -2,7 +2,10 @@
 
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,18 +18,24 @@ from extender.explain.report import UnknownNameError
 from extender.explain.text import Line, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from extender.planner.state.gangs import GangView
+from extender.planner.api import GangView
+from muster.api import names
+from muster.api.kubernetes.core import NAMESPACES
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
+from muster.workloads.kind import WorkloadKind, pod_templates
+from muster.workloads.table import KINDS
 from musterctl import completion
 from musterctl.allowed import dump_for
+from musterctl.cluster import whole
 from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
 from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
-from musterctl.unplaced import slips, why_unplaced
 from musterctl.webclient import WebServer
+from webhook.objects.names import meant_labels
 
 
 @click.command()
@@ -41,7 +50,6 @@ def explain(
     kind: str,
     object_name: str,
     namespace: str,
-    recovery_s: float,
     output: str,
     read: Reader,
     server: WebServer | None,
@@ -62,7 +70,7 @@ def explain(
         dump = dump_for(read, space)
     try:
         pooled = in_pool(dump, pool_of_object(dump, kind, object_name, space))
-        report = explain_in(WhatIf(pooled, recovery_s=recovery_s), kind, object_name, space)
+        report = explain_in(WhatIf(pooled), kind, object_name, space)
     except UnknownNameError as error:
         client = read.client() if kind == "job" else None
         unplaced = why_unplaced(client, object_name, space) if client else ""
@@ -73,7 +81,7 @@ def explain(
         print_data(report, output)
     else:
         pod = dump.pod(space, object_name) if kind == "pod" else None
-        hints = [Line("", text, "hint") for text in slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
+        hints = [Line("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
         print_lines([*lines_of(report, dump.taken_at), *hints])
 
 
@@ -170,3 +178,37 @@ def _print_places(what_if: WhatIf, view: GangView | None, output: str) -> None:
         print_data(found, output)
     else:
         print_lines(place_lines(found))
+
+
+def why_unplaced(client: Client, name: str, namespace: str) -> str:
+    """Return sentences about the workloads of this name in the namespace; empty if there are none, or all have a queue.
+
+    Kinds that the user may not read, or that the cluster does not have, are left out.
+    """
+    found: list[str] = []
+    of_namespace: Mapping[str, str] = {}
+    with suppress(NotFound, Forbidden):
+        of_namespace = client.get(NAMESPACES, namespace).metadata.labels
+    for kind in (kind for kind in KINDS if kind.labelled):
+        with suppress(NotFound, Forbidden):
+            workload = client.get(whole(kind.resource), name, namespace)
+            found += dict.fromkeys(_sentences(kind, workload, of_namespace))
+    return "\n".join(found)
+
+
+def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each label that looks like one of Muster's."""
+    for key, meant in meant_labels(labels):
+        yield f"{what} has the label {key}; did you mean {meant}?"
+
+
+def _sentences(kind: WorkloadKind, workload: Mapping[str, Any], of_namespace: Mapping[str, str]) -> Iterator[str]:
+    name = f"{kind.resource.kind} {workload['metadata']['name']}"
+    nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
+    labels = [(each.get("metadata") or {}).get("labels") or {} for each in nodes]
+    for given in labels:
+        yield from _slips(name, given)
+    if not any(names.QUEUE in given for given in (*labels, of_namespace)):
+        yield f"{name} has no label {names.QUEUE}, so Muster does not place its pods"
+    elif any(given.get(names.MANAGED) == "false" for given in labels):
+        yield f'{name} has the label {names.MANAGED}: "false", so Muster leaves its pods alone'

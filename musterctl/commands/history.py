@@ -8,12 +8,13 @@ from typing import Any
 import click
 import msgspec
 
+from gangs.words import nodes_words, short
 from history import silence
+from history.answers import Asked, Source
 from history.read import Gang, Gap, Happening
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
 from musterctl.cluster import Where, namespace_in
-from musterctl.gangs.words import nodes_words
 from musterctl.options import (
     all_namespaces_option,
     namespace_option,
@@ -21,11 +22,10 @@ from musterctl.options import (
     since_option,
     where_options,
 )
-from musterctl.output.listing import Table, short, show_object
-from musterctl.records import Asked, Source, source_of
+from musterctl.output.listing import show_object
+from musterctl.output.table import Table
+from musterctl.records import source_of
 from musterctl.webclient import WebServer
-
-_ALL = 100_000
 
 
 @click.command()

@@ -23,7 +23,7 @@ from musterctl.cluster import (
     send,
 )
 from musterctl.commands.jobview import view_lines
-from musterctl.manifests.documents import documents
+from musterctl.manifests import documents
 from musterctl.options import (
     WithCommand,
     all_namespaces_option,

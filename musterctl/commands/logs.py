@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
+from gangs.members import UnknownGangError, begun, container_of, members, named
+from gangs.rows import Row, rows
 from muster.api.kubernetes.core import Pod
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl import completion
 from musterctl.cluster import Failed, Where, connect_in
-from musterctl.gangs.members import UnknownGangError, begun, container_of, members, named
-from musterctl.gangs.read import read
-from musterctl.gangs.rows import Row, rows
+from musterctl.gangobjects import read
 from musterctl.options import namespace_option, where_options
 from musterctl.output.listing import INTERRUPTED
 

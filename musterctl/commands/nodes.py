@@ -7,18 +7,19 @@ from typing import Any
 import click
 import msgspec
 
-from extender.planner.state.faults import rules_in
+from gangs.nodes import AlikeRow, NodeRow, alike, node_rows
+from gangs.words import nodes_words
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.node_faults import rules_in
 from muster.api.muster.pools import pool_of
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.vector import CPU, amount_words
 from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where
-from musterctl.gangs.nodes import AlikeRow, NodeRow, alike, node_rows
-from musterctl.gangs.words import nodes_words
 from musterctl.options import where_options
-from musterctl.output.listing import Table, show_object
+from musterctl.output.listing import show_object
+from musterctl.output.table import Table
 from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000

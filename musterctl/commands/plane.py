@@ -1,235 +1,23 @@
-"""Commands on planes: `muster up`, which can also attach to a cluster that exists, `status`, `down` and `kubectl`."""
+"""Commands on planes that exist: `muster status`, `restart`, `down` and `kubectl`."""
 
 import contextlib
 import os
-import signal
 import sys
-import time
-from collections.abc import Mapping
-from types import FrameType
-from typing import Any, NoReturn
 
 import click
-import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
-from muster.api.muster.pools import LONGEST_NAME, is_pool_name
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from muster.resources import quantity
-from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.cluster import existing, only_name
-from musterctl.kind.cluster import KindCluster, Wish
-from musterctl.options import admission_config_option, existing_name_option, name_option
-from musterctl.plane import binaries, planning, state
-from musterctl.plane.health import supervise
+from musterctl.kind.cluster import KindCluster
+from musterctl.options import existing_name_option
+from musterctl.output.table import console
+from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
-from musterctl.planningoptions import planning_config_option
-
-VERSION_VARIABLE = "MUSTER_KUBERNETES"
-_OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
-"""The options that an existing control plane leaves no choice of."""
-
-
-def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuses what is not a Kubernetes quantity."""
-    try:
-        if value is not None:
-            quantity.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=param) from error
-    return value
-
-
-@click.command()
-@name_option
-@click.option("--nodes", type=click.IntRange(min=0), help="Simulated nodes.  [default: 8]")
-@click.option(
-    "--pool",
-    "pool",
-    multiple=True,
-    metavar="NAME",
-    help="A node pool with a pair of its own, which gets its part of the nodes; may be repeated (docs/pools.md).",
-)
-@click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
-@click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")
-@click.option("--gpus", type=click.IntRange(min=0), help="GPUs per node.  [default: 8]")
-@click.option("--racks", type=click.IntRange(min=1), help="Racks of consecutive nodes.  [default: 2]")
-@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of consecutive racks.  [default: 1]")
-@click.option(
-    "--kubernetes",
-    metavar="VERSION",
-    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0. "
-    f"{VERSION_VARIABLE} says it for planes of processes, too.",
-)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
-    help="Attach to the control plane of this kubeconfig instead of making one.",
-)
-@click.option("--no-scheduler", is_flag=True, help="Attached only: Muster's kube-scheduler runs elsewhere.")
-@click.option(
-    "--shared-scheduler",
-    "shared",
-    is_flag=True,
-    default=None,
-    help="The cluster's own scheduler serves Muster's pods too; attached, it runs elsewhere.",
-)
-@admission_config_option
-@planning_config_option
-@click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
-@click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
-@click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
-@click.option(
-    "--provider",
-    type=click.Choice(["processes", "kind"]),
-    default="processes",
-    show_default=True,
-    help="kind makes a cluster of containers and installs the chart there.",
-)
-@click.option("--image", help="kind only: an image of Muster, instead of one that is built now.")
-def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
-    """Starts a control plane with simulated nodes and Muster on it.
-
-    Parts that run already are left alone.
-    """
-    chosen = {option: value for option, value in given.items() if value is not None and value != ()}
-    if provider == "kind":
-        flags = {"foreground": foreground, "no_scheduler": no_scheduler}
-        _kind(name, {**chosen, **{flag: True for flag, on in flags.items() if on}}, image or "")
-        return
-    if image:
-        raise click.UsageError("--image goes with --provider kind: processes run from this very installation")
-    if "kubeconfig" not in chosen and (version := os.environ.get(VERSION_VARIABLE)):
-        chosen.setdefault("kubernetes", version)
-    if no_scheduler:
-        chosen["scheduler"] = False
-    if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
-        chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen}
-    before = planning.kept(state.folder_of(name))
-    plane = plane_of(name, chosen, bound=foreground)
-    followed = planning.change(plane, before)
-    console = Console(stderr=True)
-    if foreground:
-        _stay(plane, console)
-    else:
-        start(plane, console)
-        if followed:
-            planning.wait_used(plane)
-        show(plane, Console())
-
-
-def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
-    """Makes or renews a kind cluster; options of planes that have no meaning there are refused."""
-    useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in Wish.__struct_fields__]
-    if useless:
-        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
-    if name in state.names():
-        raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
-    cluster = KindCluster(name)
-    console = Console(stderr=True)
-    began_s = time.monotonic()
-    cluster.up(chosen, image=image, report=lambda what: _waiting(console, began_s, what))
-    show_kind(cluster)
-
-
-def _waiting(console: Console, began_s: float, what: str) -> None:
-    """Prints a line that says what is waited for."""
-    text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
-    """Return the plane of that name, made with the Options in `chosen`, or a new one where there is none."""
-    chosen = chosen or {}
-    if KindCluster(name).made() is not None:
-        raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")
-    folder = state.folder_of(name)
-    found = state.load(folder)
-    if found is not None:
-        differences = _differences(found.options, chosen)
-        if not differences and "planning_config" in chosen:
-            planning.keep(folder, chosen["planning_config"])
-        plane = Plane(folder, bound=bound)
-        if not differences:
-            return plane
-        if not plane.attached or any(part.alive for part in plane.parts.values()):
-            raise LocalError(f"plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it")
-        plane.remove()
-    options = Options(**chosen)
-    _check(options, chosen)
-    wanted = set(state.ALL)
-    if options.kubeconfig:
-        wanted -= state.CLUSTER
-    if options.shared or not options.scheduler:
-        wanted -= {state.MUSTER_SCHEDULER}
-    return Plane(folder, wanted, options, bound=bound)
-
-
-def _check(options: Options, chosen: Mapping[str, Any]) -> None:
-    """Refuses options that do not go together."""
-    if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
-        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
-    if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
-        raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
-    if wrong := [pool for pool in options.pool if not is_pool_name(pool)]:
-        raise click.UsageError(f"--pool {wrong[0]}: lower-case letters, digits and '-', at most {LONGEST_NAME}")
-    if options.pool and options.shared:
-        raise click.UsageError("--pool: not with --shared-scheduler, as each pool has a kube-scheduler of its own")
-    if not options.kubeconfig and not options.scheduler:
-        raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
-
-
-def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
-    """Return the chosen options that differ from those of an existing plane, as `option value` of the plane."""
-    stored = msgspec.structs.asdict(options)
-    if options.admission_config:
-        stored["admission_config"] = "of other content"  # shown instead of a whole file
-    fixed = {option: value for option, value in chosen.items() if option != "planning_config"}
-    different = [option for option, value in fixed.items() if getattr(options, option) != value]
-    return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
-
-
-def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
-    """Start the plane and show what is waited for, line by line with `lines`; a new one that fails is removed."""
-    began_s = time.monotonic()
-    try:
-        if lines or not console.is_terminal:
-            plane.start(lambda what: _waiting(console, began_s, what))
-        else:
-            with console.status("starting") as shown:
-                plane.start(lambda what: shown.update(f"waiting for {what}"))
-    except BaseException:
-        if plane.is_new:
-            plane.remove(lambda what: click.echo(what, err=True))
-        raise
-
-
-def _stay(plane: Plane, console: Console) -> None:
-    """Starts the plane, keeps its parts alive, and stops it on SIGTERM or Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        start(plane, console, lines=True)
-        show(plane, Console())
-        click.echo("ready")
-        supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo))
-    except KeyboardInterrupt:
-        pass  # the way to end it
-    finally:
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, signal.SIG_IGN)
-        plane.stop(click.echo)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
-    """Ends `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
-    raise KeyboardInterrupt
-
 
 _STYLES = {"running": "green", "not ready": "bold yellow", "dead": "bold red", "stopped": "yellow"}
 _TIMEOUT_S = 3.0
@@ -245,21 +33,21 @@ def status(name: str) -> None:
     is shown.
     """
     plane = existing(name)
-    console = Console()
     if isinstance(plane, KindCluster):
         show_kind(plane)
         return
-    show(plane, console)
+    show(plane)
     dead = [part for part in plane.parts.values() if part.word == "dead"]
     for part in dead:
-        console.print(f"\n{part.death()}", markup=False, highlight=False, soft_wrap=True)
+        console().print(f"\n{part.death()}", markup=False, highlight=False, soft_wrap=True)
     if dead:
-        console.print(f"\n`muster up --name {name}` starts what is dead.", markup=False)
+        console().print(f"\n`muster up --name {name}` starts what is dead.", markup=False)
         sys.exit(1)
 
 
-def show(plane: Plane, console: Console) -> None:
+def show(plane: Plane) -> None:
     """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
+    shown = console()
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
     troubles = {name: trouble for name in plane.parts if (trouble := plane.trouble(name))}
     for part in plane.parts.values():
@@ -267,15 +55,15 @@ def show(plane: Plane, console: Console) -> None:
         table.add_row(
             part.name, f"[{_STYLES[word]}]{word}[/]", str(part.pid or ""), plane.commandlines.listens(part.name)
         )
-    console.print(table)
+    shown.print(table)
     for name, trouble in troubles.items():
-        console.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
+        shown.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)
+    shown.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
     if plane.attached or plane.part(state.API_SERVER).alive:
-        console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
+        shown.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
     if not plane.attached:
         named = "" if plane.root.name == state.DEFAULT_NAME else f" --name {plane.root.name}"
-        console.print(f"page muster web{named}", markup=False, highlight=False, soft_wrap=True)
+        shown.print(f"page muster web{named}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_kind(cluster: KindCluster) -> None:
@@ -292,6 +80,33 @@ def _runtimes(plane: Plane) -> str:
     except APIError as error:
         return f"unknown: {error}"
     return ", ".join(sorted(runtime.metadata.name for runtime in found)) or "none"
+
+
+class _Part(click.Choice[str]):
+    """A part of a plane, or one of a node pool's pair."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; its plane says whether it has that pool."""
+        return value if state.pool_of(value) else super().convert(value, param, ctx)
+
+
+@click.command()
+@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.ALL))
+@existing_name_option
+def restart(parts: tuple[str, ...], name: str) -> None:
+    """Starts parts of a plane anew.
+
+    PART is a name that `muster status` shows. Each is started with the settings and packages that are there now; the
+    command returns when it is ready.
+    """
+    plane = existing(name)
+    if isinstance(plane, KindCluster):
+        raise LocalError(
+            f"{name} is a kind cluster: `muster kubectl --name {name} rollout restart deployment -n muster-system`"
+        )
+    for part in dict.fromkeys(parts):
+        plane.restart(part)
+        click.echo(f"{part} runs again, as process {plane.part(part).pid}")
 
 
 @click.command()

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
+from gangs.forecast import with_starts
+from gangs.rows import Objects, Row, difference, rows
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl import completion
 from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where, connect_in, namespace_in
-from musterctl.gangs.forecast import with_starts
-from musterctl.gangs.news import wait_for_news
-from musterctl.gangs.read import read, read_cluster, unread
-from musterctl.gangs.rows import Objects, Row, difference, rows
+from musterctl.gangobjects import read, read_cluster, unread
+from musterctl.news import wait_for_news
 from musterctl.options import (
     all_namespaces_option,
     namespace_option,

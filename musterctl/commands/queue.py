@@ -1,6 +1,7 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
 
@@ -17,7 +18,6 @@ from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
-from musterctl.output.again import WATCH_S, again
 from musterctl.output.listing import (
     Column,
     Listing,
@@ -30,6 +30,21 @@ from musterctl.output.listing import (
 from musterctl.output.report import own_queue_lines, print_data, queue_lines, top_lines
 from musterctl.planningoptions import report_options
 from musterctl.reader import Reader
+
+WATCH_S = 5
+"""Seconds between two reads of a whole cluster."""
+
+
+def again(show: Callable[[], None], *, watch: bool) -> None:
+    """Show once, or with `watch` until the user interrupts, which is no error."""
+    show()
+    try:
+        while watch:
+            time.sleep(WATCH_S)
+            click.clear()  # does nothing where the output is no terminal
+            show()
+    except KeyboardInterrupt:
+        click.echo()
 
 
 def _shown(quantities: JSON) -> str:

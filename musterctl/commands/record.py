@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from extender.cluster import Cluster
 from extender.record.lines import FORMAT, Head
@@ -24,7 +25,7 @@ from musterctl.cluster import Where
 from musterctl.options import where_options
 from musterctl.output.replayed import status_lines
 from musterctl.output.report import print_data, print_lines
-from musterctl.running import config_of, published_by, suspects_of
+from musterctl.running import config_of, inputs_of, published_by, suspects_of
 
 MIB = 1024 * 1024
 _LOOK_S = 0.2
@@ -84,8 +85,9 @@ def record(
 def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     """Record until the time is over, or the user interrupts."""
     told = published_by(client, [pool])
-    suspects = suspects_of(told, [pool])
+    suspects, inputs = suspects_of(told, [pool]), inputs_of(told, [pool])
     settings = settings_of(suspects[pool]) if pool in suspects else {}
+    settings |= to_builtins(inputs[pool].timing) if pool in inputs else {}
     config = config_of(told.get(pool), pool)
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
     recorder = Recorder(ring, head, wall_s=time.time)

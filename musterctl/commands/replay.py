@@ -82,6 +82,8 @@ def replay(
 
 
 def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
+    for problem in read.problems:
+        click.echo(f"Note: of the recorded settings {problem}", err=True)
     if output == "text":
         print_lines(lines)
     else:

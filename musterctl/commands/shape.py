@@ -11,12 +11,13 @@ from rich.text import Text
 
 from muster.runtime import registry
 from musterctl.cluster import Where
-from musterctl.manifests.documents import YAMLLine, documents, yaml_lines
+from musterctl.manifests import documents
 from musterctl.options import admission_config_option, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
 from webhook.offline.admission import Admitted, OfflineAdmission, admit_all
 from webhook.offline.lookups import Documents
+from webhook.offline.manifests import YAMLLine, yaml_lines
 from webhook.patch import Why
 
 _SYNC_TIMEOUT_S = 10.0

@@ -7,7 +7,7 @@ import click
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import demands
 from extender.explain.pools import in_pool, pools_of
-from extender.explain.queues import queue_reports, told_reports
+from extender.explain.queues import changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.whatif import Change, WhatIf, changed
@@ -16,12 +16,14 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl import completion
 from musterctl.allowed import dump_for, user_of
-from musterctl.manifests.submission import Submission
+from musterctl.manifests import documents
 from musterctl.options import admission_config_option
-from musterctl.output.report import changed_shares, demand_lines, print_data, print_lines, simulated_lines
+from musterctl.output.report import demand_lines, print_data, print_lines, simulated_lines
 from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
+from webhook.offline.manifests import ManifestError
+from webhook.offline.submission import Submission
 
 _NODES = completion.names_of(NODES)
 
@@ -55,7 +57,6 @@ def simulate(
     queues: tuple[str, ...],
     namespace: str | None,
     admission_config: str | None,
-    recovery_s: float,
     output: str,
     read: Reader,
 ) -> None:
@@ -91,11 +92,11 @@ def simulate(
     try:
         after = changed(dump, change)
         pools = pools_of(after)
-        worlds = [WhatIf(in_pool(after, pool), recovery_s=recovery_s) for pool in pools]
+        worlds = [WhatIf(in_pool(after, pool)) for pool in pools]
         shares = [report for each in worlds for report in queue_reports(each)] if queues else []
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    olds = [WhatIf(in_pool(dump, pool), recovery_s=recovery_s) for pool in pools] if queues else []
+    olds = [WhatIf(in_pool(dump, pool)) for pool in pools] if queues else []
     before = [report for each in olds for report in queue_reports(each)]
     gangs_after = [gang for each in worlds for gang in run(each, new)]
     if output != "text":
@@ -114,7 +115,10 @@ def _read(
     submission = Submission(
         namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES), groups=groups, user=user
     )
-    for file in files:
-        submission.read(file)
-    submission.finish()
+    try:
+        for file in files:
+            submission.add(documents(file), file)
+        submission.finish()
+    except ManifestError as error:
+        raise click.ClickException(str(error)) from error
     return submission

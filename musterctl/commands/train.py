@@ -21,6 +21,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound, Unreachable
+from muster.kube.loop import ENDED
 from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
 from musterctl.chart.commands import QUEUES
 from musterctl.cluster import Where, connect_in, create, known, name_of
@@ -237,4 +238,5 @@ class Logs:
             for line in self._client.log_lines(pod, self._namespace, NODE):
                 click.echo(line)
         except APIError as error:
-            click.echo(f"{pod}: its log cannot be read: {error.message}", err=True)
+            if error.reason != ENDED:  # the command has come to its end, and nobody waits for the rest
+                click.echo(f"{pod}: its log cannot be read: {error.message}", err=True)

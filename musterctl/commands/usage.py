@@ -8,16 +8,16 @@ import click
 import msgspec
 
 from history import silence
-from history.integral import KEYS
-from history.usage import Row, Seconds
+from history.answers import AskedUsage
+from history.hours import cell, hours
+from history.usage import KEYS, Row, Seconds
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where
 from musterctl.commands.history import show_rows, tell_silence
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
-from musterctl.output.usage import cell, hours
-from musterctl.records import AskedUsage, source_of
+from musterctl.records import source_of
 from musterctl.webclient import WebServer
 
 _AMOUNTS = Seconds.__struct_fields__

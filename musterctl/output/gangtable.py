@@ -8,11 +8,12 @@ from typing import NamedTuple
 import click
 import msgspec
 
+from gangs.rows import Row
+from gangs.states import ENDED, WAITING
+from gangs.words import nodes_words, plain, short
 from muster.api.kubernetes.meta import readable_time
-from musterctl.gangs.rows import Row
-from musterctl.gangs.states import ENDED, WAITING
-from musterctl.gangs.words import nodes_words, plain
-from musterctl.output.listing import Table, short, show_object, since
+from musterctl.output.listing import show_object, since
+from musterctl.output.table import Table
 
 Column = tuple[str, Callable[[Row], str]]
 _DAY_S = 24 * 3600
@@ -80,8 +81,8 @@ def columns(shown: Shown) -> list[Column]:
         ("NAME", lambda row: row.title),
         ("QUEUE", lambda row: row.queue or "-"),
         ("STATE", lambda row: row.state),
-        ("SIZE", size),
-        ("PRIORITY", priority),
+        ("SIZE", lambda row: row.size),
+        ("PRIORITY", lambda row: row.priority_words),
         ("AGE", lambda row: since(row.created)),
         *times,
         *([("GANG", lambda row: row.gang or "-")] if wide else []),
@@ -90,16 +91,6 @@ def columns(shown: Shown) -> list[Column]:
 
 
 _NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
-
-
-def size(row: Row) -> str:
-    """Return the pods that run, that start together, and that are wanted: `0/8/10`."""
-    return f"{row.running}/{row.minimum}/{row.wanted}"
-
-
-def priority(row: Row) -> str:
-    """Return the class of priority, else the number that pods have; `-` where nothing is known."""
-    return row.priority_class or ("-" if row.priority is None else str(row.priority))
 
 
 def start(row: Row) -> str:

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import click
 
+from gangs.words import short
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl.cluster import JSON, failing_as, reference, whole
-from musterctl.manifests.documents import as_yaml
+from musterctl.output.table import Table
+from webhook.offline.manifests import as_yaml
 
-_GAP = 3
 INTERRUPTED = 130
 """The exit code of a command that goes on until it is interrupted."""
 
@@ -40,23 +41,6 @@ def from_status(title: str, name: str, default: Any = 0, *, wide: bool = False) 
 def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -> Column:
     """Return a column with a field of the spec."""
     return Column(title, lambda obj: obj.get("spec", {}).get(name, default), wide)
-
-
-class Table:
-    """Prints rows below headings; rows that come later keep the columns' widths where they can."""
-
-    def __init__(self, titles: Sequence[str]) -> None:
-        self._titles = list(titles)
-        self._widths: list[int] = []
-
-    def show(self, rows: list[list[str]]) -> None:
-        """Print rows, the first time with headings."""
-        if not self._widths:
-            rows = [self._titles, *rows]
-            self._widths = [max(map(len, each)) for each in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width + _GAP) for cell, width in zip(row, self._widths, strict=True))
-            click.echo("".join(cells).rstrip())
 
 
 class Listing:
@@ -119,11 +103,7 @@ class Listing:
             for item in items:
                 click.echo(reference(self._resource, item["metadata"]["name"]))
         else:
-            self._print_rows([[str(column.of(item)) for column in self._columns] for item in items])
-
-    def _print_rows(self, rows: list[list[str]]) -> None:
-        """Print rows, the first time with headings."""
-        self._table.show(rows)
+            self._table.show([[str(column.of(item)) for column in self._columns] for item in items])
 
 
 def show_object(content: JSON, output: str) -> None:
@@ -146,15 +126,6 @@ def since(timestamp: str | None) -> str:
     """Return the time since a timestamp, in one unit as kubectl writes it."""
     moment = parse_time(timestamp)
     return "<unknown>" if moment is None else short(time.time() - moment)
-
-
-_UNITS = (("d", 86400, 2 * 86400), ("h", 3600, 3 * 3600), ("m", 60, 120), ("s", 1, 0))
-
-
-def short(seconds: float) -> str:
-    """Return a time span in its largest unit that is precise enough: 90s, 12m, 5h, 3d."""
-    whole_s = max(0, int(seconds))
-    return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
 
 
 def amounts(texts: Iterable[str], option: str) -> dict[str, str]:

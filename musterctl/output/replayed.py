@@ -8,6 +8,7 @@ from extender.record.status import RecordingStatus
 from extender.replay.check import CheckReport
 from extender.replay.figures import QueueFigures
 from extender.replay.report import ReplayReport, Waited
+from musterctl.output.table import drawn
 
 _DIFFERENCES = 10
 """Differences that the text shows."""
@@ -82,14 +83,7 @@ def _table(report: ReplayReport) -> Iterator[str]:
     for queue in sorted({name for side in known for name in side}):
         for side, label in zip(known, ("recorded", "replayed", "changed"), strict=True):
             rows.append(_row(side.get(queue), queue or "all", label, resources))
-    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
-    for row in rows:
-        cells = (f"{cell:<{width}}" if place < 2 else f"{cell:>{width}}" for place, (cell, width) in _zip(row, widths))  # noqa: PLR2004 - names to the left
-        yield "  ".join(cells).rstrip()
-
-
-def _zip(row: list[str], widths: list[int]) -> Iterator[tuple[int, tuple[str, int]]]:
-    return enumerate(zip(row, widths, strict=True))
+    yield from drawn(rows, right=range(2, len(heads)))
 
 
 def _row(figures: QueueFigures | None, queue: str, label: str, resources: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Reports of the planner as text, in colour on a terminal, or as JSON: explanations, simulations, queues, domains."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -15,7 +15,9 @@ from extender.explain.queues import OwnQueue, QueueReport
 from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
+from gangs.words import ranks_words
 from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
+from musterctl.output.table import drawn
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15
@@ -25,8 +27,6 @@ NAMED = 8
 """The most names in one line."""
 _IN_CELL = 2
 """The most names in one cell."""
-RANKS = 6
-"""The most runs of ranks in one cell."""
 NONE_LINES = (
     "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
     "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
@@ -107,21 +107,15 @@ def _left_out(ignored: Iterable[str]) -> Iterator[Line]:
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
     """Yield a line per queue: usage and share of one resource, by default its main one, and its waiting gangs."""
-    width = max([len("QUEUE"), *(2 * report.depth + len(report.queue) for report in reports)])
     waiting, usual = _waiting(reports), _main(reports[0]) if reports else PODS
-    yield f"{'QUEUE':<{width}}  {'RESOURCE':<16} {'USED':>9} {'FAIR':>9} {'DESERVED':>9}  {'SHARE':<{BAR + 6}} WAITING"
+    rows = [["QUEUE", "RESOURCE", "USED", "FAIR", "DESERVED", "SHARE", "WAITING"]]
     for report in reports:
         name = resource or _main(report, usual)
-        used, fair, deserved = (
-            amount_words(name, amounts.get(name, 0))
-            for amounts in (report.allocated, report.fair_share, report.deserved)
-        )
-        title = "  " * report.depth + report.queue
-        yield (
-            f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
-            f"{bar(report.share(name)):<{BAR + 6}} {waiting[report.queue]}"
-            f"{_of_it_spares(report, name)}{_of_budget(report)}"
-        )
+        amounts = [each.get(name, 0) for each in (report.allocated, report.fair_share, report.deserved)]
+        words = [amount_words(name, amount) for amount in amounts]
+        gangs = f"{waiting[report.queue]}{_of_it_spares(report, name)}{_of_budget(report)}"
+        rows.append(["  " * report.depth + report.queue, name, *words, bar(report.share(name)), gangs])
+    yield from drawn(rows, right=range(2, 5))
 
 
 def _of_it_spares(report: QueueReport, name: str) -> str:
@@ -172,11 +166,11 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     """Yield the lines of one queue: its amounts, and its waiting gangs with their reasons."""
     yield f"Queue {report.queue}" + (f", below {report.parent}" if report.parent else "")
     yield f"  weight {report.weight}, priority {report.priority}"
-    yield f"  {'':<24} {'used':>10} {'fair share':>10} {'deserved':>10} {'guarantee':>10} {'capability':>10}"
     columns = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
-    for name in sorted({name for amounts in columns for name in amounts} - {PODS}):
-        cells = " ".join(f"{_cell(name, amounts):>10}" for amounts in columns)
-        yield f"  {name:<24} {cells}  {bar(report.share(name))}"
+    resources = sorted({name for amounts in columns for name in amounts} - {PODS})
+    rows = [[name, *(_cell(name, amounts) for amounts in columns), bar(report.share(name))] for name in resources]
+    heads = ["", "used", "fair share", "deserved", "guarantee", "capability", ""]
+    yield from (f"  {line}" for line in drawn([heads, *rows], right=range(1, 6)))
     yield from (f"  {limit}" for limit in report.limits)
     for budget in report.budgets:
         used = "it is not known what is used" if budget.used is None else f"{budget.used:.0%} is used"
@@ -200,23 +194,9 @@ def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
         (each.queue, str(each.running), str(each.waiting), each.place or "-", each.expected_start or "-")
         for each in queues
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from drawn([heads, *rows])
     if not rows:
         yield "no gang of this namespace is in a queue"
-
-
-def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:
-    """Yield a line for each resource of a queue whose fair share changes."""
-    known = {report.queue: report.fair_share for report in before}
-    for report in after:
-        was = known.get(report.queue, {})
-        for name in sorted({*was, *report.fair_share} - {PODS}):
-            old, new = was.get(name, 0), report.fair_share.get(name, 0)
-            if old != new:
-                words = f"{amount_words(name, old)} -> {amount_words(name, new)} {name}"
-                yield f"queue {report.queue}: fair share {words}"
 
 
 def _cell(resource: str, amounts: Vector) -> str:
@@ -233,7 +213,7 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
         resources = list(report.domains[0].room)
         heads = ["DOMAIN", "LEVEL", "NODES", "UNUSED", *(f"{each} FREE/ALL" for each in resources), "FRAGMENTED"]
         more = [*(["SPARES"] if spares else []), *([f"RANKS OF {gang}"] if gang else [])]
-        yield from _aligned([[*heads, *more], *rows])
+        yield from drawn([[*heads, *more], *rows], right=range(2, len(heads)))
     else:
         yield "  no node is in a domain"
     if report.outside:
@@ -249,11 +229,6 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
             told.setdefault(message, []).append(name)
     for message, names in told.items():
         yield f"! {_names(names)}: {message}"
-
-
-def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
-    """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
-    return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
 
 
 def _spares_words(there: SparesThere) -> str:
@@ -278,30 +253,6 @@ def _rows(
         more = [*([_spares_words(each.spares)] if spares else []), *([ranks_words(each.ranks)] if gang else [])]
         yield [*cells, *more]
         yield from _rows(each.domains, below, gang=gang, spares=spares)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield aligned rows: names, levels and spares to the left, numbers to the right, ranks unaligned."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    numbers = range(2, rows[0].index("FRAGMENTED") + 1)
-    for row in rows:
-        cells = [
-            f"{cell:>{width}}" if place in numbers else f"{cell:<{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
-
-
-def _runs(ranks: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
-    more = len(words) - RANKS
-    return ", ".join(words[:RANKS]) + (f" and {more} more runs" if more > 0 else "")
 
 
 def _names(names: Sequence[str], most: int = NAMED) -> str:

@@ -16,9 +16,9 @@ from muster.api.muster.pools import DEFAULT_POOL, lease_of
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.process.settings import Settings, text_of
 from musterctl.chart import files
-from musterctl.plane import admission, state
+from musterctl.plane import state
 from musterctl.plane.machine import LOOPBACK
-from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki, admission_control, webhook_callers
 from musterctl.plane.rights import CLUSTER_LEASE
 from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
@@ -110,8 +110,8 @@ def _etcd(commandlines: CommandLines) -> list[str]:
 
 def _api_server(commandlines: CommandLines) -> list[str]:
     folder = commandlines.pki.webhook_folder
-    callers = yaml.safe_dump(admission.callers(folder / "client.crt", folder / "client.key"))
-    control = yaml.safe_dump(admission.control(commandlines.write("webhook-callers.yaml", callers)))
+    callers = yaml.safe_dump(webhook_callers(folder / "client.crt", folder / "client.key"))
+    control = yaml.safe_dump(admission_control(commandlines.write("webhook-callers.yaml", callers)))
     return [
         f"--admission-control-config-file={commandlines.write('admission-control.yaml', control)}",
         f"--etcd-servers={commandlines.url('etcd')}",

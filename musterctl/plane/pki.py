@@ -1,9 +1,12 @@
-"""Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane."""
+"""Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane.
+
+Two files more tell a kube-apiserver to show webhooks a client certificate (docs/install.md).
+"""
 
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -23,6 +26,7 @@ _USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 """Names and groups of those that are not called after the plane."""
 _SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVICE_IP: Final = "10.0.0.1"  # the first address of the service range: the API server's own service
+_ADMISSION_PLUGINS: Final = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
 
 class Pki:
@@ -111,3 +115,17 @@ def write_kubeconfig(path: Path, cluster: Mapping[str, str], user: str, credenti
 
 def _encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+def admission_control(kubeconfig: Path) -> dict[str, Any]:
+    """Return the content of `--admission-control-config-file`: both kinds of webhooks are called as this file says."""
+    group = "apiserver.config.k8s.io/v1"
+    webhooks = {"apiVersion": group, "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": str(kubeconfig)}
+    plugins = [{"name": name, "configuration": webhooks} for name in _ADMISSION_PLUGINS]
+    return {"apiVersion": group, "kind": "AdmissionConfiguration", "plugins": plugins}
+
+
+def webhook_callers(cert: Path, key: Path, host: str = "*") -> dict[str, Any]:
+    """Return a kubeconfig whose user is named after the webhooks' host (`*`: any), and shows them this certificate."""
+    user = {"client-certificate": str(cert), "client-key": str(key)}
+    return {"apiVersion": "v1", "kind": "Config", "users": [{"name": host, "user": user}]}

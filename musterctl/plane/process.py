@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -118,18 +118,26 @@ class Part:
             return descriptor is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log."""
+        """The last lines of its log, and how it ended, if this process has started it: the log may not tell."""
+        how = self._end
+        return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
+
+    def death(self) -> LocalError:
+        """The error that tells of its death, with the tail of its log."""
+        return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
+
+    @property
+    def _end(self) -> str:
+        """How it ended; empty while it lives, and of one that another process has started."""
+        code = self._child.poll() if self._child else None
+        return "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
+
+    def _tail(self, lines: int = 20) -> str:
         if not self.log_file.exists():
             return "(no log)"
         with self.log_file.open("rb") as log:
             log.seek(max(0, self.log_file.stat().st_size - 400 * lines))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
-
-    def death(self) -> LocalError:
-        """The error that tells of its death, with the tail of its log."""
-        code = self._child.poll() if self._child else None
-        how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
-        return LocalError(f"{self.name} ended{how}. The end of {self.log_file}:\n{self.log_tail()}")
 
     def _opened(self) -> contextlib.AbstractContextManager[int | None]:
         return _opened(self.pid, _markers(self._folder, self.name))
@@ -186,25 +194,28 @@ def _wait_end(descriptor: int, timeout_s: float) -> None:
     poller.poll(timeout_s * 1000)
 
 
-def start_guard(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a process that ends the plane when its standard input closes, which its owner holds.
+def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
+    """Start a process that ends the planes in these folders when its standard input closes, which its owner holds.
 
     However the owner (a test run, `muster up --foreground`) ends, even by SIGKILL, that pipe closes.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "musterctl.plane.process", str(folder)], stdin=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-m", "musterctl.plane.process", *map(str, folders)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
 
 
-def _guard(folder: Path) -> None:
-    """Wait for the end of the owner, then end the parts, those first that were started last."""
+def _guard(folders: Sequence[Path]) -> None:
+    """Wait for the end of the owner, then end the parts of each plane, those first that were started last."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read()
-    pid_files = sorted((folder / "run").glob("*.pid"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for path in pid_files:
-        Part(path.stem, folder, list).stop()
-    kill_leftovers(folder)
+    for folder in folders:
+        pid_files = sorted((folder / "run").glob("*.pid"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for path in pid_files:
+            Part(path.stem, folder, list).stop()
+        kill_leftovers(folder)
 
 
 if __name__ == "__main__":
-    _guard(Path(sys.argv[1]))
+    _guard([Path(folder) for folder in sys.argv[1:]])

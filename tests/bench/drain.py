@@ -55,13 +55,8 @@ def planned_pods(client: Client, turn: int) -> Pods:
         name = f"planned-{turn}-{gang}"
         uid = _group(client, name, least=1)
         nodes = [f"node-{gang * MEMBERS // 10 + number:05d}" for number in range(MEMBERS // 10)]
-        runs = [{"node": node, "count": 10} for node in nodes]
-        spec = {
-            "podGroupUID": uid,
-            "epoch": 1,
-            "deadline": format_time(time.time() + 600),
-            "podSets": [{"name": DEFAULT_POD_SET, "runs": runs}],
-        }
+        pod_sets = [{"name": DEFAULT_POD_SET, "runs": [{"node": node, "count": 10} for node in nodes]}]
+        spec = {"podGroupUID": uid, "epoch": 1, "deadline": format_time(time.time() + 600), "podSets": pod_sets}
         status = {"phase": "Planned", "planned": MEMBERS, "bound": 0}
         client.create(PLACEMENTS, {"metadata": {"name": name}, "spec": spec, "status": status}, "default")
         for rank in range(MEMBERS):
@@ -79,10 +74,8 @@ def _group(client: Client, name: str, least: int = MEMBERS) -> str:
 
 def _member(gang: str, rank: int) -> dict[str, Any]:
     member = pod(f"{gang}-{rank}")
-    member["metadata"] |= {
-        "annotations": {"scheduling.k8s.io/group-name": gang},
-        "labels": {"apps.kubernetes.io/pod-index": str(rank)},
-    }
+    labels = {"apps.kubernetes.io/pod-index": str(rank)}
+    member["metadata"] |= {"annotations": {"scheduling.k8s.io/group-name": gang}, "labels": labels}
     member["spec"] |= {"schedulerName": "muster"}
     return member
 
@@ -90,10 +83,8 @@ def _member(gang: str, rank: int) -> dict[str, Any]:
 def pod(name: str) -> dict[str, Any]:
     """A small pod."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"containers": [{"name": "main", "image": "none", "resources": resources}]},
-    }
+    spec = {"containers": [{"name": "main", "image": "none", "resources": resources}]}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 SIDES: dict[str, tuple[tuple[str, ...], Callable[[Client, int], Pods]]] = {

@@ -62,10 +62,7 @@ def _submit(client: Client, name: str, members: int) -> None:
         "spec": {"schedulingPolicy": {"gang": {"minCount": members}}},
     }
     client.create(NATIVE_GROUPS, group, "default")
-    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    spec = {
-        "schedulingGroup": {"podGroupName": name},
-        "containers": [{"name": "main", "image": "none", "resources": resources}],
-    }
+    containers = [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+    spec = {"schedulingGroup": {"podGroupName": name}, "containers": containers}
     for rank in range(members):
         client.create(PODS, {"metadata": {"name": f"{name}-{rank}"}, "spec": spec}, "default")

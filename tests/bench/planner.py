@@ -1,11 +1,8 @@
 """How long the planner thinks."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.allocate import Allocate

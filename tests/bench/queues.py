@@ -1,11 +1,8 @@
 """How long a cycle takes, and how much memory, with many queues and gangs that wait in them."""
 
 import resource
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.allocate import Allocate

@@ -161,8 +161,7 @@ def remove_pods(client: Client) -> None:
 
 def manifest(name: str, members: int) -> dict[str, Any]:
     """A gang of small pods."""
-    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    container = {"name": "main", "image": "none", "resources": resources}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     task = {"name": "worker", "replicas": members, "template": {"spec": {"containers": [container]}}}
     return {"metadata": {"name": name}, "spec": {"schedulerName": "volcano", "minAvailable": members, "tasks": [task]}}
 

@@ -1,19 +1,16 @@
 """What topology costs, and what it gains."""
 
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World, of
 from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.progress import TrackPlacements
-from extender.planner.actions.search import place_minimum
+from extender.planner.actions.search import SlotSearch
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import Plugin
 from extender.planner.framework.statement import Statement
@@ -116,7 +113,7 @@ def _share_started(seed: int, wish: str, plugins: list[Plugin], used: float) -> 
     for step in range(STEPS):
         gang = wide if step % 20 == 0 and step else random.choice(gangs)
         statement = Statement(session)
-        fits = place_minimum(session, statement, gang) is None
+        fits = SlotSearch(session, statement, session.ask(gang)).minimum() is None
         if gang is wide:
             asked, started = asked + 1, started + fits
         if fits:

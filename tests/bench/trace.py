@@ -9,7 +9,6 @@ import csv
 import os
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.fill import fill

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from builders import manifests
+
 
 def resident_mib(pid: int | str = "self") -> float:
     """Resident memory of a process, this one unless another is named."""
@@ -24,44 +26,24 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
     pin = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pin]}}
     labels = {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker", "volcano.sh/task-index": str(index % 100)}
-    annotations = {
-        **labels,
-        "scheduling.k8s.io/group-name": f"{job}-uid",
-        "muster.dev/node": node_name,
-        "muster.dev/epoch": "1",
-    }
-    owner = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "name": job,
-        "uid": f"{job}-uid",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    container = {
-        "name": "main",
-        "image": "example.com/team/train:1.2.3",
-        "env": [{"name": f"VARIABLE_{number}", "value": f"value-{number}"} for number in range(25)],
-        "resources": {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": "1"}},
-    }
+    variables = [{"name": f"VARIABLE_{number}", "value": f"value-{number}"} for number in range(25)]
+    amounts = {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+    container = manifests.container(image="example.com/team/train:1.2.3", env=variables, **amounts)
     token = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     types = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-    return {
-        "metadata": {
-            "name": f"{job}-worker-{index % 100}",
-            "namespace": "team",
-            "uid": f"{index:036d}",
-            "resourceVersion": str(index + 1),
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [owner],
-        },
-        "spec": {
-            "nodeName": node_name,
-            "schedulerName": "volcano",
-            "containers": [container],
-            "volumes": [token],
-            "affinity": {"nodeAffinity": required},
-        },
-        "status": {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in types]},
-    }
+    return manifests.pod(
+        f"{job}-worker-{index % 100}",
+        "team",
+        uid=f"{index:036d}",
+        version=str(index + 1),
+        labels=labels,
+        annotations={**labels, "muster.dev/node": node_name, "muster.dev/epoch": "1"},
+        gang=f"{job}-uid",
+        owner={**manifests.job_owner(job, f"{job}-uid"), "blockOwnerDeletion": True},
+        node=node_name,
+        scheduler="volcano",
+        containers=[container],
+        volumes=[token],
+        affinity={"nodeAffinity": required},
+        status={"conditions": [{"type": kind, "status": "True"} for kind in types]},
+    )

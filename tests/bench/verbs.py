@@ -34,12 +34,8 @@ def run() -> Iterator[Result]:
     }  # fmt: skip
     spec: dict[str, Any] = world.pod_spec({"cpu": 4}) | {"affinity": pinned_affinity(None, "node-0")}
     pinned = msgspec.json.encode({"Pod": {"metadata": meta, "spec": spec}, "NodeNames": ["node-0"]})
-    plain = msgspec.json.encode(
-        {
-            "Pod": {"metadata": {"name": "p", "namespace": "ns", "uid": "p"}, "spec": world.pod_spec({"cpu": 4})},
-            "NodeNames": [f"node-{number}" for number in range(NODES)],
-        }
-    )
+    pod = {"metadata": {"name": "p", "namespace": "ns", "uid": "p"}, "spec": world.pod_spec({"cpu": 4})}
+    plain = msgspec.json.encode({"Pod": pod, "NodeNames": [f"node-{number}" for number in range(NODES)]})
 
     def call(body: bytes) -> bytes:
         return msgspec.json.encode(verb(DECODE_ARGS.decode(body)))

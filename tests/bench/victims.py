@@ -1,10 +1,7 @@
 """How long a victim search takes."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.planner.actions.allocate import Allocate
@@ -25,8 +22,7 @@ def run() -> Iterator[Result]:
         world = world_of(scattered=scattered)
         pods = MEMBERS if gpus == 1 else MEMBERS // 2
         world.gang("asker", {"worker": (pods, {"nvidia.com/gpu": gpus})}, priority_class="high")
-        before = world.session(Allocate())
-        assert not before.decided(MakeRoom)
+        assert not world.session(Allocate()).decided(MakeRoom)
         warm = Preempt()
         world.session(Allocate(), warm)  # it knows what of every gang can go, as from one cycle to the next
         without = cpu_ms(lambda world=world: world.session(Allocate()), runs=5)

@@ -112,11 +112,9 @@ def _placement(job: Job, groups: dict[str, Any]) -> dict[str, Any]:
     group = groups[group_name(job)].metadata
     owner = OwnerReference(api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=group.name, uid=group.uid)
     runs = [{"name": "worker", "runs": [{"node": "node-0"}]}]
-    return {
-        "metadata": {"name": group.name, "ownerReferences": [to_builtins(owner)]},
-        "spec": {"podGroupUID": group.uid, "epoch": 1, "deadline": "2030-01-01T00:00:00Z", "podSets": runs},
-        "status": {"phase": "Planned", "planned": 1},
-    }
+    spec = {"podGroupUID": group.uid, "epoch": 1, "deadline": "2030-01-01T00:00:00Z", "podSets": runs}
+    metadata = {"name": group.name, "ownerReferences": [to_builtins(owner)]}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Planned", "planned": 1}}
 
 
 def _pod(number: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from kubelets import kubelet, serve_all_nodes
+from lacking import pytest_sessionfinish
 from making import module_plane
 from node_faults import XID, says
 from planes import pytest_configure, pytest_runtest_makereport, wait_for
@@ -30,7 +31,7 @@ from musterctl.plane.state import ALL
 
 expect.set_options(timeout=30_000)  # a Job that is deleted goes with its pods
 
-__all__ = ["module_plane", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
+__all__ = ["module_plane", "pytest_configure", "pytest_runtest_makereport", "pytest_sessionfinish", "wait_for"]
 TOPOLOGY = f"""
 tiers:
 - plugins: [{{name: gang}}, {{name: priority}}, {{name: elastic}}, {{name: proportion}}]
@@ -39,6 +40,7 @@ tiers:
   - name: topology
     arguments: {{levels: [{BLOCK}, {RACK}]}}
 """
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _URL = re.compile(r"http://localhost:\d+/\?key=\S+")
 
 
@@ -47,15 +49,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", action="store_true", help="Write the screenshots of the docs into docs/images.")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Skips all tests of this folder where there is no browser, or neither axe-core nor npm to fetch it."""
+    if not chromium():
+        pytest.skip("the page needs chromium on PATH, or MUSTER_CHROMIUM: on Debian, `apt-get install chromium`")
+    if not AXE.exists() and shutil.which("npm") is None:
+        pytest.skip("the page is judged by axe-core, which npm fetches: on Debian, `apt-get install npm`")
+
+
+def chromium() -> str:
+    """The browser of this machine; empty without any."""
+    return os.environ.get("MUSTER_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The browser of this machine."""
-    path = os.environ.get("MUSTER_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.fail("there is no chromium on PATH; MUSTER_CHROMIUM can name one")
+    """The browser, started."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        one = playwright.chromium.launch(executable_path=path, args=sandbox)
+        one = playwright.chromium.launch(executable_path=chromium(), args=sandbox)
         yield one
         one.close()
 
@@ -137,7 +150,6 @@ def screen(screens: Callable[..., Screen]) -> Screen:
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The script that finds what keeps people from reading a page."""
-    file = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
-    if not file.exists():
-        pytest.fail(f"{file} is not there; `make e2e-web` fetches it")
-    return file.read_text(encoding="utf-8")
+    if not AXE.exists():
+        pytest.fail(f"{AXE} is not there; `make e2e-web` fetches it")
+    return AXE.read_text(encoding="utf-8")

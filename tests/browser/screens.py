@@ -3,7 +3,7 @@
 import sys
 from typing import Any, Final, NamedTuple
 
-from gangs import job
+from gang_jobs import job
 from playwright.sync_api import BrowserContext, Page
 
 from muster.api.volcano.batch import JOBS

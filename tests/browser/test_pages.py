@@ -59,8 +59,7 @@ def test_gangs_are_filtered(screen: Screen) -> None:
 def test_a_gang_shows_where_it_is_and_what_happened(screen: Screen) -> None:
     """Racks, nodes, ranks, members, the log of one, and how it came there."""
     page = screen.open("/gangs/ours/running")
-    racks = page.get_by_role("region", name=re.compile("^Rack "))
-    expect(racks.first).to_contain_text("worker")
+    expect(page.get_by_role("region", name=re.compile("^Rack ")).first).to_contain_text("worker")
     assert page.locator(".node").count() == 6
     expect(page.locator(".timeline")).to_contain_text("submitted")
     expect(page.get_by_role("region", name="Members").get_by_role("row")).to_have_count(7)
@@ -93,8 +92,7 @@ def test_a_trial_says_what_would_happen(screen: Screen) -> None:
     page.get_by_label("Submit these manifests").fill(MANIFEST)
     page.get_by_label("in namespace").select_option("ours")
     page.get_by_role("button", name="Try it").click()
-    outcome = page.get_by_role("region", name="Outcome")
-    expect(outcome).to_contain_text("Job ours/asked (submitted)")
+    expect(page.get_by_role("region", name="Outcome")).to_contain_text("Job ours/asked (submitted)")
     page.get_by_label("Number of new nodes").fill("some")
     page.get_by_role("button", name="Try it").click()
     expect(page.locator("#add_nodes-error")).to_contain_text("a whole number")
@@ -115,8 +113,7 @@ def test_the_history_tells_of_a_gang_that_has_ended(screen: Screen) -> None:
 def test_usage_is_told_by_what_is_asked(screen: Screen) -> None:
     """With a link to the same as CSV."""
     page = screen.open("/usage?by=namespace&by=workload&days=1")
-    row = page.get_by_role("row", name=re.compile("ours.Job.ended.*nvidia.com.gpu"))
-    expect(row).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("ours.Job.ended.*nvidia.com.gpu"))).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="The same as CSV").click()
     assert download.value.path().read_text(encoding="utf-8").startswith("namespace,workload,resource,unit,asked")
@@ -159,8 +156,7 @@ def test_no_page_breaks_its_own_policy(screen: Screen, path: str) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_keeps_people_from_reading(screens: Callable[..., Screen], axe: str, path: str, scheme: str) -> None:
     """axe-core finds no violation: contrast, names, headings, order, what a screen reader is told."""
-    screen = screens(viewport={"width": 1280, "height": 900}, color_scheme=scheme, bypass_csp=True)
-    page = screen.open(path)
+    page = screens(viewport={"width": 1280, "height": 900}, color_scheme=scheme, bypass_csp=True).open(path)
     page.evaluate(axe)
     found = page.evaluate("axe.run()")["violations"]
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []

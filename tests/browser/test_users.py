@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from screens import PAGES, Screen, World, make, window
 from tenants import ACCOUNTS, bind, user
 
+from history.store import STORE_VARIABLE
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.state import history_of
-from musterctl.records import STORE_VARIABLE
 
 pytestmark = pytest.mark.browser
 HIDDEN = re.compile("secret|theirs")
@@ -67,8 +67,7 @@ def signed_in(browser: Browser, server: PageServer, tokens: dict[str, str]) -> I
 @pytest.mark.parametrize("path", PAGES)
 def test_who_sees_one_namespace_sees_that_alone(signed_in: Callable[[str], Screen], path: str) -> None:
     """On every page, in what there is to read and in what stands behind it."""
-    page = signed_in("ada").open(path)
-    assert not HIDDEN.search(page.content())
+    assert not HIDDEN.search(signed_in("ada").open(path).content())
 
 
 def test_an_administrator_sees_both(signed_in: Callable[[str], Screen]) -> None:
@@ -117,8 +116,7 @@ def test_a_gang_is_suspended_and_resumed(signed_in: Callable[[str], Screen], wor
     page.get_by_role("link", name="Suspend…").click()
     page.get_by_role("button", name="Suspend paused").click()
     page.wait_for_url("**/gangs?namespace=ours")
-    row = page.get_by_role("row", name=re.compile("Job paused"))
-    expect(row).to_contain_text("Suspended", timeout=30_000)
+    expect(page.get_by_role("row", name=re.compile("Job paused"))).to_contain_text("Suspended", timeout=30_000)
     screen.open("/gangs/ours/paused").get_by_role("link", name="Delete…").click()
     page.get_by_role("button", name="Delete paused").click()
     expect(page.get_by_role("row", name=re.compile("Job paused"))).to_have_count(0, timeout=30_000)

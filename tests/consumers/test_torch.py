@@ -18,12 +18,8 @@ ROOT = CONSUMERS / "torch"
 LIBRARIES = ("usr/lib", *(f"{head}/{os.uname().machine}-linux-gnu{tail}" for head, tail in (
     ("usr/lib", ""), ("lib", ""), ("usr/lib", "/blas"), ("usr/lib", "/lapack"),
 )))  # fmt: skip
-ENVIRONMENT = {
-    "PATH": os.environ["PATH"],
-    "PYTHONPATH": str(ROOT / "usr/lib/python3/dist-packages"),
-    "LD_LIBRARY_PATH": ":".join(str(ROOT / each) for each in LIBRARIES),
-    "OMP_NUM_THREADS": "1",
-}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "usr/lib/python3/dist-packages"),
+               "LD_LIBRARY_PATH": ":".join(str(ROOT / each) for each in LIBRARIES), "OMP_NUM_THREADS": "1"}  # fmt: skip
 TIMEOUT_S = 90
 NEWER = {"LOCAL_ADDR"}
 """Options that PyTorch has got since the one of Debian."""
@@ -60,15 +56,9 @@ def world(groups: list[Group], folder: Path) -> list[tuple[int, int, int]]:
     (folder / "hosts").write_text("\n".join(hosts) + "\n")
     agents = [sys.executable, str(Path(__file__).with_name("torch_agents.py"))]
     script = 'mount --bind "$0" /etc/hosts && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "--net", *UNSHARE, "bash", "-c", script, str(folder / "hosts"), *agents],
-        input=json.dumps(pods),
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = subprocess.run(["unshare", "--net", *UNSHARE, "bash", "-c", script, str(folder / "hosts"), *agents],
+                          input=json.dumps(pods), env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S,
+                          check=False)  # fmt: skip
     assert not done.returncode, done.stderr[-3000:]
     lines = [line.split() for line in done.stdout.splitlines()]
     return sorted((int(line[1]), int(line[2]), int(line[3])) for line in lines if line[:1] == ["rank"])

@@ -10,9 +10,10 @@ import pytest
 from installed import figures, images, needs
 from installed.chart import Release
 from installed.cluster import Cluster
+from lacking import pytest_sessionfinish
 from planes import SECTIONS, pytest_configure, pytest_runtest_makereport, wait_for
 
-__all__ = ["pytest_configure", "pytest_runtest_makereport", "wait_for"]
+__all__ = ["pytest_configure", "pytest_runtest_makereport", "pytest_sessionfinish", "wait_for"]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,8 +3,6 @@
 Where such a cluster cannot be had, nothing is done: the tests are skipped, and say why.
 """
 
-import sys
-
 from installed import controlplane, images, needs
 from realnode import programs
 
@@ -13,9 +11,7 @@ from musterctl.plane import binaries
 
 def main() -> None:
     """Makes what is missing; the image is built each time, from what the checkout has now."""
-    reason = needs.lacking()
-    if reason:
-        sys.stderr.write(f"{reason}\n")
+    if needs.lacking():
         return
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"):
         controlplane.program(name)

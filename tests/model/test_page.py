@@ -3,12 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
 from interleavings import defects, properties, world
 from interleavings.world import Faults
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
-pytestmark = pytest.mark.model
 
 
 def rows(table: str) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from beside.neighbour import Neighbours
 from beside.scene import Scene
-from gangs import History
+from gang_jobs import History
+from lacking import pytest_sessionfinish
 from making import fresh_plane, module_plane
 from planes import (
     SECTIONS,
@@ -35,6 +36,7 @@ __all__ = [
     "namespace",
     "pytest_configure",
     "pytest_runtest_makereport",
+    "pytest_sessionfinish",
     "story",
     "wait_for",
 ]

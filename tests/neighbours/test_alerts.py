@@ -20,7 +20,7 @@ import pytest
 from beside import prometheus
 from beside.neighbour import Neighbours
 from beside.prometheus import Prometheus
-from gangs import attempt, job
+from gang_jobs import attempt, job
 from page_server import PageServer, page_server
 from pairs import ended, resettled, started
 
@@ -179,8 +179,7 @@ def look_ups_fail(world: World) -> Iterator[None]:
         "name": "pods.example.com", "rules": [rule], "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://127.0.0.1:1"}, "timeoutSeconds": 1,
     }  # fmt: skip
-    configuration = {"metadata": {"name": "example"}, "webhooks": [hook]}
-    world.client.create(WEBHOOK_CONFIGURATIONS[1], configuration)
+    world.client.create(WEBHOOK_CONFIGURATIONS[1], {"metadata": {"name": "example"}, "webhooks": [hook]})
     try:
         for number in range(100):  # the API server takes a moment to call the other webhook
             manifest = json.dumps(job(f"refused-{number}", NAMESPACE, replicas=1, gpus=0))

@@ -8,7 +8,7 @@ from beside import autoscaler, writes
 from beside.autoscaler import Autoscaler, Group, Made
 from beside.neighbour import Neighbours
 from beside.scaled import pods_of, words_of
-from gangs import History, job, runs
+from gang_jobs import History, job, runs
 
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS

@@ -66,8 +66,7 @@ def test_without_a_framework_each_job_is_a_gang(scene: Scene) -> None:
 
 def test_a_restart_is_a_whole_gang_again(scene: Scene) -> None:
     """In a cluster that holds it once: the places of the first attempt are given back; the last failure ends it."""
-    part = replicated("node", 3, jobs=2)
-    scene.create(JOB_SETS, job_set("train", part, failurePolicy={"maxRestarts": 1}))
+    scene.create(JOB_SETS, job_set("train", replicated("node", 3, jobs=2), failurePolicy={"maxRestarts": 1}))
     first = scene.running(6)
     scene.ends(first[0])
     scene.wait_for(lambda: not {pod.metadata.uid for pod in first} & {pod.metadata.uid for pod in scene.pods()}, 60)
@@ -132,8 +131,7 @@ def test_parts_that_depend_on_others(scene: Scene) -> None:
 
 def test_members_of_one_gang_that_come_in_turn(scene: Scene) -> None:
     """A gang of the user's own over parts that start in order cannot start; it says how many members are missing."""
-    group = {"metadata": {"name": "all"}, "spec": {"minMember": 4, "queue": "default"}}
-    scene.create(POD_GROUPS, group)
+    scene.create(POD_GROUPS, {"metadata": {"name": "all"}, "spec": {"minMember": 4, "queue": "default"}})
     mine = {names.GANG: "all", names.QUEUE: "default"}
     parts = replicated("driver", 1, gpus=0, labels=mine), replicated("worker", 3, labels=mine)
     scene.create(JOB_SETS, job_set("rl", *parts, labels={}, startupPolicy={"startupPolicyOrder": "InOrder"}))

@@ -26,8 +26,7 @@ def plane(module_plane: Callable[..., Plane], neighbours: Neighbours) -> Plane:
 
 def test_a_job_that_restarts_alone(scene: Scene) -> None:
     """Its pods come back to the gang, to their ranks and nodes; those of the other Jobs run on."""
-    rules = [{"name": "alone", "action": "RestartJob"}]
-    policy = {"maxRestarts": 2, "rules": rules}
+    policy = {"maxRestarts": 2, "rules": [{"name": "alone", "action": "RestartJob"}]}
     scene.create(JOB_SETS, job_set("train", replicated("node", 2, jobs=3), failurePolicy=policy))
     first = scene.running(6)
     scene.ends(first[2])
@@ -43,12 +42,10 @@ def test_a_job_that_restarts_alone(scene: Scene) -> None:
 def test_a_size_that_changes(scene: Scene) -> None:
     """Without a framework more pods are growth of the Job's gang, and fewer give their nodes back."""
     labels, least = {names.QUEUE: "default"}, {names.MIN_MEMBER: "2"}
-    one = job_set("grow", replicated("node", 2), labels=labels, annotations=least)
-    scene.create(JOB_SETS, one)
+    scene.create(JOB_SETS, job_set("grow", replicated("node", 2), labels=labels, annotations=least))
     before = {pod.metadata.uid for pod in scene.running(2)}
     for pods in (4, 2):
         [part] = scene.find(JOB_SETS, "grow")["spec"]["replicatedJobs"]
         part["template"]["spec"] |= {"parallelism": pods, "completions": pods}
         scene.patch(JOB_SETS, "grow", replicatedJobs=[part])
-        now = {pod.metadata.uid for pod in scene.running(pods)}
-        assert before <= now
+        assert before <= {pod.metadata.uid for pod in scene.running(pods)}

@@ -8,7 +8,7 @@ from beside import karpenter, writes
 from beside.karpenter import Bought, Size
 from beside.neighbour import Neighbours
 from beside.scaled import pods_of, words_of
-from gangs import History, job, runs
+from gang_jobs import History, job, runs
 
 from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, PODS
 from muster.api.names import QUEUE, SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT, TOPOLOGY_REQUIRED

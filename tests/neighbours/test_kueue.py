@@ -128,8 +128,7 @@ def test_an_eviction_gives_the_gang_back(team: Scene) -> None:
     """Kueue preempts a gang for an urgent one: all its pods go, the other starts whole, later the first one again."""
     team.create(JOBS, job("low", 4, BOTH))
     before = {pod.metadata.uid for pod in team.running(4, "low-")}
-    urgent = {"kueue.x-k8s.io/priority-class": "urgent"}
-    team.create(JOBS, job("high", 4, BOTH | urgent, run_s=10))
+    team.create(JOBS, job("high", 4, BOTH | {"kueue.x-k8s.io/priority-class": "urgent"}, run_s=10))
     team.running(4, "high-")
     assert suspended(team, "low")
     assert not [pod for pod in team.pods() if pod.metadata.uid in before]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import gangs
+import gang_jobs
 import pytest
 from beside import kueue, kueue_objects
 from beside.kueue_objects import JSON, TOPOLOGIES, make_local_queue, make_quota
@@ -54,19 +54,13 @@ def team(scene: Scene, kubectl: Kubectl) -> Iterator[Scene]:
 
 def template(**annotations: str) -> JSON:
     """A pod that takes a node."""
-    resources = {"requests": {"cpu": "1"}, "limits": {GPU: 8}}
-    containers = [{"name": "main", "image": "none", "resources": resources}]
+    containers = [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}, "limits": {GPU: 8}}}]
     return {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": containers}}
 
 
 def job(name: str, pods: int, labels: dict[str, str], **annotations: str) -> JSON:
     """An Indexed Job that is one gang of Muster's."""
-    spec = {
-        "completionMode": "Indexed",
-        "completions": pods,
-        "parallelism": pods,
-        "template": template(**annotations),
-    }
+    spec = {"completionMode": "Indexed", "completions": pods, "parallelism": pods, "template": template(**annotations)}
     whole = {names.MIN_MEMBER: str(pods)}
     labels = {names.QUEUE: "default", **labels}
     return {"metadata": {"name": name, "labels": labels, "annotations": whole}, "spec": spec}
@@ -135,7 +129,7 @@ def test_pods_wait_for_both(team: Scene) -> None:
 
 def volcano_job(team: Scene, pods: int) -> JSON:
     """A Volcano Job whose pods are Kueue's, too: each by itself, as Kueue knows no Volcano Jobs."""
-    manifest = gangs.job("train", team.namespace, replicas=pods)
+    manifest = gang_jobs.job("train", team.namespace, replicas=pods)
     manifest["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {kueue_objects.QUEUE: "plain"}
     return manifest
 

@@ -33,8 +33,7 @@ def plane(module_plane: Callable[..., Plane], neighbours: Neighbours, wait_for: 
     assert not applied.returncode, applied.stderr
     kueue.start(one, neighbours, wait_for, settings={"integrations": known})
     client = one.client()
-    quota = {"cpu": "100", GPU: "32"}
-    make_quota(client, "train", quota, preemption={"withinClusterQueue": "LowerPriority"})
+    make_quota(client, "train", {"cpu": "100", GPU: "32"}, preemption={"withinClusterQueue": "LowerPriority"})
     client.create(PRIORITIES, {"metadata": {"name": "urgent"}, "value": 1000})
     return one
 

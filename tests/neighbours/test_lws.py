@@ -112,8 +112,7 @@ def test_workers_that_wait_for_their_leader(scene: Scene) -> None:
 
 def test_exclusive_topology_of_single_pods(scene: Scene) -> None:
     """Where pods are placed one by one, the set's own exclusive placement works: one group per rack."""
-    exclusive = {EXCLUSIVE: RACK}
-    scene.create(SETS, worker_set("ex", groups=2, size=3, labels=QUEUE, annotations=exclusive))
+    scene.create(SETS, worker_set("ex", groups=2, size=3, labels=QUEUE, annotations={EXCLUSIVE: RACK}))
     racks = {(pod.metadata.labels[GROUP_LABEL], scene.label_of_node(pod, RACK)) for pod in scene.running(6)}
     assert len(racks) == len({rack for _, rack in racks}) == 2
 
@@ -123,16 +122,14 @@ def test_exclusive_topology_of_a_gang(scene: Scene) -> None:
     scene.expected_refusals = 1
     with pytest.raises(APIError, match=r"exclusive-topology\]: .* must be left out for muster.dev/framework"):
         scene.create(SETS, worker_set("ex", groups=2, size=3, annotations={EXCLUSIVE: RACK}))
-    near = {names.TOPOLOGY_NEAR_KEYS[0]: RACK}
-    scene.create(SETS, worker_set("ex", groups=2, size=3, annotations=near))
+    scene.create(SETS, worker_set("ex", groups=2, size=3, annotations={names.TOPOLOGY_NEAR_KEYS[0]: RACK}))
     racks = {(pod.metadata.labels[GROUP_LABEL], scene.label_of_node(pod, RACK)) for pod in scene.running(6)}
     assert len(racks) == 2
 
 
 def test_subgroups(scene: Scene) -> None:
     """Their labels are the controller's; for Muster the group is one gang."""
-    template = {"subGroupPolicy": {"subGroupSize": 2}}
-    scene.create(SETS, worker_set("sub", groups=1, size=4, template=template))
+    scene.create(SETS, worker_set("sub", groups=1, size=4, template={"subGroupPolicy": {"subGroupSize": 2}}))
     pods = scene.running(4)
     assert [pod.metadata.labels[SUBGROUP_LABEL] for pod in pods] == ["0", "0", "1", "1"]
     assert {pod.metadata.name: scene.env(pod)["PET_NODE_RANK"] for pod in pods} == {
@@ -153,8 +150,7 @@ def test_subgroups_that_are_exclusive(scene: Scene) -> None:
 
 def test_a_subdomain_for_each_group(scene: Scene) -> None:
     """UniquePerReplica: the address of rank 0 is in the group's own Service."""
-    network = {"subdomainPolicy": "UniquePerReplica"}
-    scene.create(SETS, worker_set("own", groups=2, size=2, networkConfig=network))
+    scene.create(SETS, worker_set("own", groups=2, size=2, networkConfig={"subdomainPolicy": "UniquePerReplica"}))
     addresses = {pod.metadata.name: scene.env(pod)["PET_MASTER_ADDR"] for pod in scene.running(4)}
     assert addresses == {
         "own-0": "own-0.own-0",

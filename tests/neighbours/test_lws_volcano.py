@@ -54,8 +54,7 @@ def test_a_leader_that_must_be_ready(scene: Scene) -> None:
 
 def test_a_framework_beside_it(scene: Scene) -> None:
     """With the label for torch the pods are shaped, in the gang that the controller has made."""
-    labels = {names.FRAMEWORK: "torch"}
-    scene.create(SETS, worker_set("train", groups=1, size=3, labels=labels, pods=VOLCANO))
+    scene.create(SETS, worker_set("train", groups=1, size=3, labels={names.FRAMEWORK: "torch"}, pods=VOLCANO))
     pods = scene.running(3)
     assert {scene.env(pod)["PET_NODE_RANK"] for pod in pods} == {"0", "1", "2"}
     assert len(scene.groups()) == 1

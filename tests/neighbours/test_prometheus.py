@@ -12,7 +12,7 @@ import pytest
 from beside import prometheus
 from beside.neighbour import Neighbours
 from beside.prometheus import Prometheus
-from gangs import job, runs
+from gang_jobs import job, runs
 
 from charts import rendered
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from beside import manifests, programs
-from gangs import job, metric
+from gang_jobs import job, metric
 
 from muster.api import names
 from muster.api.base import Resource
@@ -65,11 +65,8 @@ def test_the_definition_takes_a_request_of_several_pod_sets_as_it_is(
     parameters = {names.SCALE_UP_PARAMETERS: "ValidUntilSeconds=600,noRetry=true"}
     one = job("asks", namespace, replicas=3)
     [worker] = one["spec"]["tasks"]
-    one["spec"] |= {
-        "queue": queue(client, namespace, **parameters),
-        "minAvailable": 4,
-        "tasks": [{**worker, "name": "master", "replicas": 1}, worker],
-    }
+    tasks = [{**worker, "name": "master", "replicas": 1}, worker]
+    one["spec"] |= {"queue": queue(client, namespace, **parameters), "minAvailable": 4, "tasks": tasks}
     client.create(JOBS, one, namespace)
     wait_for(lambda: client.list(PROVISIONING_REQUESTS, namespace), WAIT_S, "the request")
     [request] = client.list(WHOLE_REQUESTS, namespace)

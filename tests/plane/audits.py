@@ -1,4 +1,7 @@
-"""The API server's audit log of what Muster's processes ask for, held against the rights that the chart grants them."""
+"""The API server's audit log of what Muster's processes ask for, held against the rights that the chart grants them.
+
+It also has the requests of the users of one namespace, who run the command line.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -43,6 +46,9 @@ _TRACED = (
     },
 )
 """What a trace is made of: writes of what the protocol of gangs is about."""
+USERS = "rights"
+"""A namespace whose service accounts stand for users: their requests are logged, too."""
+_USER = f"system:serviceaccount:{USERS}:"
 _ACCOUNTS = (*roles.ACCOUNTS.values(), roles.OWN_EXTENDER, roles.WEB_ACCOUNT)
 
 
@@ -78,7 +84,12 @@ def arguments(folder: Path, *, traced: bool = False) -> dict[str, list[str]]:
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [*(_TRACED if traced else ()), {"level": "Metadata", "users": users}, {"level": "None"}],
+        "rules": [
+            *(_TRACED if traced else ()),
+            {"level": "Metadata", "users": users},
+            {"level": "Metadata", "userGroups": [f"system:serviceaccounts:{USERS}"]},
+            {"level": "None"},
+        ],
     }
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "audit-policy.yaml"
@@ -96,8 +107,24 @@ def asked(plane: Plane) -> Iterator[Asked]:
             if not line.endswith("\n"):
                 return  # still being written; its rest would be read as a line of its own
             event = json.loads(line)
-            if event["stage"] == "ResponseComplete" or event["verb"] == "watch":
+            of_user = event["user"]["username"].startswith(_USER)
+            if not of_user and (event["stage"] == "ResponseComplete" or event["verb"] == "watch"):
                 yield _asked(event)
+
+
+def length(plane: Plane) -> int:
+    """Return the bytes that the log has now."""
+    return (plane.root / _LOG).stat().st_size
+
+
+def of_user(plane: Plane, account: str, since: int) -> Iterator[dict[str, Any]]:
+    """Yield the events of one of the users, of those that came after so many bytes of the log."""
+    user = f'"{_USER}{account}"'.encode()
+    with (plane.root / _LOG).open("rb") as lines:
+        lines.seek(since)
+        for line in lines:
+            if user in line and line.endswith(b"\n"):
+                yield json.loads(line)
 
 
 def writes(plane: Plane) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from muster.chart import CHART
-from musterctl.chart.files import objects, render
+from musterctl.chart.files import render
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "muster-system"
@@ -135,6 +135,11 @@ MATRIX: Final[dict[str, JSON]] = {
     "their authority in a Secret": {"webhook": {"clientCA": {"secret": "api-servers"}}},
 }
 """Values that people choose, by what they want with them."""
+
+
+def objects(text: str) -> list[JSON]:
+    """The objects in rendered manifests."""
+    return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 def text(values: JSON, namespace: str = NAMESPACE) -> str:

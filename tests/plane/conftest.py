@@ -1,19 +1,22 @@
 """The real control plane as fixtures.
 
-`plane` is one whole plane for the session: every test shares it, in a `namespace` of its own. `fresh_plane` makes
-planes of chosen parts for tests that restart, kill or reconfigure something. `kubectl` and `wait_for` are what tests
-talk and wait with. A failing test reports the tail of every part's log. MUSTER_KUBERNETES=1.32 runs the tests on planes
-of that version, MUSTER_NATIVE_GANGS=1 on planes with Kubernetes' own gangs.
+`plane` is one whole plane for the run: all workers share it, each test in a `namespace` of its own; for tests marked
+`api` it is one that has an API server only. `fresh_plane` makes planes of chosen parts for tests that restart, kill or
+reconfigure something. `kubectl` and `wait_for` are what tests talk and wait with. A failing test reports the tail of
+every part's log. MUSTER_KUBERNETES=1.32 runs the tests on planes of that version, MUSTER_NATIVE_GANGS=1 on planes with
+Kubernetes' own gangs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import audits
 import pytest
+import sharing
 from making import KUBERNETES, fresh_plane, module_plane
-from native_gates import with_gates
+from ordering import API, SHARED
 from planes import (
-    PLANES,
+    NAMESPACE_OF,
+    admin,
     idle_client,
     kubectl,
     make_queue,
@@ -25,8 +28,8 @@ from planes import (
 )
 from tenants import make_tenant
 
+from muster.kube.client import Client
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
 
 __all__ = [
     "fresh_plane",
@@ -43,16 +46,33 @@ __all__ = [
 ]
 
 
+@pytest.fixture
+def plane(request: pytest.FixtureRequest, wait_for: Callable[..., Any]) -> Iterator[Plane]:
+    """The plane of this run, which all workers share; by the markers `alone` and `api` it is another one."""
+    one, baseline = sharing.plane_of(request.node, KUBERNETES)
+    alone = request.node.get_closest_marker("alone")
+    if alone:
+        baseline.lay_out(alone.kwargs)
+    yield one
+    if alone:
+        baseline.restore(wait_for)
+    elif left := baseline.left_by(request.node.stash.get(NAMESPACE_OF, "no namespace")):
+        pytest.fail(f"this test leaves {', '.join(left)}")
+
+
 @pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Plane]:
-    """The whole plane of this session: 8 nodes of 32 CPUs, 256Gi and 8 GPUs, in 2 racks."""
-    root = tmp_path_factory.mktemp("plane")
-    one = Plane(root, options=Options(kubernetes=KUBERNETES), bound=True, arguments=with_gates(audits.arguments(root)))
-    pytestconfig.stash[PLANES].append(one)
-    try:
-        one.start()
-        yield one
-    finally:
-        pytestconfig.stash[PLANES].remove(one)
-        one.stop()
-    assert not audits.forbidden(one), "a right is missing in charts/muster/files/roles"
+def shared_plane(pytestconfig: pytest.Config) -> Plane:
+    """The plane that all workers share, for fixtures of a whole module."""
+    return sharing.obtain(pytestconfig, SHARED, KUBERNETES)[0]
+
+
+@pytest.fixture(scope="session")
+def shared_client(shared_plane: Plane) -> Client:
+    """A client of the plane that all workers share, for tests that need no other one."""
+    return admin(shared_plane.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def api_plane(pytestconfig: pytest.Config) -> Plane:
+    """The plane of tests marked `api`, for fixtures of a whole module."""
+    return sharing.obtain(pytestconfig, API, KUBERNETES)[0]

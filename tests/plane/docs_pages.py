@@ -62,6 +62,9 @@ PAGES: Final[dict[str, Page]] = {
             "muster explain job torch-second": (
                 "kubectl wait --for=jsonpath='{.status.state.phase}' vcjob/torch-second"
             ),
+            "kubectl get placements -w": (  # on a slow machine the gangs of before have ended
+                "kubectl replace --force -f examples/torch-gang-second.yaml"
+            ),
             "muster kubectl get pod -l batch.kubernetes.io/job-name=torchrun -o yaml | grep -A1 PET_": (
                 "kubectl wait --for=create pod -l batch.kubernetes.io/job-name=torchrun"
             ),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gangs import job, metric
+from gang_jobs import job, metric
 from hostile import Worker, at_work
 from tenants import Tenant, tenant
 

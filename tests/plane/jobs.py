@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from builders import manifests
 from watching import Watching
 
 from muster.api.base import Resource
@@ -24,29 +25,19 @@ def task(name: str, replicas: int, *, run_s: float | None = None, exit_code: int
     if exit_code:
         annotations["kwok.muster.dev/exit-code"] = str(exit_code)
     annotations |= more.pop("annotations", {})
-    containers = [
-        {"name": name, "image": "none", "resources": {"requests": {"cpu": more.get("cpu", "100m")}}}
-        for name in more.pop("containers", ["main"])
-    ]
-    more.pop("cpu", None)
+    requests = {"cpu": more.pop("cpu", "100m")}
+    names = more.pop("containers", ["main"])
+    containers = [manifests.container(each, requests=requests, image="none") for each in names]
     spec = {"restartPolicy": "Never", "containers": containers}
-    return {
-        "name": name,
-        "replicas": replicas,
-        "template": {"metadata": {"annotations": annotations}, "spec": spec},
-        **more,
-    }
+    return manifests.task(
+        name, replicas, **{"template": {"metadata": {"annotations": annotations}, "spec": spec}, **more}
+    )
 
 
 def job(name: str, namespace: str, *tasks: dict[str, Any], **spec: Any) -> dict[str, Any]:
     """A Volcano Job that starts as a whole unless `minAvailable` says otherwise."""
     least = sum(one.get("minAvailable", one["replicas"]) for one in tasks)
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"schedulerName": "volcano", "minAvailable": least, "tasks": list(tasks), **spec},
-    }
+    return manifests.job(name, tasks, namespace, **{"schedulerName": "volcano", "minAvailable": least, **spec})
 
 
 def policy(action: str, *events: str, **more: Any) -> dict[str, Any]:

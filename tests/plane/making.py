@@ -13,6 +13,7 @@ import audits
 import pytest
 from native_gates import with_gates
 from planes import PLANES
+from sharing import one_start_at_a_time
 
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS, Options
@@ -63,11 +64,12 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
         asked = Options(**{"kubernetes": KUBERNETES, **options})
-        one = Plane(root, wanted, asked, bound=True, arguments=with_gates(more), settings=settings)
-        made.append(one)
-        config.stash[PLANES].append(one)
-        if start:
-            one.start()
+        with one_start_at_a_time(config):  # a plane chooses free ports when it is made, and takes them at its start
+            one = Plane(root, wanted, asked, bound=True, arguments=with_gates(more), settings=settings)
+            made.append(one)
+            config.stash[PLANES].append(one)
+            if start:
+                one.start()
         return one
 
     try:

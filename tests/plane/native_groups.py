@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from builders import manifests
+
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, Pod
@@ -31,20 +33,12 @@ def scheduled_job(
 ) -> JSON:  # fmt: skip
     """A batch Job in a queue whose pods start as `spec.scheduling` has it; they end after `run_s` if that is given."""
     lasts = {} if run_s is None else {"kwok.muster.dev/run-seconds": str(run_s)}
-    template = {
-        "metadata": {"annotations": lasts},
-        "spec": {"restartPolicy": "Never", "containers": containers(gpus)},
-    }
-    spec: JSON = {"completionMode": "Indexed", "completions": size, "parallelism": size, "template": template}
-    if scheduling is not None:
-        spec["scheduling"] = scheduling
+    pods = {"restartPolicy": "Never", "containers": containers(gpus)}
+    spec = {} if scheduling is None else {"scheduling": scheduling}
+    made = manifests.batch_job(name, size, "", template={"metadata": {"annotations": lasts}, "spec": pods}, **spec)
     given = {f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return {
-        "apiVersion": INDEXED_JOBS.api_version,
-        "kind": INDEXED_JOBS.kind,
-        "metadata": {"name": name, "labels": {names.QUEUE: queue}, "annotations": given},
-        "spec": spec,
-    }
+    made["metadata"] |= {"labels": {names.QUEUE: queue}, "annotations": given}
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,14 +89,7 @@ def page_server(plane: Plane, folder: Path, wait_for: Callable[..., Any]) -> Ite
     with log.open("wb") as out:
         process = subprocess.Popen(
             [
-                *(
-                    sys.executable,
-                    "-m",
-                    "musterctl",
-                    "web",
-                    "--in-cluster",
-                    f"--port={port}",
-                ),
+                *(sys.executable, "-m", "web", f"--port={port}"),
                 *(f"--cert-file={cert}", f"--key-file={key}", f"--status-port={status}"),
                 f"--kubeconfig={_kubeconfig(plane, admin, folder)}",
             ],

@@ -8,12 +8,14 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from jobs import Story
 
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
@@ -22,10 +24,14 @@ from musterctl.plane.plane import Plane
 T = TypeVar("T")
 PLANES = pytest.StashKey[list[Plane]]()
 """The planes of this run, for the reports of failing tests."""
+NAMESPACE_OF = pytest.StashKey[str]()
+"""The namespace of a test."""
 SECTIONS = pytest.StashKey[list[Callable[[], Iterable[tuple[str, str]]]]]()
 """What else such a report tells: functions that give titles and texts."""
 _LOG_LINES = 15
-_POLL_S = 0.05
+_FIRST_POLL_S = 0.02
+_LONGEST_POLL_S = 0.25
+"""Intervals between checks grow by half up to this: a check costs a request or two, on cores that others need."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,24 +88,31 @@ def kubectl(plane: Plane) -> Kubectl:
     return Kubectl(plane)
 
 
+@cache
+def admin(kubeconfig: Path) -> Client:
+    """The client of the fixtures of all tests: to load one for each costs as much as what they ask."""
+    return Client.load(kubeconfig)
+
+
 @pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
+def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a fresh namespace, deleted after the test without waiting for the end of it."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
+    name = request.node.stash[NAMESPACE_OF] = f"test-{uuid.uuid4().hex[:8]}"
+    client = admin(plane.kubeconfig)
+    client.create(NAMESPACES, {"metadata": {"name": name}})
     yield name
-    kubectl("delete", "namespace", name, "--wait=false")
+    client.delete(NAMESPACES, name)
 
 
 @pytest.fixture(scope="session")
 def wait_for() -> Callable[..., Any]:
-    """`wait_for(condition, timeout_s=30, what="…")`: what the condition returns as soon as that is true.
+    """`wait_for(condition, timeout_s=60, what="…")`: what the condition returns as soon as that is true.
 
     `what` may be a function that tells what there is when the time is over.
     """
 
-    def wait(condition: Callable[[], T], timeout_s: float = 30.0, what: str | Callable[[], str] = "") -> T:
-        deadline = time.monotonic() + timeout_s
+    def wait(condition: Callable[[], T], timeout_s: float = 60.0, what: str | Callable[[], str] = "") -> T:
+        deadline, poll_s = time.monotonic() + timeout_s, _FIRST_POLL_S
         while True:
             value = condition()
             if value:
@@ -107,7 +120,8 @@ def wait_for() -> Callable[..., Any]:
             if time.monotonic() > deadline:
                 told = what() if callable(what) else what
                 pytest.fail(f"not within {timeout_s:g} s: {told or condition}; the last value was {value!r}")
-            time.sleep(_POLL_S)
+            time.sleep(poll_s)
+            poll_s = min(1.5 * poll_s, _LONGEST_POLL_S)
 
     return wait
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gangs import job
+from gang_jobs import job
 
 from muster.api.kubernetes.core import PRIORITY_CLASSES
 from muster.api.muster.placement import PLACEMENTS, Placement

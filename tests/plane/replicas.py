@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from gangs import attempt, job
+from gang_jobs import attempt, job
 from pairs import ended, option, replaced, resettled, started
 
 from muster.api import names

@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import Any
 
 from audits import Use, asked
-from gangs import job as gang
-from gangs import metric, runs
+from gang_jobs import job as gang
+from gang_jobs import metric, runs
 from job_flows import job_flow, template
 from jobs import command, job, task
 from making import SERVES_NATIVE_GROUPS

@@ -1,10 +1,18 @@
-"""What kubectl users see of admission: bad input is refused with field paths, good input comes out complete."""
+"""What users see of admission: bad input is refused with field paths, good input comes out complete."""
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from manifests import as_it_stands, create, dry_run, refusal_of
+from tenants import refusal
+
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 
@@ -111,31 +119,25 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _default_queue(kubectl: Any, wait_for: Callable[..., Any]) -> None:
-    """The controller has made the default queue."""
-    wait_for(lambda: "default" in kubectl("get", "queues", "--output=name"), what="queue default")
-
-
 @pytest.mark.parametrize(("obj", "words"), BAD.values(), ids=BAD.keys())
-def test_refused_by_kubectl_create(kubectl: Any, namespace: str, obj: JSON, words: list[str]) -> None:
-    """Bad input is refused when it is created, with the field's path and what would be right."""
-    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=obj, check=False)
+def test_refused_when_it_is_created(shared_client: Client, obj: JSON, words: list[str]) -> None:
+    """Bad input is refused with the field's path and what would be right."""
+    said = refusal_of(shared_client, obj)
     assert [word for word in words if word not in said] == [], said
 
 
-def test_several_errors_together(kubectl: Any, namespace: str) -> None:
+def test_kubectl_shows_several_errors_together(shared_plane: Plane) -> None:
     """One refusal names all that is wrong."""
     job = changed(vcjob(minAvailable=9, queue="nowhere", plugins={"scv": []}), *TASK, "minAvailable", value=3)
-    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=job, check=False)
+    said = shared_plane.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(job))
+    assert said.returncode
     for path in ("spec.tasks[0].minAvailable", "spec.minAvailable", "spec.queue", "spec.plugins[scv]"):
-        assert path in said
+        assert path in said.stderr
 
 
-def test_volcano_job_gets_defaults(kubectl: Any, namespace: str) -> None:
-    """A Job of a few lines is stored with all its values written down."""
-    kubectl.create(namespace, changed(vcjob(plugins={"pytorch": []}), *TASK, "name", value=""))
-    spec = kubectl.json("get", "vcjob", "train", f"--namespace={namespace}")["spec"]
+def test_volcano_job_gets_defaults(shared_client: Client) -> None:
+    """A Job of a few lines comes out with all its values written down."""
+    spec = dry_run(shared_client, changed(vcjob(plugins={"pytorch": []}), *TASK, "name", value=""))["spec"]
     assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == (
         "default",
         "volcano",
@@ -147,25 +149,26 @@ def test_volcano_job_gets_defaults(kubectl: Any, namespace: str) -> None:
     assert (task["name"], task["minAvailable"], task["maxRetry"]) == ("default0", 2, 3)
 
 
-def test_only_counts_may_change(kubectl: Any, namespace: str) -> None:
+def test_only_counts_may_change(shared_client: Client, namespace: str) -> None:
     """Scaling is allowed, another queue is not."""
-    kubectl.create(namespace, vcjob())
-    where = (f"--namespace={namespace}", "vcjob/train", "--type=json")
-    kubectl("patch", *where, '--patch=[{"op":"replace","path":"/spec/tasks/0/replicas","value":3}]')
-    said = kubectl("patch", *where, '--patch=[{"op":"replace","path":"/spec/queue","value":"other"}]', check=False)
-    assert "spec.queue" in said
+    create(shared_client, vcjob(), namespace)
+
+    def replace(path: str, value: Any) -> None:
+        shared_client.json_patch(JOBS, "train", [{"op": "replace", "path": path, "value": value}], namespace)
+
+    replace("/spec/tasks/0/replicas", 3)
+    assert "spec.queue" in refusal(lambda: replace("/spec/queue", "other"))
 
 
-def test_two_labels_on_an_indexed_job(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+def test_two_labels_on_an_indexed_job(shared_client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """Each pod gets the five variables, the port, the subdomain and its gang; the user's env stays in front."""
-    kubectl.create(namespace, batch_job(queue="default", framework="torch"))
+    job = create(shared_client, batch_job(queue="default", framework="torch"), namespace)
 
     def pods() -> list[JSON]:
-        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
+        items = shared_client.list(as_it_stands(PODS), namespace)
         return items if len(items) == 2 else []
 
     both = wait_for(pods, what="two pods")
-    job = kubectl.json("get", "job", "torch", f"--namespace={namespace}")
     assert job["spec"]["template"]["metadata"]["labels"]["muster.dev/queue"] == "default"
     for pod in both:
         spec = pod["spec"]
@@ -183,7 +186,7 @@ def test_two_labels_on_an_indexed_job(kubectl: Any, namespace: str, wait_for: Ca
         assert pod["metadata"]["labels"]["muster.dev/gang"] == f"podgroup-{job['metadata']['uid']}"
 
 
-def test_pods_without_labels_are_left_alone(kubectl: Any, namespace: str) -> None:
+def test_pods_without_labels_are_left_alone(shared_client: Client) -> None:
     """A pod that does not ask for Muster is stored as it would be without it."""
     pod = {
         "apiVersion": "v1",
@@ -191,8 +194,7 @@ def test_pods_without_labels_are_left_alone(kubectl: Any, namespace: str) -> Non
         "metadata": {"name": "plain"},
         "spec": {"containers": [{"name": "main", "image": IMAGE}]},
     }
-    kubectl.create(namespace, pod)
-    stored = kubectl.json("get", "pod", "plain", f"--namespace={namespace}")
+    stored = dry_run(shared_client, pod)
     assert stored["spec"]["schedulerName"] == "default-scheduler"
     assert "env" not in stored["spec"]["containers"][0]
     assert "labels" not in stored["metadata"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from gangs import History, job
+from gang_jobs import History, job
 
 from extender.verbs.bind import Binder
 from muster.api.base import Resource
@@ -154,6 +154,7 @@ def test_a_member_whose_binding_fails_is_tried_again(
     client.delete(JOBS, "gang", namespace)
 
 
+@pytest.mark.slow
 def test_a_gang_that_cannot_be_completed_goes_back_as_a_whole(
     client: Client, namespace: str, forbid: Callable[[str], Callable[[], None]], wait_for: WaitFor
 ) -> None:

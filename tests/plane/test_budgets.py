@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from gangs import RECOVERY_S, attempt, job
+from gang_jobs import RECOVERY_S, attempt, job
 from tenants import Tenant, tenant
 from watching import Watching
 
@@ -27,17 +27,11 @@ from muster.kube.reflector import Reflector
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 MOST = 6
 THREADS = 20
 JOBS_EACH = 2
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane of its own, whose extender is killed: 64 GPUs."""
-    return module_plane()
 
 
 class Held(Watching):
@@ -75,6 +69,7 @@ def submit(user: Tenant, queue: str, number: int) -> None:
         attempt(lambda made=made: user.client.create(JOBS, made, user.namespace))
 
 
+@pytest.mark.slow
 def test_nobody_ever_holds_more(plane: Plane, tmp_path: Path, wait_for: WaitFor) -> None:
     """20 threads submit at once for two users; both get as much as they may, never more, and all Jobs end."""
     admin = plane.client()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import RECOVERY_S, job, metric
+from gang_jobs import RECOVERY_S, job, metric
 
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, PODS
 from muster.api.muster.usage import KEY, Usage, read_usage

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from charts import CA, CRD, GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text, without_crds
+from charts import CA, CRD, GROUPS, JSON, MATRIX, NAMESPACE, objects, one, rendered, text, without_crds
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from muster.chart import CHART
@@ -18,7 +18,7 @@ from muster.resources.quantity import parse as amount
 from musterctl import settings
 from musterctl.app import main
 from musterctl.chart import roles
-from musterctl.chart.files import RESTRICTED, helm, objects, policies
+from musterctl.chart.files import RESTRICTED, helm, policies
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import CLUSTER_LEASE
 from webhook.config import parse

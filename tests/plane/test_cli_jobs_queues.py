@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from jobs import Story, job, task
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from musterctl.app import main
+from musterctl.cluster import JSON
 from musterctl.commands.job import COLUMNS
-from musterctl.manifests.documents import documents
+from musterctl.manifests import documents
 from musterctl.output.listing import Listing
 from musterctl.plane.plane import Plane
 
@@ -211,10 +212,11 @@ class _Phases(Listing):
         super().__init__(JOBS, COLUMNS, "table")
         self.phases: list[str] = []
 
-    def _print_rows(self, rows: list[list[str]]) -> None:
-        for row in rows:
-            if row[1] not in self.phases:
-                self.phases.append(row[1])
+    def _print(self, items: Sequence[JSON], *, alone: bool) -> None:
+        super()._print(items, alone=alone)
+        for phase in (str(self._columns[1].of(item)) for item in items):
+            if phase not in self.phases:
+                self.phases.append(phase)
         if "Completed" in self.phases:
             raise _EndOfWatchError
 

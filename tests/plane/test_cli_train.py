@@ -58,6 +58,7 @@ def said(process: subprocess.Popen[str], code: int = 0) -> tuple[list[str], list
     return out.splitlines(), err.splitlines()
 
 
+@pytest.mark.alone  # its kubelet serves all nodes of the plane
 def test_a_file_from_submission_to_its_end(
     plane: Plane, namespace: str, served: Kubelet, train: Callable[..., subprocess.Popen[str]], file: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_why_it_waits_and_goes_on_without_us(
         assert {each.type for each in conditions} <= {"Waiting"}
 
 
+@pytest.mark.slow
 def test_what_is_wrong(train: Callable[..., subprocess.Popen[str]], file: Path) -> None:
     """A runtime that is not there, and a refusal of admission, in a sentence each."""
     _, err = said(train(file, "--runtime=nobody"), 1)

@@ -1,32 +1,38 @@
 """Each command of users is run with just the rights that docs/rights.md has for it, and asks for no others."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import audits
 import pytest
 import yaml
 from click.testing import CliRunner
 from jobs import job, task
-from tenants import CLUSTER_ROLES, JSON, ROLES, bind, user
+from tenants import CLUSTER_ROLES, JSON, ROLES, bind, refusal, user
 from train_jobs import RUN
 
 from extender.explain.clusterdump import READ, kind_name
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NAMESPACES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import QUEUES as QUEUE_KIND
 from muster.api.volcano.topology import TOPOLOGIES
+from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.chart import roles
 from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, UPDATE_JOBS, WHOLE, CommandRights
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER
 
 pytestmark = pytest.mark.plane
-NAMESPACE = "rights"
+NAMESPACE = audits.USERS
+"""Their namespace, and a queue of two GPUs."""
+MORE_THAN_A_NODE_HAS = 9
+"""GPUs."""
 ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.kubeflow.org")
 """Kinds without a namespace."""
 SPACE = f"--namespace={NAMESPACE}"
@@ -39,7 +45,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "muster job suspend": ("job", "suspend", "runs"),
     "muster job resume": ("job", "resume", "runs"),
     "muster job delete": ("job", "delete", "goes"),
-    "muster train": ("train", "FILE.py", "--nodes=2", "--gpus=1", f"--annotation={RUN}=2"),
+    "muster train": ("train", "FILE.py", "--nodes=2", "--gpus=1", f"--queue={NAMESPACE}", f"--annotation={RUN}=2"),
     "muster explain": ("explain", "job", "waits", SPACE),
     "muster topo": ("topo",),
     "muster simulate": ("simulate", "-f", "FILE.yaml", SPACE),
@@ -54,33 +60,27 @@ TYPED: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The API server's audit log."""
-    return tmp_path_factory.mktemp("audit") / "users.log"
-
-
-@pytest.fixture(scope="module")
-def watched(module_plane: Callable[..., Plane], log: Path, wait_for: Callable[..., Any]) -> Iterator[Plane]:
+def watched(shared_plane: Plane, wait_for: Callable[..., Any]) -> Iterator[Plane]:
     """A plane that notes what the users of the namespace ask for; in it a Job runs, one waits, and one is to go."""
-    rules = [{"level": "Metadata", "userGroups": [f"system:serviceaccounts:{NAMESPACE}"]}, {"level": "None"}]
-    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
-    file = log.with_name("policy.yaml")
-    file.write_text(yaml.safe_dump(policy))
-    arguments = {API_SERVER: [f"--audit-policy-file={file}", f"--audit-log-path={log}"]}
-    plane = module_plane(arguments=arguments, nodes=2, gpus=1)
-    admin = plane.client()
-    admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    for name, gpus in (("runs", 0), ("goes", 0), ("waits", 8)):
-        admin.create(JOBS, asks_for(gpus, name), NAMESPACE)
-    wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
-    wait_for(lambda: any(group.why_waiting for group in admin.list(POD_GROUPS, NAMESPACE)))
-    yield plane
-    admin.close()
+    with closing(shared_plane.client()) as admin:
+        admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        admin.create(QUEUE_KIND, {"metadata": {"name": NAMESPACE}, "spec": {"capability": {"nvidia.com/gpu": "2"}}})
+        for name, gpus in (("runs", 0), ("goes", 0), ("waits", MORE_THAN_A_NODE_HAS)):
+            admin.create(JOBS, asks_for(gpus, name), NAMESPACE)
+        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
+        wait_for(lambda: any(group.why_waiting for group in admin.list(POD_GROUPS, NAMESPACE)))
+        yield shared_plane
+        for kind in (TRAIN_JOBS, JOBS):
+            for each in admin.list(kind, NAMESPACE):
+                with suppress(NotFound):  # its TrainJob owns it
+                    admin.delete(kind, each.metadata.name, NAMESPACE)
+        wait_for(lambda: not refusal(lambda: admin.delete(QUEUE_KIND, NAMESPACE)), what="the queue to be empty")
+        admin.delete(NAMESPACES, NAMESPACE)
 
 
-def asks_for(gpus: int, name: str, pods: int = 1, **annotations: str) -> JSON:
+def asks_for(gpus: int, name: str, pods: int = 1, queue: str = "default", **annotations: str) -> JSON:
     """A Job whose pods have so many GPUs each."""
-    made = job(name, NAMESPACE, task("w", pods))
+    made = job(name, NAMESPACE, task("w", pods), queue=queue)
     template = made["spec"]["tasks"][0]["template"]
     template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
     template.setdefault("metadata", {}).setdefault("annotations", {}).update(annotations)
@@ -114,25 +114,24 @@ def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str]) -> Pat
     return kubeconfig
 
 
-def used(log: Path, name: str) -> set[str]:
+def used(plane: Plane, name: str, since: int) -> set[str]:
     """What a user has asked for and got, as `verb resource`."""
     found = set()
-    for line in log.read_text().splitlines(keepends=True):
-        if not line.endswith("\n"):
-            break
-        event = json.loads(line)
+    for event in audits.of_user(plane, name, since):
         about, decision = event.get("objectRef"), event["annotations"].get("authorization.k8s.io/decision")
         about_himself = bool(about) and about["resource"] == "selfsubjectreviews"  # everybody may ask who he is
-        if (
-            about
-            and not about_himself
-            and decision == "allow"
-            and event["user"]["username"] == f"system:serviceaccount:{NAMESPACE}:{name}"
-        ):
+        if about and not about_himself and decision == "allow":
             sub = f"/{about['subresource']}" if about.get("subresource") else ""
             group = f".{about['apiGroup']}" if about.get("apiGroup") else ""
             found.add(f"{event['verb']} {about['resource']}{group}{sub}")
     return found
+
+
+def fill_queue(plane: Plane, name: str, wait_for: Callable[..., Any]) -> None:
+    """Start a Job that takes all of the queue, for some seconds."""
+    with closing(plane.client()) as admin:
+        admin.create(JOBS, asks_for(1, name, pods=2, queue=NAMESPACE, **{RUN: "8"}), NAMESPACE)
+        wait_for(lambda: admin.get(JOBS, name, NAMESPACE).status.running == 2)
 
 
 def typed(command: str, folder: Path) -> list[str]:
@@ -156,24 +155,24 @@ CASES = [
 
 @pytest.mark.parametrize(("command", "given"), CASES, ids=[f"{command}-{len(given)}" for command, given in CASES])
 def test_a_command_needs_these_rights_and_no_others(
-    watched: Plane, log: Path, tmp_path: Path, wait_for: Callable[..., Any], command: str, given: tuple[str, ...]
+    watched: Plane, tmp_path: Path, wait_for: Callable[..., Any], command: str, given: tuple[str, ...]
 ) -> None:
     """Each right is used, but for those that admission asks for; what is not granted is not needed."""
     rights = given if given == (WHOLE,) else tuple(each for each in given if each != WHOLE)
     name = f"{command.replace(',', '').replace(' ', '-')}-{len(given)}"
+    since = audits.length(watched)
     kubeconfig = someone(watched, tmp_path, name, rights)
     if command == "muster train":  # it says why it waits, and then runs
-        watched.client().create(JOBS, asks_for(1, f"holds-{len(given)}", pods=2, **{RUN: "8"}), NAMESPACE)
-        wait_for(lambda: watched.client().get(JOBS, f"holds-{len(given)}", NAMESPACE).status.running == 2)
+        fill_queue(watched, f"holds-{len(given)}", wait_for)
     result = CliRunner().invoke(main, [*typed(command, tmp_path), f"--kubeconfig={kubeconfig}"])
     assert result.exit_code == 0, result.output
     wanted = {*rights} - {UPDATE_JOBS, WHOLE}
     if WHOLE in rights:
         absent = (TOPOLOGIES, PROVISIONING_REQUESTS)  # other projects' kinds
         wanted = {f"list {kind_name(each)}" for each in READ if each not in absent}
-    wait_for(lambda: used(log, name) >= wanted, what=f"{sorted(wanted)}")
+    wait_for(lambda: used(watched, name, since) >= wanted, what=f"{sorted(wanted)}")
     if WHOLE not in rights:
-        assert used(log, name) == wanted
+        assert used(watched, name, since) == wanted
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)

@@ -79,6 +79,7 @@ def test_ready_measured_and_ended(plane: Plane, start: Start, wait_for: WaitFor)
     assert holder(plane) == ""
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over_and_the_frozen_one_ends(plane: Plane, start: Start, wait_for: WaitFor) -> None:
     """A leader that was frozen for longer than its lease ends with an error instead of going on."""
     first, _ = start(3)

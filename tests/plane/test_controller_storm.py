@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from controller_storms import rage
-from gangs import attempt
+from gang_jobs import attempt
 from jobs import Story, job, policy, task
 
 from muster.api import names

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 from tenants import ROLE_BINDINGS, ROLES, Tenant, pod, refusal
 
 from muster.api.base import Resource

@@ -15,9 +15,9 @@ THREAD = {"webhook": "kube", "extender": "planner", "controller": "job-0"}
 
 
 @pytest.mark.parametrize("process", HOLDS)
-def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
+def test_it_tells_what_the_process_holds(shared_plane: Plane, process: str) -> None:
     """Counts of what is cached, flags and settings, every thread and task; and no token or key."""
-    address = plane.commandlines.url(f"{process}-status")
+    address = shared_plane.commandlines.url(f"{process}-status")
     pages = {}
     for page in PAGES:
         with urllib.request.urlopen(f"{address}{page}", timeout=5) as response:  # noqa: S310 - http, on loopback
@@ -25,10 +25,10 @@ def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
     told = json.loads(pages["/debug"])
     assert told["process"] == process
     assert told["sizes"][HOLDS[process]] >= 1
-    assert told["options"]["settings"]["statusPort"] == plane.state.ports[f"{process}-status"]
+    assert told["options"]["settings"]["statusPort"] == shared_plane.state.ports[f"{process}-status"]
     assert f"{THREAD[process]}\n" in pages["/debug/threads"]
     assert "muster/kube/" in pages["/debug/tasks"]
-    secrets = _secrets(plane.root)
+    secrets = _secrets(shared_plane.root)
     assert len(secrets) > 20
     assert not [page for page, text in pages.items() if any(secret in text for secret in secrets)]
 

@@ -21,7 +21,7 @@ from documentation import PAGES as FILES
 from documentation import REPOSITORY, commands, text_of
 from planes import PLANES
 
-from extender.planner.configuration.tables import defaults
+from extender.planner.api import defaults
 from muster.kube.client import Client
 from musterctl.plane import binaries
 from musterctl.plane.plane import Plane

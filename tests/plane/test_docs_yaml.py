@@ -1,20 +1,25 @@
 """What the documentation shows as YAML is accepted: objects by the API server, settings by `muster config check`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
 from documentation import PAGES, documents, text_of
-from planes import Kubectl
+from manifests import refusal_of
 
 from extender.planner.cycle import report_of
 from muster.api import names
+from muster.api.kubernetes.core import NAMESPACES
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
 from musterctl import settings
-from musterctl.plane import admission
+from musterctl.plane import pki
 from webhook.config import parse
 
 pytestmark = pytest.mark.plane
+NAMESPACE: Final = "documented"
 _PLANNING: Final = ("actions", "tiers")
 _GROUPS: Final = "resourceGroups"
 _FILES: Final = ("AdmissionConfiguration", "Config")
@@ -35,18 +40,18 @@ PARTS: Final = [
 ]
 
 
-@pytest.fixture
-def job(kubectl: Kubectl, namespace: str) -> str:
-    """The UID of a Job `train`."""
+@pytest.fixture(scope="module")
+def job(shared_client: Client) -> Iterator[str]:
+    """The UID of a Job `train` in the namespace of these tests."""
+    shared_client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}
     spec = {"schedulerName": "volcano", "tasks": [task]}
-    one = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
-    kubectl.create(namespace, one)
-    return str(kubectl.json("get", "vcjob", "train", f"--namespace={namespace}")["metadata"]["uid"])
+    yield shared_client.create(JOBS, {"metadata": {"name": "train"}, "spec": spec}, NAMESPACE).metadata.uid
+    shared_client.delete(NAMESPACES, NAMESPACE)
 
 
 @pytest.mark.parametrize("document", [text for _, text in WHOLE], ids=[name for name, _ in WHOLE])
-def test_whole_objects_are_accepted(document: str, kubectl: Kubectl, namespace: str, job: str) -> None:
+def test_whole_objects_are_accepted(document: str, shared_client: Client, job: str) -> None:
     """By validation and admission, as a dry run; a Command of the page is for a Job that is there."""
     content = yaml.safe_load(document)
     if process := settings.process_of(document):
@@ -56,7 +61,7 @@ def test_whole_objects_are_accepted(document: str, kubectl: Kubectl, namespace: 
         content["target"]["uid"] = job
     elif content["kind"] == "Job" and content["metadata"]["name"] == "train":
         content["metadata"]["name"] = "another"
-    kubectl("create", "--dry-run=server", "--validate=strict", f"--namespace={namespace}", "-f", "-", stdin=content)
+    assert not refusal_of(shared_client, content, NAMESPACE)
 
 
 @pytest.mark.parametrize("document", [text for _, text in PARTS], ids=[name for name, _ in PARTS])
@@ -75,8 +80,8 @@ def test_an_api_server_is_told_of_its_certificate_as_on_a_plane() -> None:
     host = f"muster-webhook.{names.SYSTEM_NAMESPACE}.svc"
     shown = [yaml.safe_load(text) for text in documents(text_of("install.md"))]
     assert [each for each in shown if each and each.get("kind") in _FILES] == [
-        admission.control(folder / "callers.yaml"),
-        admission.callers(folder / "client.crt", folder / "client.key", host),
+        pki.admission_control(folder / "callers.yaml"),
+        pki.webhook_callers(folder / "client.crt", folder / "client.key", host),
     ]
 
 

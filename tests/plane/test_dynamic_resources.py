@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import job
+from gang_jobs import job
 
 from extender.planner.dynamic.cel import selector
 from muster.api.kubernetes.core import PODS
@@ -27,7 +27,7 @@ from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 AT_ONCE_S = 60.0
 
@@ -228,6 +228,7 @@ def test_pods_that_share_a_claim_run_on_one_node(drivers: Drivers, wait_for: Wai
     assert drivers.epochs() == {1}
 
 
+@pytest.mark.slow
 def test_an_extender_that_starts_again_counts_the_same(drivers: Drivers, plane: Plane, wait_for: WaitFor) -> None:
     """Killed while a gang runs and another one waits; devices in use stay so until their gang is gone."""
     two_nodes_of_two(drivers)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, runs
+from gang_jobs import RECOVERY_S, runs
 from priorities import client_of, gang, placement_of
 from test_trainjob_reports import PATH, report, token
 from train_jobs import TrainStory, train_job
@@ -25,17 +25,11 @@ from muster.kube.client import Client
 from muster.kube.errors import Invalid, NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 LONG = "10m"
 """A notice that no test waits for."""
 SHORT_S = 8
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane of this module's own."""
-    return module_plane()
 
 
 @pytest.fixture
@@ -119,6 +113,7 @@ def test_a_gang_that_answers_goes_at_once(client: Client, namespace: str, wait_f
     assert message == f"8 pods were evicted: {why}; its last checkpoint is of step 1200, saved at {at}"
 
 
+@pytest.mark.slow
 def test_a_gang_that_is_silent_goes_when_its_time_is_over(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Not a second before."""
     until = asked(client, namespace, wait_for, f"{SHORT_S}s")
@@ -161,6 +156,7 @@ def test_an_asker_takes_nodes_that_others_leave(client: Client, namespace: str, 
     assert {pod.metadata.uid for pod in pods_of(client, namespace, "low")} == before
 
 
+@pytest.mark.slow
 def test_a_planner_that_is_killed_keeps_the_time(
     plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:

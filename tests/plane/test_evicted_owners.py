@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, job, runs
+from gang_jobs import RECOVERY_S, job, runs
 from job_sets import JOBSETS, install, make_jobs
 from train_jobs import patch, train_job
 

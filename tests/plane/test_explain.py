@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
-from gangs import job
+from gang_jobs import job
 from tenants import bind, user
 
 from muster.api.kubernetes.core import PODS
@@ -21,7 +21,7 @@ from muster.kube.errors import Forbidden
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 Muster = Callable[..., str]
 
 

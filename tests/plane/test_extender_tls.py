@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import History, job, metric
+from gang_jobs import History, job, metric
 
 from certs.authority import Authority
 from muster.api.names import EXTENDER_HOST

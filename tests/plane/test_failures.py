@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, job, lone_pod, metric, runs, submitted
+from gang_jobs import RECOVERY_S, job, lone_pod, metric, runs, submitted
 
 from muster.api.kubernetes.core import EVENTS, PODS
 from muster.api.muster.placement import PLACEMENTS
@@ -12,9 +12,10 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.long]
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 
 
+@pytest.mark.long
 def test_the_extender_is_killed_between_placement_and_binding(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
@@ -29,6 +30,7 @@ def test_the_extender_is_killed_between_placement_and_binding(
         assert gang.history.half_placed_s("gang-", 8) < 10
 
 
+@pytest.mark.long
 def test_the_extender_is_killed_in_the_middle_of_a_gang(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
@@ -39,6 +41,7 @@ def test_the_extender_is_killed_in_the_middle_of_a_gang(
         gang.wait_until_it_runs_whole()
 
 
+@pytest.mark.long
 def test_the_controller_is_killed_between_pod_group_and_pods(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
@@ -50,6 +53,7 @@ def test_the_controller_is_killed_between_pod_group_and_pods(
         assert len(gang.client.list(POD_GROUPS, namespace)) == 1
 
 
+@pytest.mark.long
 def test_kube_scheduler_is_killed_in_the_middle_of_a_gang(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
@@ -75,6 +79,7 @@ def test_a_pinned_pod_costs_one_filter_call_with_one_name(
     client.delete(JOBS, "gang", namespace)
 
 
+@pytest.mark.long
 def test_without_the_extender_musters_pods_wait_and_say_so_and_others_are_not_touched(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
@@ -97,6 +102,7 @@ def test_without_the_extender_musters_pods_wait_and_say_so_and_others_are_not_to
     wait_for(lambda: client.get(PODS, "ours", namespace).spec.node_name, RECOVERY_S, "our pod to be bound in the end")
 
 
+@pytest.mark.long
 def test_the_webhook_is_killed_and_only_what_asks_for_muster_is_refused(plane: Plane, namespace: str) -> None:
     """Closed and small: plain pods are created as always."""
     client = plane.client()

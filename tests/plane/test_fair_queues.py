@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS
@@ -13,7 +13,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 GPUS = 64
 """Of the session's plane."""
 WaitFor = Callable[..., Any]
@@ -50,6 +50,7 @@ def holders(client: Client) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+@pytest.mark.slow
 def test_queues_of_three_levels_settle_at_their_shares(
     client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import attempt, metric
+from gang_jobs import attempt, metric
 from leases import start_at_once
 from recordings import Recording, held
 from test_storm import Storm, run_storm

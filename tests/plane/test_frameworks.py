@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 from frameworks_world import compiled, env_of, mpi_runtime, replicated_job, runtime, train_job
+from manifests import SHARED_NAMESPACE, as_it_stands, create, dry_run, refusal_of, resource_of
+from tenants import refusal
 
 from certs.ssh import complete
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
 from muster.runtime.plan import Compiled
 
 pytestmark = pytest.mark.plane
@@ -27,23 +32,25 @@ def workload(kind: str, **spec: Any) -> JSON:
     }
 
 
-def test_pods_of_a_stateful_set(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+def pods_of(shared_client: Client, namespace: str, count: int) -> list[JSON]:
+    """The pods of a namespace, once they are so many."""
+    items = shared_client.list(as_it_stands(PODS), namespace)
+    return items if len(items) == count else []
+
+
+def test_pods_of_a_stateful_set(shared_client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """The real controller's pods get their rank from where ordinals start, and rank 0's name from the Service."""
     wanted = workload(
         "StatefulSet", serviceName="peers", podManagementPolicy="Parallel", ordinals={"start": 3}, replicas=2
     )
-    kubectl.create(namespace, wanted)
-
-    def pods() -> list[JSON]:
-        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
-        return items if len(items) == 2 else []
-
-    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in wait_for(pods, what="two pods")}
+    create(shared_client, wanted, namespace)
+    pods = wait_for(lambda: pods_of(shared_client, namespace, 2), what="two pods")
+    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in pods}
     assert {name: env["PET_NODE_RANK"] for name, env in found.items()} == {"train-3": "0", "train-4": "1"}
     assert {env["PET_MASTER_ADDR"] for env in found.values()} == {"train-3.peers"}
 
 
-def test_pods_of_a_volcano_job(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+def test_pods_of_a_volcano_job(shared_client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """The tasks with the label form one world, in their order; without plugin `svc` the Job is refused."""
 
     def task(name: str, replicas: int, **metadata: Any) -> JSON:
@@ -51,46 +58,34 @@ def test_pods_of_a_volcano_job(kubectl: Any, namespace: str, wait_for: Callable[
         return {"name": name, "replicas": replicas, "template": template}
 
     tasks = [task("master", 1, labels=LABELS), task("worker", 2, labels=LABELS), task("watcher", 1)]
-    meta = {"name": "train", "namespace": namespace}
-    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": {"tasks": tasks}}
-    refusal = kubectl("create", "--filename=-", stdin=job, check=False)
-    assert "spec.plugins" in refusal
-    assert "must hold svc" in refusal
-    job["spec"]["plugins"] = {"svc": []}
-    kubectl("create", "--filename=-", stdin=job)
-
-    def pods() -> list[JSON]:
-        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
-        return items if len(items) == 4 else []
-
-    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in wait_for(pods, what="four pods")}
+    spec: JSON = {"tasks": tasks}
+    job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    refused = refusal_of(shared_client, job)
+    assert "spec.plugins" in refused
+    assert "must hold svc" in refused
+    spec["plugins"] = {"svc": []}
+    create(shared_client, job, namespace)
+    pods = wait_for(lambda: pods_of(shared_client, namespace, 4), what="four pods")
+    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in pods}
     assert "PET_NNODES" not in found.pop("train-watcher-0")
     assert {env["PET_NNODES"] for env in found.values()} == {"3"}
     assert {env["PET_MASTER_ADDR"] for env in found.values()} == {"train-master-0.train"}
     assert (found["train-worker-0"]["PET_NODE_RANK"], found["train-worker-1"]["PET_NODE_RANK"]) == ("1", "2")
 
 
-def test_pods_of_a_deployment(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+def test_pods_of_a_deployment(shared_client: Client, namespace: str) -> None:
     """The Deployment is refused when it is made, as its pods would be; and one that becomes so."""
     deployment = workload("Deployment")
-    deployment["metadata"]["namespace"] = namespace
-    refusal = "pods of a ReplicaSet (or Deployment) have no index"
-    assert refusal in kubectl("create", "--filename=-", stdin=deployment, check=False)
-    metadata = deployment["spec"]["template"]["metadata"]
-    metadata["labels"] = {"app": "train"}
-    kubectl("create", "--filename=-", stdin=deployment)
-    metadata["labels"] = LABELS
-
-    def refused() -> bool:
-        """Its controller writes to it, too: then kubectl has to read it again."""
-        answer = kubectl("replace", "--filename=-", stdin=deployment, check=False)
-        assert "replaced" not in answer
-        return refusal in answer
-
-    wait_for(refused, 30, "the refusal")
+    refused = "pods of a ReplicaSet (or Deployment) have no index"
+    assert refused in refusal_of(shared_client, deployment)
+    deployment["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
+    create(shared_client, deployment, namespace)
+    change = {"spec": {"template": {"metadata": {"labels": LABELS}}}}
+    resource = resource_of(shared_client, deployment)
+    assert refused in refusal(lambda: shared_client.merge_patch(resource, "train", change, namespace))
 
 
-def test_bare_pods(kubectl: Any, namespace: str) -> None:
+def test_bare_pods(shared_client: Client) -> None:
     """A pod with rank, size and leader is shaped; without a leader it is refused at the annotation that is missing."""
     annotations = {"muster.dev/rank": "1", "muster.dev/size": "2", "muster.dev/leader": "one.peers"}
     pod = {
@@ -99,11 +94,9 @@ def test_bare_pods(kubectl: Any, namespace: str) -> None:
         "metadata": {"name": "two", "labels": LABELS, "annotations": annotations},
         "spec": {"containers": [{"name": "main", "image": IMAGE}]},
     }
-    kubectl.create(namespace, pod)
-    stored = kubectl.json("get", "pod", "two", f"--namespace={namespace}")
-    assert env_of(stored["spec"]["containers"][0])["PET_MASTER_ADDR"] == "one.peers"
+    assert env_of(dry_run(shared_client, pod)["spec"]["containers"][0])["PET_MASTER_ADDR"] == "one.peers"
     del annotations["muster.dev/leader"]
-    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=pod, check=False)
+    said = refusal_of(shared_client, pod)
     assert "metadata.annotations[muster.dev/leader]: Required value: must be the host name of rank 0" in said
 
 
@@ -142,17 +135,10 @@ def objects_of(result: Compiled) -> list[JSON]:
 
 @pytest.mark.parametrize("target", ["Job", "JobSet"])
 @pytest.mark.parametrize("name", RUNTIMES)
-def test_components_are_accepted(kubectl: Any, namespace: str, name: str, target: str) -> None:
+def test_components_are_accepted(shared_client: Client, name: str, target: str) -> None:
     """Nothing that a TrainJob becomes has an unknown field, a bad value or is refused by admission."""
     trainer = {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}
     initializer = {"initializer": {"dataset": {"storageUri": "hf://data"}}} if name == "torch" else {}
-    job = train_job({"namespace": namespace}, trainer=trainer, **initializer)
+    job = train_job({"namespace": SHARED_NAMESPACE}, trainer=trainer, **initializer)
     for manifest in objects_of(compiled(job, RUNTIMES[name], "Job" if target == "Job" else "JobSet")):
-        kubectl(
-            "create",
-            f"--namespace={namespace}",
-            "--dry-run=server",
-            "--validate=strict",
-            "--filename=-",
-            stdin=manifest,
-        )
+        assert not refusal_of(shared_client, manifest)

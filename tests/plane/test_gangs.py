@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import History, job
+from gang_jobs import History, job
 
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PLACEMENTS
@@ -14,9 +14,9 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 BARRIER_S = 10.0
-ROUNDS = 20
+ROUNDS = [4, pytest.param(20, marks=pytest.mark.long)]
 
 
 @pytest.fixture
@@ -30,18 +30,20 @@ def phase(client: Client, namespace: str, name: str) -> str:
     return client.get(JOBS, name, namespace).status.state.phase
 
 
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_two_gangs_that_need_all_nodes_run_one_after_the_other(
     client: Client,
     namespace: str,
     wait_for: Callable[..., Any],
     record_property: Callable[[str, object], None],
     seed: int,
+    rounds: int,
 ) -> None:
-    """Twenty rounds in random order: never a gang in part for longer than a barrier, ranks in node order."""
+    """Rounds in random order: never a gang in part for longer than a barrier, ranks in node order."""
     chance = random.Random(seed)  # noqa: S311 - the order of submissions is no secret
     longest = 0.0
     with History(client, namespace) as history:
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             names = [f"a{turn}", f"b{turn}"]
             chance.shuffle(names)
             for name in names:

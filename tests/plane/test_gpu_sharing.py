@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.muster.placement import devices_of_text
@@ -15,7 +15,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 GPUS = 8
 

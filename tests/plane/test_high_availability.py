@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from gangs import History
+from gang_jobs import History
 from replicas import LEASE_OF, PARTS, Replicas, Users, stop_signal
 
 from muster.api.kubernetes.core import NAMESPACES, PODS

@@ -22,7 +22,7 @@ import told_by_audit
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from click.testing import CliRunner
-from gangs import attempt, job, metric
+from gang_jobs import attempt, job, metric
 from page_server import page_server
 from postgres import postgres
 from sqlalchemy import select
@@ -46,7 +46,7 @@ from musterctl.cluster import whole
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, CONTROLLER, EXTENDER, HISTORY, history_of
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 NAMESPACE = "default"
 QUEUES_OF_TEST = ("research", "product")
 EXACT = 0.001
@@ -320,14 +320,15 @@ def test_steps_of_the_schema_in_postgresql(database: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_usage_in_postgresql(seed: int) -> None:
-    """The sums of times in PostgreSQL are the integral of each span, with namespaces that are folded, and unfolded."""
+    """Usage in PostgreSQL is what every single row comes to, and its rows are the same after folds."""
     with postgres() as url:
         store, now = histories.lived(url, seed)
         with closing(store):
-            histories.same_by_sums_and_spans(store, now, seed)
+            rows = histories.rows_of(store)
+            histories.same_as_rows(store, rows, now, seed)
             before = usage(store, EVERYTHING, ("namespace", "user", "queue"), since=0)
             fold_namespace(store, "a", 9 * DAY_MS, 25 * DAY_MS + 12_345)
-            histories.same_by_sums_and_spans(store, now, seed)
+            histories.same_as_rows(store, rows, now, seed, ("queue", "namespace", "user", "day"), DAY_MS)
             tidy(store, now, keep_days=1000, keep_usage_days=1000, megabytes=0)
             after = usage(store, EVERYTHING, ("namespace", "user", "queue"), since=0)
     assert [each.key for each in after] == [each.key for each in before]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import metric
+from gang_jobs import metric
 from hostile_objects import KINDS, HostileObjects, Schemas, as_data, base
 from innocents import run_storm
 from loop_turns import measured

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import job, metric
+from gang_jobs import job, metric
 
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.kubernetes.meta import Condition
@@ -18,25 +18,20 @@ from musterctl.app import main
 from musterctl.plane.install import name_of
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 NODES_IN_ALL = 32
 RACK = 4
 """Nodes of one rack."""
-MANY = 1_000
-
-
-@pytest.fixture(scope="module")
-def wide(module_plane: Callable[..., Plane]) -> Plane:
-    """A whole plane with nodes for eight racks."""
-    return module_plane(nodes=NODES_IN_ALL)
+BLOCKS = 20
+"""Of nine racks each, all at once."""
+pytestmark = [pytest.mark.plane, pytest.mark.alone(nodes=NODES_IN_ALL)]
 
 
 @pytest.fixture
-def client(wide: Plane) -> Iterator[Client]:
+def client(plane: Plane) -> Iterator[Client]:
     """A client of it; HyperNodes and Jobs go with the test."""
-    client = wide.client()
+    client = plane.client()
     yield client
     for each in client.list(JOBS):
         client.delete(JOBS, each.metadata.name, each.metadata.namespace)
@@ -81,29 +76,29 @@ def nodes_of(client: Client, name: str) -> set[int]:
     return {int(pod.spec.node_name.rpartition("-")[2]) for pod in pods if pod.spec.node_name}
 
 
-def test_a_thousand_at_once(wide: Plane, client: Client, wait_for: WaitFor) -> None:
+def test_hundreds_at_once(plane: Plane, client: Client, wait_for: WaitFor) -> None:
     """All are counted, each is written a few times at most, and a gang that comes with them sits in one rack."""
     racks = []
     for number in range(NODES_IN_ALL // RACK):
         ends = "|".join(f"{RACK * number + k:02}" for k in range(RACK))
         racks.append(hyper_node(f"rack-{number}", 1, pattern(f"^node-00({ends})$")))
-    empty = [hyper_node(f"rack-{n}", 1, node(RACK * n), node(RACK * n + 1)) for n in range(len(racks), MANY - 100)]
-    blocks = [hyper_node(f"block-{n}", 2, *(within(f"rack-{9 * n + k}") for k in range(9))) for n in range(100)]
-    before = metric(wide, "extender", 'muster_planner_writes_total{result="ok",what="hypernode"}')
+    empty = [hyper_node(f"rack-{n}", 1, node(RACK * n), node(RACK * n + 1)) for n in range(len(racks), 9 * BLOCKS)]
+    blocks = [hyper_node(f"block-{n}", 2, *(within(f"rack-{9 * n + k}") for k in range(9))) for n in range(BLOCKS)]
+    before = metric(plane, "extender", 'muster_planner_writes_total{result="ok",what="hypernode"}')
     gang = job("near", "default", replicas=RACK)
     gang["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
     with ThreadPoolExecutor(16) as pool:
         made = pool.map(lambda each: client.create(HYPER_NODES, each), [*blocks, *racks, *empty])
         client.create(JOBS, gang)
         list(made)
-    wanted = {f"rack-{n}": RACK if n < len(racks) else 0 for n in range(MANY - 100)} | {
-        f"block-{n}": 9 for n in range(100)
+    wanted = {f"rack-{n}": RACK if n < len(racks) else 0 for n in range(9 * BLOCKS)} | {
+        f"block-{n}": 9 for n in range(BLOCKS)
     }
     wait_for(lambda: counts(client) == wanted, 120, "every HyperNode is counted")
     wait_for(lambda: len(nodes_of(client, "near")) == RACK, 60, "the gang starts")
     assert len({number // RACK for number in nodes_of(client, "near")}) == 1
-    written = metric(wide, "extender", 'muster_planner_writes_total{result="ok",what="hypernode"}') - before
-    assert written <= 3 * MANY
+    written = metric(plane, "extender", 'muster_planner_writes_total{result="ok",what="hypernode"}') - before
+    assert written <= 3 * 10 * BLOCKS
     assert not [each for each in client.list(HYPER_NODES) if each.status.conditions]
 
 
@@ -126,7 +121,7 @@ def test_changes_while_nothing_runs(client: Client, wait_for: WaitFor) -> None:
     wait_for(lambda: counts(client) == {"left": 3, "right": 2})
 
 
-def test_a_node_in_two_hyper_nodes_is_told(wide: Plane, client: Client, wait_for: WaitFor) -> None:
+def test_a_node_in_two_hyper_nodes_is_told(plane: Plane, client: Client, wait_for: WaitFor) -> None:
     """At both, by name; `muster topo` says it too, and all is well again when one of them gives it up."""
     client.create(HYPER_NODES, hyper_node("a", 1, node(0), node(1)))
     client.create(HYPER_NODES, hyper_node("b", 1, node(1), node(2)))
@@ -135,7 +130,7 @@ def test_a_node_in_two_hyper_nodes_is_told(wide: Plane, client: Client, wait_for
         condition = wait_for(lambda name=name: valid(client, name))
         assert (condition.status, condition.reason) == ("False", "Overlap")
         assert f"{name_of(1)} (in {other})" in condition.message
-    drawn = CliRunner().invoke(main, ["topo", "hypernodes", "--nodes", "--kubeconfig", str(wide.kubeconfig)])
+    drawn = CliRunner().invoke(main, ["topo", "hypernodes", "--nodes", "--kubeconfig", str(plane.kubeconfig)])
     assert drawn.exit_code == 0, drawn.output
     assert f"! a: nodes that are in other HyperNodes of tier 1 too: {name_of(1)} (in b)" in drawn.output
     assert f"|-- {name_of(1)}" in drawn.output or f"`-- {name_of(1)}" in drawn.output

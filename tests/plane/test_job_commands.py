@@ -70,6 +70,8 @@ def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str,
         assert story.job("j").status.retry_count == retries
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("moment", ["submitted", "pending", "group", "pod"])
 def test_the_controller_is_killed(plane: Plane, story: Story, namespace: str, wait_for: WaitFor, moment: str) -> None:
     """Kill -9 before, between and after the writes of a start: the Job ends right, and no slot is taken twice."""
@@ -87,6 +89,8 @@ def test_the_controller_is_killed(plane: Plane, story: Story, namespace: str, wa
     assert story.phases("j") == ["", "Pending", "Running", "Completed"]
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("action", ["AbortJob", "RestartJob"])
 def test_the_controller_is_killed_in_an_action(
     plane: Plane, story: Story, namespace: str, wait_for: WaitFor, action: str

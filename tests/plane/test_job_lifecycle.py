@@ -59,8 +59,9 @@ def test_restart_storm_counts_once(story: Story, namespace: str, wait_for: WaitF
     wait_for(lambda: story.phase("j") == "Failed", 60)
     status = story.job("j").status
     assert (status.retry_count, status.state.reason) == (2, "MaxRetryReached")
-    phases = story.phases("j")
-    assert phases == ["", "Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"]
+    # The first pods may fail before the last ones run: then the Job was never Running.
+    phases = [phase for phase in story.phases("j") if phase != "Running"]
+    assert phases == ["", "Pending", "Restarting", "Pending", "Restarting", "Failed"]
     assert story.most_terminating("j", "Restarting") == 8
     assert {len(uids) for uids in story.pods.values()} == {2}, "each pod ran twice"
     assert "Start to execute action RestartJob " in story.events("ExecuteAction")
@@ -113,6 +114,7 @@ def test_scaling_raises_no_policy(story: Story, namespace: str, wait_for: WaitFo
     assert [len(story.pods[f"j-w-{i}"]) for i in range(5)] == [2, 2, 1, 1, 1]
 
 
+@pytest.mark.alone
 def test_a_pending_timeout_is_about_pods_that_are_pending_still(
     plane: Plane, story: Story, namespace: str, wait_for: WaitFor
 ) -> None:
@@ -141,6 +143,9 @@ def test_a_partition_is_restarted_alone(story: Story, namespace: str, wait_for: 
     labels = {pod.metadata.name: pod.metadata.labels.get("volcano.sh/partition-id") for pod in story.alive()}
     assert labels == {"j-v-0": None, **{f"j-w-{index}": str(index // 2) for index in range(6)}}
     story.client.delete(PODS, "j-w-2", namespace, grace_period_s=0)
-    wait_for(lambda: [len(story.ran[name]) for name in ("j-w-2", "j-w-3")] == [2, 2] and story.phase("j") == "Running")
+    wait_for(
+        lambda: [len(story.ran[name]) for name in ("j-w-2", "j-w-3")] == [2, 2] and story.phase("j") == "Running",
+        what=lambda: f"both to run again: {story.phases('j')}, {story.pods}, {story.ran}",
+    )
     assert {name for name, uids in story.ran.items() if len(uids) > 1} == {"j-w-2", "j-w-3"}
     assert story.job("j").status.retry_count == 1

@@ -36,6 +36,8 @@ def variables(story: Story, pod: str) -> dict[str, Any]:
     return {one["name"]: one.get("value") for one in containers[0]["env"]}
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_keys_are_never_changed_under_running_pods(
     plane: Plane, story: Story, namespace: str, wait_for: WaitFor
 ) -> None:

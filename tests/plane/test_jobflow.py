@@ -102,6 +102,7 @@ def test_a_probe_and_a_patch(story: Story, wait_for: WaitFor) -> None:
     assert story.job("f-client").spec.max_retry == 3
 
 
+@pytest.mark.slow
 def test_jobs_go_at_the_end_or_with_their_flow(story: Story, wait_for: WaitFor) -> None:
     """By the policy `delete`; a JobFlow that is deleted takes its Jobs with it, and makes no more."""
     start(story, {"a": [], "b": ["a"]}, jobRetainPolicy="delete")
@@ -115,6 +116,7 @@ def test_jobs_go_at_the_end_or_with_their_flow(story: Story, wait_for: WaitFor) 
     wait_for(lambda: story.gone(JOB_FLOWS, "g") and story.gone(JOBS, "g-long"), 60)
 
 
+@pytest.mark.slow
 def test_a_job_of_somebody_else_is_left_alone(story: Story, wait_for: WaitFor) -> None:
     """A Job that has the name of a step's is not taken for it; when it is gone, the step goes on."""
     story.create({"metadata": {"name": "f-a"}, "spec": template("x")["spec"]})

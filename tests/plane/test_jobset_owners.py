@@ -13,14 +13,15 @@ from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
+"""It installs a kind, which the others do not know."""
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 
 
 @pytest.fixture
 def _jobsets(plane: Plane, wait_for: WaitFor) -> Iterator[None]:
-    """The kind, with any content, for this test only: other tests run where it is not installed."""
+    """The kind, with any content, for this test only."""
     client = plane.client()
     install(client, wait_for)
     yield
@@ -59,7 +60,7 @@ def test_each_job_of_a_jobset_is_a_gang(story: Story, namespace: str, wait_for: 
     def joined() -> bool:
         return all(gang_of(pod) == f"podgroup-{pod.metadata.controller.uid}" for pod in story.alive())  # type: ignore[union-attr]  # a Job's pods have one
 
-    wait_for(joined)
+    wait_for(joined, what=lambda: f"all to join: {[(p.metadata.labels, p.status.phase) for p in story.alive()]}")
     wait_for(
         lambda: {group.status.phase for group in story.client.list(POD_GROUPS, namespace)} == {"Completed"},
         what="both gangs to complete",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gangs import job
+from gang_jobs import job
 
 from musterctl.kind import image
 from musterctl.plane.machine import LocalError

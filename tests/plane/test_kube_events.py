@@ -11,7 +11,7 @@ from muster.kube.client import Client
 from muster.kube.events import Recorder
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 
 class Clock:

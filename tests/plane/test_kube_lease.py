@@ -14,7 +14,7 @@ from muster.kube.client import Client
 from muster.kube.lease import Elector, LeaseFollower
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 WaitFor = Callable[..., Any]
 TIMES: dict[str, Any] = {"lease_duration_s": 3.0, "renew_deadline_s": 2.0, "retry_period_s": 0.3}

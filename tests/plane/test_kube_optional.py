@@ -1,6 +1,6 @@
 """A kind that is somebody else's: nothing is asked for while it is not installed, and all is told while it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,8 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound, TooManyRequests
 from muster.kube.optional import OptionalReflector
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, ETCD
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 WaitFor = Callable[..., Any]
 NAME = f"{TOPOLOGIES.plural}.{TOPOLOGIES.group}"
 
@@ -58,11 +57,10 @@ class Told:
             self.levels[name] = new.levels
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of an API server."""
-    with Plane(tmp_path_factory.mktemp("optional"), {ETCD, API_SERVER}, bound=True) as plane:
-        yield plane.client()
+@pytest.fixture
+def client(plane: Plane) -> Client:
+    """A client of an API server without Kueue."""
+    return plane.client()
 
 
 def test_a_kind_that_comes_and_goes(client: Client, wait_for: WaitFor) -> None:

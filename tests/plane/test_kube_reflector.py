@@ -10,45 +10,42 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tenants import refusal
 
-from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES
+from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import AlreadyExists, APIError, Backoff
+from muster.kube.reads import FIRST_OBJECTS
 from muster.kube.reflector import Reflector
+from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
+from musterctl.plane.process import Part
+from musterctl.plane.state import API_SERVER
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 WaitFor = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def own_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """Etcd and an API server that these tests may disturb."""
-    with Plane(tmp_path_factory.mktemp("plane"), ("etcd", "kube-apiserver"), bound=True) as plane:
-        yield plane
+STREAM = 300
+"""Objects that are written while the API server ends."""
+FIRST = 10
+"""Objects of the first page that is asked for; the next one is ten times as large."""
+MANY = FIRST_OBJECTS + 50
+"""Objects of three such pages, and of two of a reflector."""
 
 
 @pytest.fixture
-def client(own_plane: Plane) -> Iterator[Client]:
-    """A client of that plane."""
-    client = own_plane.client()
+def client(plane: Plane) -> Iterator[Client]:
+    """A client of the test's plane."""
+    client = plane.client()
     yield client
     client.close()
-
-
-@pytest.fixture
-def home(client: Client, request: pytest.FixtureRequest) -> str:
-    """A namespace for this test."""
-    name: str = request.node.name.replace("_", "-")[:60].rstrip("-")
-    client.create(NAMESPACES, {"metadata": {"name": name}})
-    return name
 
 
 class Story:
@@ -93,10 +90,10 @@ def create(client: Client, namespace: str, name: str) -> None:
 
 
 class Relay:
-    """Hands bytes on between clients and the API server, until the line is cut."""
+    """Hands bytes on between clients and the API server at `target`, until the line is cut."""
 
     def __init__(self, port: int) -> None:
-        self._target = ("127.0.0.1", port)
+        self.target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.connected = True
@@ -128,7 +125,7 @@ class Relay:
             near.close()
             return
         try:
-            far = socket.create_connection(self._target)
+            far = socket.create_connection(("127.0.0.1", self.target))
         except OSError:
             near.close()
         else:
@@ -154,11 +151,52 @@ class Relay:
 
 
 @pytest.fixture
-def relay(own_plane: Plane) -> Iterator[Relay]:
-    """A line to the API server that can be cut."""
-    relay = Relay(own_plane.state.ports["kube-apiserver"])
-    yield relay
-    relay.close()
+def relays(plane: Plane) -> Iterator[Callable[[], Relay]]:
+    """Makes lines to the API server that can be cut."""
+    made: list[Relay] = []
+
+    def make() -> Relay:
+        made.append(Relay(plane.state.ports[API_SERVER]))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def at(plane: Plane, port: int) -> Client:
+    """A client of what listens at this port as the plane's API server."""
+    return Client(replace(load_config(plane.kubeconfig), server=f"https://127.0.0.1:{port}"))
+
+
+@pytest.fixture
+def start_anew(plane: Plane, wait_for: WaitFor) -> Iterator[Callable[[], int]]:
+    """Starts another API server on the same etcd, which remembers nothing; returns its port when it is ready."""
+    port = free_ports(1, plane.state.ports.values())[0]
+
+    def command() -> list[str]:
+        other = (f"--secure-port={plane.state.ports[API_SERVER]}", f"--secure-port={port}")
+        return [each.replace(*other) for each in plane.commandlines.command(API_SERVER)]
+
+    part = Part(f"another-{API_SERVER}", plane.root, command)
+
+    def start() -> int:
+        part.start()
+        with closing(at(plane, port)) as client:
+            wait_for(lambda: not refusal(lambda: client.request("GET", "/readyz", timeout_s=2)), 60, "it to be ready")
+        return port
+
+    yield start
+    part.kill()
+
+
+def follow(client: Client, namespace: str, story: Story) -> Reflector[Object]:
+    """A reflector that tells this story, once it has told what there is."""
+    reflector: Reflector[Object] = Reflector(client, CONFIG_MAPS, namespace=namespace)
+    reflector.add_handler(story)
+    reflector.start()
+    assert reflector.wait_synced(10)
+    return reflector
 
 
 def compact(plane: Plane) -> None:
@@ -178,32 +216,32 @@ def fails(old: Object | None, new: Object | None) -> None:
     raise RuntimeError(f"{old} {new}")
 
 
-def test_tells_changes_as_they_happen(client: Client, home: str, wait_for: WaitFor) -> None:
+def test_tells_changes_as_they_happen(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """SamplePod what is there, then every change, with the old object; the store is always ahead of the handlers."""
-    client.create(CONFIG_MAPS, {"metadata": {"name": "before"}}, home)
+    client.create(CONFIG_MAPS, {"metadata": {"name": "before"}}, namespace)
     story = Story()
-    reflector = Reflector(client, CONFIG_MAPS, namespace=home)
+    reflector = Reflector(client, CONFIG_MAPS, namespace=namespace)
     reflector.add_handler(story)
     reflector.add_handler(fails)
     reflector.start()
     assert reflector.wait_synced(10)
     assert reflector.synced
     assert story.told == [("before", "added")]
-    client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, home)
-    client.merge_patch(CONFIG_MAPS, "a", {"data": {"x": "1"}}, home)
-    client.delete(CONFIG_MAPS, "a", home)
-    client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, home)
+    client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
+    client.merge_patch(CONFIG_MAPS, "a", {"data": {"x": "1"}}, namespace)
+    client.delete(CONFIG_MAPS, "a", namespace)
+    client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     wait_for(lambda: len(story.told) == 5)
     assert [what for name, what in story.told if name == "a"] == ["added", "changed", "deleted", "added"]
-    assert equal(reflector, client, home)
+    assert equal(reflector, client, namespace)
     with pytest.raises(RuntimeError, match=r"before start\(\)"):
         reflector.add_handler(story)
     reflector.stop()
 
 
-def test_stops_in_the_middle_of_a_watch(client: Client, home: str, wait_for: WaitFor) -> None:
+def test_stops_in_the_middle_of_a_watch(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """At once, although nothing happens on the stream; and a second time without harm."""
-    reflector = Reflector(client, CONFIG_MAPS, namespace=home)
+    reflector = Reflector(client, CONFIG_MAPS, namespace=namespace)
     reflector.start()
     assert reflector.wait_synced(10)
     wait_for(lambda: reflector._watched)
@@ -215,107 +253,93 @@ def test_stops_in_the_middle_of_a_watch(client: Client, home: str, wait_for: Wai
 
 
 def test_goes_on_where_a_broken_stream_ended(
-    client: Client, home: str, relay: Relay, own_plane: Plane, wait_for: WaitFor
+    client: Client, namespace: str, relays: Callable[[], Relay], plane: Plane, wait_for: WaitFor
 ) -> None:
     """What happened while the line was cut is told afterwards, each change once, without another list."""
-    config = load_config(own_plane.kubeconfig)
-    far = Client(replace(config, server=f"https://127.0.0.1:{relay.port}"))
-    story = Story()
-    reflector = Reflector(far, CONFIG_MAPS, namespace=home)
+    relay, story = relays(), Story()
+    far = at(plane, relay.port)
+    reflector = Reflector(far, CONFIG_MAPS, namespace=namespace)
     reflector.add_handler(story)
     reflector.start()
     assert reflector.wait_synced(10)
-    create(client, home, "a")
+    create(client, namespace, "a")
     wait_for(lambda: "a" in story.known)
     relay.connected = False
-    create(client, home, "b")
-    client.merge_patch(CONFIG_MAPS, "b", {"data": {"x": "1"}}, home)
-    client.delete(CONFIG_MAPS, "a", home)
+    create(client, namespace, "b")
+    client.merge_patch(CONFIG_MAPS, "b", {"data": {"x": "1"}}, namespace)
+    client.delete(CONFIG_MAPS, "a", namespace)
     relay.connected = True
     wait_for(lambda: len(story.told) >= 4)
     assert story.told[1:] == [("b", "added"), ("b", "changed"), ("a", "deleted")]
-    assert (reflector.relists, equal(reflector, client, home)) == (0, True)
+    assert (reflector.relists, equal(reflector, client, namespace)) == (0, True)
     reflector.stop()
 
 
-def test_lists_again_when_its_version_was_compacted(
+@pytest.mark.slow
+def test_nothing_is_lost_when_the_api_server_is_another(
     client: Client,
-    home: str,
-    relay: Relay,
-    own_plane: Plane,
+    namespace: str,
+    relays: Callable[[], Relay],
+    start_anew: Callable[[], int],
+    plane: Plane,
     wait_for: WaitFor,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The watch answers 410; only the differences are told, an object that was replaced as two changes."""
+    """It ends in the middle of a stream of changes: who reads that is told each once.
+
+    Who was cut off before, and comes with a version that is compacted, gets a 410 from a new API server: it remembers
+    nothing from before its start. He is told the differences only, an object that was replaced as two changes.
+    """
     for name in ("stays", "changes", "goes", "replaced"):
-        create(client, home, name)
-    config = load_config(own_plane.kubeconfig)
-    far = Client(replace(config, server=f"https://127.0.0.1:{relay.port}"))
-    story = Story()
-    reflector = Reflector(far, CONFIG_MAPS, namespace=home)
-    reflector.add_handler(story)
-    reflector.start()
-    assert reflector.wait_synced(10)
-    reflector._backoff = Backoff(0.1, 0.5, random.random)  # soon there again after the restart
-    told = len(story.told)
-    relay.connected = False
-    client.merge_patch(CONFIG_MAPS, "changes", {"data": {"x": "1"}}, home)
-    client.delete(CONFIG_MAPS, "goes", home)
-    client.delete(CONFIG_MAPS, "replaced", home)
-    create(client, home, "replaced")
-    create(client, home, "comes")
-    compact(own_plane)
-    # The API server remembers recent changes itself; a new one remembers nothing from before its start.
-    own_plane.part("kube-apiserver").kill()
-    own_plane.part("kube-apiserver").start()
-    own_plane.wait_ready("kube-apiserver")
-    relay.connected = True
-    wait_for(lambda: reflector.relists == 1 and equal(reflector, client, home), timeout_s=60)
-    assert sorted(story.told[told:]) == [
-        ("changes", "changed"), ("comes", "added"), ("goes", "deleted"), ("replaced", "added"), ("replaced", "deleted"),
-    ]  # fmt: skip
-    assert "410" in capsys.readouterr().out
-    create(client, home, "later")
-    wait_for(lambda: ("later", "added") in story.told)
-    reflector.stop()
-
-
-def test_survives_a_restart_of_the_api_server(client: Client, home: str, own_plane: Plane, wait_for: WaitFor) -> None:
-    """Killed in the middle of a stream of changes: nothing is lost, nothing is told twice."""
-    story = Story()
-    reflector = Reflector(client, CONFIG_MAPS, namespace=home)
-    reflector.add_handler(story)
-    reflector.start()
-    assert reflector.wait_synced(10)
-    names = [f"n{number}" for number in range(300)]
+        create(client, namespace, name)
+    early, late = relays(), relays()
+    cut, near, writer = Story(), Story(), at(plane, late.port)
+    returning = follow(at(plane, early.port), namespace, cut)
+    staying = follow(at(plane, late.port), namespace, near)
+    for each in (returning, staying):
+        each._backoff = Backoff(0.1, 0.5, random.random)  # soon there again
+    told = len(cut.told)
+    early.connected = False
+    client.merge_patch(CONFIG_MAPS, "changes", {"data": {"x": "1"}}, namespace)
+    for name in ("goes", "replaced"):
+        client.delete(CONFIG_MAPS, name, namespace)
+    create(client, namespace, "replaced")
+    names = [f"n{number}" for number in range(STREAM)]
     with ThreadPoolExecutor(4) as pool:
-        written = pool.map(lambda name: create(own_plane.client(), home, name), names)
-        wait_for(lambda: len(story.known) > 50)
-        own_plane.part("kube-apiserver").kill()
-        own_plane.part("kube-apiserver").start()
-        own_plane.wait_ready("kube-apiserver")
+        written = pool.map(lambda name: create(writer, namespace, name), names)
+        wait_for(lambda: sum(name in near.known for name in names) > STREAM // 6)
+        late.connected = False
+        compact(plane)
+        late.target = early.target = start_anew()
+        late.connected = True
         list(written)
-    wait_for(lambda: equal(reflector, client, home), timeout_s=60)
-    told = [name for name, what in story.told if what == "added" and name in names]
-    assert sorted(told) == sorted(names)
-    reflector.stop()
+    wait_for(lambda: equal(staying, client, namespace), what="all that was written")
+    assert sorted(name for name, what in near.told if what == "added" and name in names) == sorted(names)
+    early.connected = True
+    wait_for(lambda: returning.relists == 1 and equal(returning, client, namespace), what="another list")
+    assert "410" in capsys.readouterr().out
+    missed = [("changes", "changed"), ("goes", "deleted"), ("replaced", "added"), ("replaced", "deleted")]
+    assert sorted(cut.told[told:]) == sorted([*missed, *((name, "added") for name in names)])
+    create(client, namespace, "later")
+    wait_for(lambda: ("later", "added") in cut.told and ("later", "added") in near.told)
+    returning.stop()
+    staying.stop()
 
 
-def test_ten_thousand_objects_come_in_pages(client: Client, home: str) -> None:
-    """All of them once, in pages of one resource version; and a reflector holds them all."""
-    objects = 10_000
-    bodies = [b'{"metadata":{"name":"n%d"},"data":{"x":"%d"}}' % (number, number) for number in range(objects)]
-    path = CONFIG_MAPS.path(home)
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda body: client.request("POST", path, body=body), bodies))
-    pages = list(client.pages(CONFIG_MAPS, home, first=500))
-    assert [len(page) for page in pages] == [500, 5000, 4500]
+def test_many_objects_come_in_pages(client: Client, namespace: str) -> None:
+    """All of them once, in growing pages of one resource version; and a reflector holds them all."""
+    names = {f"n{number}" for number in range(MANY)}
+    for name in names:
+        create(client, namespace, name)
+    pages = list(client.pages(CONFIG_MAPS, namespace, first=FIRST))
+    assert [len(page) for page in pages] == [FIRST, 10 * FIRST, MANY - 11 * FIRST]
     assert len({page.metadata.resource_version for page in pages}) == 1
-    assert {item.metadata.name for page in pages for item in page} == {f"n{number}" for number in range(objects)}
-    reflector = Reflector(client, CONFIG_MAPS, namespace=home)
+    listed = [item.metadata.name for page in pages for item in page]
+    assert (set(listed), len(listed)) == (names, MANY)
+    reflector = Reflector(client, CONFIG_MAPS, namespace=namespace)
     reflector.start()
     assert reflector.wait_synced(30)
-    assert len(reflector.store) == objects
+    assert len(reflector.store) == MANY
     reflector.stop()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import History, job, metric
+from gang_jobs import History, job, metric
 
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane

@@ -16,7 +16,7 @@ from rights_scenario import GPUS, NODES_THERE, STEPS, Scenario
 from told import betrayed, files_of, secrets_of
 from told import told as told_by
 
-from extender.planner.configuration.tables import defaults
+from extender.planner.api import defaults
 from muster.api.kubernetes.core import NAMESPACES, SECRETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from musterctl.chart import roles

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from gangs import job
+from gang_jobs import job
 from kubelets import LINES, kubelet, serve_all_nodes
 from tenants import ACCOUNTS, ROLE_BINDINGS
 from train_jobs import train_job
@@ -29,7 +29,7 @@ from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 Muster = Callable[..., str]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from gangs import job, lone_pod, metric
+from gang_jobs import job, lone_pod, metric
 from priorities import make_classes
 
 from muster.api import names

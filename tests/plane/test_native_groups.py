@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import RECOVERY_S, History
+from gang_jobs import RECOVERY_S, History
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS, GATES
 from native_groups import Scene, scheduled_job
 
-from extender.planner.configuration.tables import defaults
+from extender.planner.api import defaults
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PODS

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, History, attempt
+from gang_jobs import RECOVERY_S, History, attempt
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS
 from native_groups import Scene, scheduled_job

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import RECOVERY_S, History, job
+from gang_jobs import RECOVERY_S, History, job
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS
 from native_groups import Scene, scheduled_job

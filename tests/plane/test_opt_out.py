@@ -12,12 +12,12 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.chart.files import opt_out
+from musterctl.chart.files import FILES, manifests
 from musterctl.plane import install
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, CONTROLLER, ETCD, WEBHOOK
+from musterctl.plane.state import CONTROLLER, WEBHOOK
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 JSON = dict[str, Any]
 WaitFor = Callable[..., Any]
 OUT = {names.MANAGED: "false"}
@@ -95,7 +95,7 @@ class World:
         he = tenant(plane, "opts-out", folder)
         self.admin.merge_patch(ROLES, "tenant", {"rules": [*OWN_RULES, *ALL]}, he.namespace)
         self.client, self.namespace = he.client, he.namespace
-        install.apply(self.admin, opt_out())
+        install.apply(self.admin, manifests(FILES / "choices" / "opt-out.yaml"))
         wait_for(lambda: TOLD in self.told("pod", OUT), what="the policy and his rights")
 
     def told(self, what: str, labels: JSON, client: Client | None = None) -> str:
@@ -106,12 +106,12 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(
-    module_plane: Callable[..., Plane], tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor
-) -> Iterator[World]:
+def world(api_plane: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[World]:
     """An API server without webhooks: what they say is not looked for here."""
-    world = World(module_plane((ETCD, API_SERVER)), tmp_path_factory.mktemp("owner"), wait_for)
+    world = World(api_plane, tmp_path_factory.mktemp("owner"), wait_for)
     yield world
+    for plural in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+        world.admin.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}/muster-opt-out")
     world.client.close()
     world.admin.close()
 

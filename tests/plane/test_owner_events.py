@@ -1,6 +1,6 @@
 """What `kubectl describe` of a workload says about its gang, without any tool of Muster's.
 
-The plane is one of its own: 8 nodes of 8 GPUs.
+The plane has 8 nodes of 8 GPUs.
 """
 
 import re
@@ -18,7 +18,7 @@ from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 Describe = Callable[[str, str], str]
 PLAIN_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
@@ -108,6 +108,7 @@ def test_a_deployment_says_why_its_pods_wait(
     wait_for(lambda: re.search(r"Unschedulable .*ReplicaSet web-\w+: .*nvidia.com/gpu", describe("deployment", "web")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_job_says_who_evicted_it(
     plane: Plane, client: Client, namespace: str, describe: Describe, wait_for: WaitFor, policy: str

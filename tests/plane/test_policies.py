@@ -68,6 +68,7 @@ def cases() -> Iterator[tuple[str, str]]:
                 yield event, action
 
 
+@pytest.mark.slow
 def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """A task of one pod, beside one that nothing happens to: the phases, what is counted, and which pods are new."""
     jobs: dict[str, tuple[str, str]] = {}
@@ -111,6 +112,7 @@ def test_resume_is_an_action_that_leaves_a_running_job_alone(story: Story, names
     assert story.job("j").status.retry_count == 0
 
 
+@pytest.mark.slow
 def test_a_pod_that_stays_pending_leads_to_each_action(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """A pod of an elastic task that fits nowhere: the end, or one restart after the other until none is left."""
     jobs = {f"pending{action}".lower(): action for action in (*ENDS, *RESTARTS)}
@@ -131,6 +133,7 @@ def test_a_pod_that_stays_pending_leads_to_each_action(story: Story, namespace: 
         story.client.delete(JOBS, name, namespace)
 
 
+@pytest.mark.slow
 def test_a_hundred_failures_at_once_are_one_restart(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """All pods of a Job of 100 fail at the same time: one restart is counted, and 100 pods run again."""
     story.create(job("j", namespace, task("w", 100, cpu="10m"), policies=[policy("RestartJob", "PodFailed")]))

@@ -1,5 +1,6 @@
 """What roles cannot say, admission policies do: who decides placements, lifts gates, creates pods, writes Secrets."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 GATED = "gated"
+_RBAC = "rbac.authorization.k8s.io"
 NOBODYS = {
     "metadata": {"name": "mine"},
     "spec": {"podGroupUID": "u", "epoch": 1, "podSets": []},
@@ -31,10 +33,32 @@ NOBODYS = {
 
 
 @pytest.fixture(scope="module")
-def owner(plane: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[tuple[Client, str]]:
+def admin(shared_plane: Plane) -> Iterator[Client]:
+    """An administrator of the cluster."""
+    with closing(shared_plane.client()) as admin:
+        yield admin
+
+
+@pytest.fixture(scope="module")
+def webhook(shared_plane: Plane) -> Iterator[Client]:
+    """The webhook."""
+    with closing(Client.load(shared_plane.commandlines.kubeconfig(WEBHOOK))) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def controller(shared_plane: Plane) -> Iterator[Client]:
+    """The controller."""
+    with closing(Client.load(shared_plane.commandlines.kubeconfig(CONTROLLER))) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def owner(
+    shared_plane: Plane, admin: Client, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor
+) -> Iterator[tuple[Client, str]]:
     """Somebody who may do everything in his namespace, and a pod of his that waits behind the gate of a gang."""
-    admin = plane.client()
-    he = tenant(plane, "owner-of-everything", tmp_path_factory.mktemp("owner"))
+    he = tenant(shared_plane, "owner-of-everything", tmp_path_factory.mktemp("owner"))
     admin.create(ROLES, {"metadata": {"name": "all"}, "rules": [ALL]}, he.namespace)
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": he.namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"}
@@ -78,7 +102,7 @@ def test_nobody_else_says_which_runtime_a_train_job_has(owner: tuple[Client, str
     assert not refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", other, namespace, subresource="status"))
 
 
-def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> None:
+def test_nobody_else_lifts_gates(owner: tuple[Client, str], admin: Client) -> None:
     """Other changes of the pod are his; an administrator of the cluster may, in need."""
     client, namespace = owner
     lift: dict[str, Any] = {"spec": {"schedulingGates": []}}
@@ -88,8 +112,7 @@ def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> Non
         assert "only Muster lifts the gate" in refusal(lambda n=note: client.merge_patch(PODS, GATED, n, namespace))
     assert not refusal(lambda: client.merge_patch(PODS, GATED, {"metadata": {"annotations": {"mine": "1"}}}, namespace))
     assert client.get(PODS, GATED, namespace).spec.scheduling_gates
-    with closing(plane.client()) as admin:
-        assert not admin.merge_patch(PODS, GATED, lift, namespace).spec.scheduling_gates
+    assert not admin.merge_patch(PODS, GATED, lift, namespace).spec.scheduling_gates
 
 
 CHARGES: dict[str, dict[str, Any]] = {
@@ -107,7 +130,7 @@ CHARGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("path", ["", "status"])
-def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Plane, path: str) -> None:
+def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], admin: Client, path: str) -> None:
     """Neither by its labels and annotations nor by a write of its status; what is not Muster's is its owner's."""
     client, namespace = owner
     metadata = {
@@ -115,8 +138,7 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Pla
         "annotations": {names.GPU_FRACTION: "0.9", names.GPU_DEVICES_CHOSEN: "1"},
     }
     name = f"bound-{path or 'whole'}"
-    with closing(plane.client()) as admin:
-        admin.create(PODS, pod(name, scheduler="nobody", metadata=metadata, nodeName="node-0"), namespace)
+    admin.create(PODS, pod(name, scheduler="nobody", metadata=metadata, nodeName="node-0"), namespace)
 
     def write(change: dict[str, Any], by: Client = client) -> str:
         return refusal(lambda: by.merge_patch(PODS, name, {"metadata": change}, namespace, subresource=path))
@@ -126,8 +148,7 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], plane: Pla
         what for what, words in told.items() if "is charged stays as it was when it was bound" not in words
     } == set()
     assert not write({"labels": {"mine": "1"}, "annotations": {"mine": "1"}})
-    with closing(plane.client()) as admin:
-        assert not write(CHARGES["another queue"], admin)
+    assert not write(CHARGES["another queue"], admin)
 
 
 def test_a_pod_that_waits_may_change_what_it_asks_for(owner: tuple[Client, str]) -> None:
@@ -147,7 +168,7 @@ def test_nobody_else_makes_pods_with_notes_of_muster(owner: tuple[Client, str], 
     assert "leave them out of pods that you create" in refusal(lambda: client.create(PODS, noted, namespace))
 
 
-def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Client, str], plane: Plane) -> None:
+def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Client, str], admin: Client) -> None:
     """Whoever makes it, for whatever scheduler: its room depends on all of them."""
     _, namespace = owner
 
@@ -157,8 +178,7 @@ def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Cli
         each = {"image": "none", "resources": {"limits": limits, "requests": limits}, "ports": listens}
         made = pod("large", scheduler="nobody")
         made["spec"]["containers"] = [{"name": f"c{number}", **each} for number in range(containers)]
-        with closing(plane.client()) as admin:
-            return refusal(lambda: admin.create(PODS, made, namespace, dry_run=True))
+        return refusal(lambda: admin.create(PODS, made, namespace, dry_run=True))
 
     assert not told(CONTAINERS.value, 4)
     assert not told(2, CONTAINER_AMOUNTS.value // 4)
@@ -185,7 +205,7 @@ AT_A_NODE: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("who", AT_A_NODE)
-def test_a_pod_of_musters_names_no_node(owner: tuple[Client, str], plane: Plane, who: str) -> None:
+def test_a_pod_of_musters_names_no_node(owner: tuple[Client, str], admin: Client, who: str) -> None:
     """It would be charged to whatever queue it names; with another scheduler it is charged to none."""
     client, namespace = owner
     spec, is_refused = AT_A_NODE[who]
@@ -195,16 +215,15 @@ def test_a_pod_of_musters_names_no_node(owner: tuple[Client, str], plane: Plane,
         put["metadata"]["annotations"] = {names.GROUP_NAME: "mine"}
     told = refusal(lambda: client.create(PODS, put, namespace, dry_run=True))
     assert ("must not name its node" in told) if is_refused else not told, told
-    with closing(plane.client()) as admin:
-        admin.create(PODS, put, namespace, dry_run=True)
+    admin.create(PODS, put, namespace, dry_run=True)
 
 
-def test_the_webhook_creates_no_pods(plane: Plane, namespace: str) -> None:
+def test_the_webhook_creates_no_pods(owner: tuple[Client, str], webhook: Client) -> None:
     """It only tries them."""
-    client = Client.load(plane.commandlines.kubeconfig(WEBHOOK))
-    client.create(PODS, pod("tried"), namespace, dry_run=True)
+    _, namespace = owner
+    webhook.create(PODS, pod("tried"), namespace, dry_run=True)
     with pytest.raises(Forbidden, match="as dry runs only"):
-        client.create(PODS, pod("made"), namespace)
+        webhook.create(PODS, pod("made"), namespace)
 
 
 def secret(name: str, **more: Any) -> dict[str, Any]:
@@ -232,32 +251,34 @@ NOT_MADE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", NOT_MADE)
-def test_the_controller_makes_no_other_secrets(plane: Plane, namespace: str, what: str) -> None:
+def test_the_controller_makes_no_other_secrets(owner: tuple[Client, str], controller: Client, what: str) -> None:
     """Neither with its own token can anybody else."""
-    with closing(Client.load(plane.commandlines.kubeconfig(CONTROLLER))) as client:
-        with pytest.raises(Forbidden, match="Muster's controller"):
-            client.create(SECRETS, NOT_MADE[what], namespace, dry_run=True)
-        client.create(SECRETS, of_a_job(), namespace, dry_run=True)
-        client.create(SECRETS, secret(names.CERTIFICATES, metadata=MINE), names.SYSTEM_NAMESPACE, dry_run=True)
+    _, namespace = owner
+    with pytest.raises(Forbidden, match="Muster's controller"):
+        controller.create(SECRETS, NOT_MADE[what], namespace, dry_run=True)
+    controller.create(SECRETS, of_a_job(), namespace, dry_run=True)
+    controller.create(SECRETS, secret(names.CERTIFICATES, metadata=MINE), names.SYSTEM_NAMESPACE, dry_run=True)
 
 
-def test_the_controller_leaves_the_secrets_of_others_alone(plane: Plane, namespace: str) -> None:
+def test_the_controller_leaves_the_secrets_of_others_alone(
+    owner: tuple[Client, str], admin: Client, controller: Client
+) -> None:
     """It can neither change one, make it its own, nor delete it; its own it can."""
-    with closing(plane.client()) as admin, closing(Client.load(plane.commandlines.kubeconfig(CONTROLLER))) as client:
-        for name in ("theirs", "theirs-ssh"):
-            admin.create(SECRETS, secret(name), namespace)
-            for patch in ({"stringData": {"a": "c"}}, {"metadata": of_a_job()["metadata"] | {"name": name}}):
-                with pytest.raises(Forbidden, match="only Secrets of its own"):
-                    client.merge_patch(SECRETS, name, patch, namespace)
+    _, namespace = owner
+    for name in ("theirs", "theirs-ssh"):
+        admin.create(SECRETS, secret(name), namespace)
+        for patch in ({"stringData": {"a": "c"}}, {"metadata": of_a_job()["metadata"] | {"name": name}}):
             with pytest.raises(Forbidden, match="only Secrets of its own"):
-                client.delete(SECRETS, name, namespace)
-        selected = {"selector": {"matchLabels": {"a": "b"}}}
-        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
-        spec = {**selected, "replicas": 0, "template": template}
-        owner = admin.create(REPLICA_SETS, {"metadata": {"name": "it"}, "spec": spec}, namespace)
-        client.create(SECRETS, of_a_job(uid=owner["metadata"]["uid"]), namespace)
-        client.merge_patch(SECRETS, "it-ssh", {"stringData": {"a": "c"}}, namespace)
-        client.delete(SECRETS, "it-ssh", namespace)
+                controller.merge_patch(SECRETS, name, patch, namespace)
+        with pytest.raises(Forbidden, match="only Secrets of its own"):
+            controller.delete(SECRETS, name, namespace)
+    selected = {"selector": {"matchLabels": {"a": "b"}}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    spec = {**selected, "replicas": 0, "template": template}
+    of = admin.create(REPLICA_SETS, {"metadata": {"name": "it"}, "spec": spec}, namespace)
+    controller.create(SECRETS, of_a_job(uid=of["metadata"]["uid"]), namespace)
+    controller.merge_patch(SECRETS, "it-ssh", {"stringData": {"a": "c"}}, namespace)
+    controller.delete(SECRETS, "it-ssh", namespace)
 
 
 MAY: dict[str, dict[str, bool]] = {
@@ -266,26 +287,34 @@ MAY: dict[str, dict[str, bool]] = {
         "create jobs.batch.volcano.sh": False,
         "get placements.muster.dev": False,  # they name victims of other namespaces
     },
-    "edit": {"create jobs.batch.volcano.sh": True, "create commands.bus.volcano.sh": True, "patch podgroups": True},
+    "edit": {
+        "create jobs.batch.volcano.sh": True,
+        "create commands.bus.volcano.sh": True,
+        "patch podgroups.scheduling.volcano.sh": True,
+    },
     "admin": {"create trainingruntimes.trainer.kubeflow.org": True, "create placements.muster.dev": False},
 }
 
 
 @pytest.mark.parametrize("level", MAY)
 def test_users_get_their_rights_with_the_roles_that_they_have(
-    plane: Plane, namespace: str, level: str, wait_for: WaitFor
+    owner: tuple[Client, str], admin: Client, level: str, wait_for: WaitFor
 ) -> None:
     """Kubernetes' own roles and Muster's allow the same; what is the cluster's takes a binding for the cluster."""
+    _, namespace = owner
     for role in (level, f"muster-{level}"):
         user = f"user-of-{role}"
-        bound = plane.kubectl(
-            "create", "rolebinding", role, f"--clusterrole={role}", f"--user={user}", f"-n={namespace}"
-        )
-        assert bound.returncode == 0, bound.stderr
+        subject = {"apiGroup": _RBAC, "kind": "User", "name": user}
+        binding = {"metadata": {"name": user}, "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}}
+        admin.create(ROLE_BINDINGS, {**binding, "subjects": [subject]}, namespace)
 
-        def may(what: str, user: str = user) -> bool:
-            asked = plane.kubectl("auth", "can-i", *what.split(), f"--as={user}", f"--namespace={namespace}")
-            return asked.stdout.strip() == "yes"
+        def may(what: str, where: str = namespace, user: str = user) -> bool:
+            verb, _, kind = what.partition(" ")
+            resource, _, group = kind.partition(".")
+            asked = {"namespace": where, "verb": verb, "group": group, "resource": resource}
+            review = json.dumps({"spec": {"user": user, "resourceAttributes": asked}}).encode()
+            answer = admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=review)
+            return bool(json.loads(answer)["status"]["allowed"])
 
         wait_for(lambda may=may: {what: may(what) for what in MAY[level]} == MAY[level], 30, f"the rights of {role}")
-        assert not may("create queues.scheduling.volcano.sh --all-namespaces")
+        assert not may("create queues.scheduling.volcano.sh", where="")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 from poolworld import DEFAULT, OF_B, POOL_B, client, in_queue, nodes_of, pools, space
 
 from extender.explain.find import explain
@@ -18,10 +18,10 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.dumps import take
+from musterctl.reader import take
 
 __all__ = ["client", "pools", "space"]
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 WaitFor = Callable[..., Any]
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, Final
 
 import pytest
-from gangs import RECOVERY_S, History, attempt, job
+from gang_jobs import RECOVERY_S, History, attempt, job
 from poolworld import DEFAULT, OF_B, POOL_B, client, in_queue, pools, space
 
 from muster.api.names import SYSTEM_NAMESPACE

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, History, runs
+from gang_jobs import RECOVERY_S, History, runs
 from lives import Recorder
 from priorities import client_of, gang, placement_of
 
@@ -24,7 +24,6 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
 CONFIG = """
 actions: enqueue, allocate, consolidate, reclaim, preempt
 tiers:
@@ -40,12 +39,7 @@ POLICIES: Resource[Object] = Resource(
 BINDINGS: Resource[Object] = Resource(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", Object, namespaced=False
 )
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane whose extender evicts."""
-    return module_plane(planning_config=CONFIG)
+pytestmark = [pytest.mark.plane, pytest.mark.alone(planning_config=CONFIG)]
 
 
 @pytest.fixture
@@ -106,6 +100,7 @@ def test_a_gang_of_high_priority_starts_whole_and_one_victim_is_enough(
         assert history.half_placed_s("high-", 2) < 10
 
 
+@pytest.mark.slow
 def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """More of its pods are evicted than its backoffLimit allows to fail.
 
@@ -129,6 +124,7 @@ def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wa
     assert not status.get("failed")
 
 
+@pytest.mark.slow
 def test_small_gangs_move_so_that_a_large_one_fits(
     plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import audits
 import pytest
-from gangs import job
+from gang_jobs import job
 
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES
 from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 CALLS = {"create", "update", "patch", "delete", "get"}
 PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROW = re.compile(

@@ -4,19 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, job, runs
+from gang_jobs import RECOVERY_S, job, runs
 from tenants import Tenant, pod, uids_of
 
-from extender.planner.reasons.room import NO_ROOM
 from muster.api.kubernetes.core import NAMESPACES, PODS, PRIORITY_CLASSES
 from muster.api.names import NAMESPACE_SELECTOR, QUEUE, QUEUE_LOCKED
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
+from muster.api.volcano.scheduling import NO_ROOM, POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
 CONFIG = """
 actions: enqueue, allocate, reclaim, preempt
 tiers:
@@ -24,12 +22,7 @@ tiers:
 """
 CRITICAL = "system-node-critical"
 WaitFor = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane whose extender evicts: 8 nodes of 8 GPUs."""
-    return module_plane(planning_config=CONFIG)
+pytestmark = [pytest.mark.plane, pytest.mark.alone(planning_config=CONFIG)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import History, attempt, job
+from gang_jobs import History, attempt, job
 from lives import Recorder, Story
 from test_storm import GPUS, Overcommit
 

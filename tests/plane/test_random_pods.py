@@ -103,9 +103,9 @@ def pods(draw: st.DrawFn) -> JSON:
 
 
 @pytest.fixture(scope="module")
-def jobs(plane: Plane) -> Iterator[tuple[Client, dict[str, JSON]]]:
+def jobs(shared_plane: Plane) -> Iterator[tuple[Client, dict[str, JSON]]]:
     """A suspended Job for each framework, as it is stored."""
-    with contextlib.closing(plane.client()) as client:
+    with contextlib.closing(shared_plane.client()) as client:
         client.request("POST", "/api/v1/namespaces", body=json.dumps({"metadata": {"name": NAMESPACE}}).encode())
         found = {}
         for framework in FRAMEWORKS:
@@ -157,7 +157,7 @@ def without_steering(pod: JSON) -> JSON:
     return {**pod, "spec": spec}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples * 3 // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pod=pods())
 def test_random_pods(jobs: tuple[Client, dict[str, JSON]], pod: JSON) -> None:
     """Accepted with every field valid; the webhook changes nothing more; all of the user's is there in its order."""

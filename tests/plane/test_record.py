@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from gangs import job, runs
+from gang_jobs import job, runs
 
 from extender.record import lines
 from extender.record.reading import Recording

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import job, lone_pod
+from gang_jobs import job, lone_pod
 from node_faults import RAW_NODES, REPAIR_S, XID, says
 from test_trainjob_reports import PATH, report, token
 from train_jobs import TrainStory, train_job
@@ -24,15 +24,9 @@ from musterctl.app import main
 from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.long]
 JSON = dict[str, Any]
 NOT_READY = "kwok.muster.dev/not-ready"
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """Eight nodes in two racks."""
-    return module_plane()
+pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.alone]
 
 
 @pytest.fixture

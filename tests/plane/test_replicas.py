@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from gangs import History, job
+from gang_jobs import History, job
 from pairs import ended, option, replaced, resettled, started
 
 from muster.api.kubernetes.core import LEASES, PODS
@@ -24,7 +24,7 @@ from muster.kube.client import Client
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.long]
+pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.alone]
 OTHER_HOST = "other"
 
 

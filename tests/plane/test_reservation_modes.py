@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import RECOVERY_S, History, job, runs
+from gang_jobs import RECOVERY_S, History, job, runs
 
 from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.meta import parse_time
@@ -15,7 +15,6 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.long]
 PATIENCE_S = 6
 CONFIG = f"""
 actions: enqueue, allocate
@@ -28,12 +27,7 @@ tiers:
       - name: reservations
         arguments: {{patience: {PATIENCE_S}s}}
 """
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane whose extender keeps nodes soon for whoever waits, and evicts nobody."""
-    return module_plane(planning_config=CONFIG)
+pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.alone(planning_config=CONFIG)]
 
 
 def submit(
@@ -108,7 +102,7 @@ def test_a_large_gang_that_has_waited_for_long_has_nodes_kept_for_it_although_no
         nonlocal submitted
         waiting = [each for each in client.list(JOBS, namespace) if each.status.state.phase in {"", "Pending"}]
         for _ in range(len(waiting), 5):
-            submit(client, namespace, f"small{submitted}", 1, run_s=3 + submitted % 5)
+            submit(client, namespace, f"small{submitted}", 1, run_s=10 + submitted % 5)
             submitted += 1
 
     def reserved() -> bool:
@@ -122,7 +116,7 @@ def test_a_large_gang_that_has_waited_for_long_has_nodes_kept_for_it_although_no
 
     with History(client, namespace) as history:
         for number in range(everything):
-            submit(client, namespace, f"first{number}", 1, run_s=3 + number)
+            submit(client, namespace, f"first{number}", 1, run_s=10 + number)
         wait_for(lambda: all(runs_now(history, f"first{number}-") for number in range(everything)), 60, "full nodes")
         submit(client, namespace, "big", everything, run_s=1)
         wait_for(reserved, PATIENCE_S + 60, "nodes to be kept")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import History, job, lone_pod, runs
+from gang_jobs import History, job, lone_pod, runs
 
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.kubernetes.meta import ReportedCondition, parse_time
@@ -16,7 +16,7 @@ from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = [pytest.mark.plane, pytest.mark.long]
+pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.alone]
 OLD_S = 45
 """The first gang runs for so long, and says so."""
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gangs import job, runs
+from gang_jobs import job, runs
+from leases import start_at_once
 from train_jobs import EXIT, TrainStory, train_job
 
 from muster.api import names
@@ -14,7 +15,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 
 
@@ -47,7 +48,7 @@ def test_a_crash_loop_ends_by_its_budget(plane: Plane, client: Client, namespace
     client.create(JOBS, budgeted("loop", namespace, "2 in 1h", 1.0, 3), namespace)
     wait_for(lambda: client.get(JOBS, "loop", namespace).status.retry_count, 60, "the first restart")
     plane.part("controller").kill()
-    plane.part("controller").start()
+    start_at_once(plane, "controller", names.CONTROLLER_LEASE)
     wait_for(lambda: client.get(JOBS, "loop", namespace).status.state.phase == "Failed", 120, "the end")
     status = client.get(JOBS, "loop", namespace).status
     assert (status.state.reason, status.retry_count) == ("RestartBudgetSpent", 2)

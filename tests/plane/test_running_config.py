@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gangs import job
+from gang_jobs import job
 
 from muster.api.muster.configuration import NAME
 from muster.api.names import SYSTEM_NAMESPACE
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 MUSTER = Path(sys.executable).with_name("muster")
 Muster = Callable[..., subprocess.CompletedProcess[str]]

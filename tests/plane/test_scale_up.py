@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import pytest
-from gangs import job, runs
+from gang_jobs import job, runs
 
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 from pairs import ended, resettled, started
 from their_files import VOLCANO_CHART
 
@@ -18,7 +18,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone, pytest.mark.slow]
 
 NOBODY_IS_PLACED = 'actions: "enqueue"'
 BAD = VOLCANO_CHART.replace("overcommit", "overcommitt")

@@ -12,19 +12,21 @@ import yaml
 
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "sdk"
 SCRIPTS = ("torch_function", "mpi", "torchtune")
 END_S = 240.0
 
 
 @pytest.fixture(scope="module")
-def started(plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+def started(
+    shared_plane: Plane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, subprocess.Popen[str]]]:
     """All of them, at once, in a namespace that the kubeconfig names."""
     namespace = f"test-{uuid.uuid4().hex[:8]}"
-    assert plane.kubectl("create", "namespace", namespace).returncode == 0
-    assert plane.kubectl("create", f"--filename={FOLDER / 'volume.yaml'}").returncode == 0
-    config = yaml.safe_load(plane.kubeconfig.read_text())
+    assert shared_plane.kubectl("create", "namespace", namespace).returncode == 0
+    assert shared_plane.kubectl("create", f"--filename={FOLDER / 'volume.yaml'}").returncode == 0
+    config = yaml.safe_load(shared_plane.kubeconfig.read_text())
     config["contexts"][0]["context"]["namespace"] = namespace
     kubeconfig = tmp_path_factory.mktemp("sdk") / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
@@ -41,8 +43,8 @@ def started(plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for process in running.values():
         process.kill()
         process.wait()
-    plane.kubectl("delete", "namespace", namespace, "--wait=false")
-    plane.kubectl("delete", "pv/muster-example-sdk", "--wait=false")
+    shared_plane.kubectl("delete", "namespace", namespace, "--wait=false")
+    shared_plane.kubectl("delete", "pv/muster-example-sdk", "--wait=false")
 
 
 def said(started: dict[str, subprocess.Popen[str]], script: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import metric
+from gang_jobs import metric
 
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.names import MARKERS

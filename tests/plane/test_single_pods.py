@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gangs import job, metric
+from gang_jobs import job, metric
 
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS, Placement, noted
@@ -13,7 +13,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 RECOVERY_S = 90.0
 
@@ -68,6 +68,7 @@ def test_whoever_is_killed_before_the_pod_is_bound_takes_it_up_again(
     assert client.list(PLACEMENTS, namespace) == []
 
 
+@pytest.mark.slow
 def test_a_node_that_cannot_be_used_any_more_is_left_for_another_one(
     plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:

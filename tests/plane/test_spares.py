@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import job, metric, runs
+from gang_jobs import job, metric, runs
 from priorities import make_classes
 
 from muster.api import names
@@ -19,15 +19,9 @@ from musterctl.app import main
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import EXTENDER
 
-pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 BACK_S = 30.0
-
-
-@pytest.fixture(scope="module")
-def plane(module_plane: Callable[..., Plane]) -> Plane:
-    """Five nodes of eight GPUs."""
-    return module_plane(nodes=5)
+pytestmark = [pytest.mark.plane, pytest.mark.alone(nodes=5)]
 
 
 @pytest.fixture
@@ -121,6 +115,7 @@ def test_a_lost_member_comes_to_a_spare(
     assert not taken & set(spares(client, namespace, "train"))
 
 
+@pytest.mark.slow
 def test_borrowers_leave_first(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """They know where they run; the extender may be killed while they go."""
     submit(client, namespace, "train", 3, {names.SPARES: "2"})

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Self
 
 import pytest
-from gangs import History, Life, attempt, job
+from gang_jobs import History, Life, attempt, job
 
 from extender.barrier import MEMBER_S
 from extender.planner.actions.progress import BINDING_S

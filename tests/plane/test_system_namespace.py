@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import job, metric
+from gang_jobs import job, metric
 
 from muster.api.kubernetes.core import LEASES, NAMESPACES, PODS
 from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE

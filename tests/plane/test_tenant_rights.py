@@ -38,9 +38,11 @@ MOST = 2**31 - 1
 
 
 @pytest.fixture(scope="module")
-def world(plane: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: Callable[..., Any]) -> Iterator[World]:
-    """Two tenants of the session's plane."""
-    with two_tenants(plane, tmp_path_factory.mktemp("tenants"), wait_for) as one:
+def world(
+    module_plane: Callable[..., Plane], tmp_path_factory: pytest.TempPathFactory, wait_for: Callable[..., Any]
+) -> Iterator[World]:
+    """Two tenants of a plane that they may fill."""
+    with two_tenants(module_plane(), tmp_path_factory.mktemp("tenants"), wait_for) as one:
         yield one
 
 

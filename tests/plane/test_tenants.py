@@ -1,12 +1,16 @@
 """What a tenant with no rights but those of his namespace tries against others is refused, by the real authorizer."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from planes import Kubectl
+from tenants import CLUSTER_ROLES, ROLES, bind, refusal, user
 
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
@@ -14,13 +18,13 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 JSON = dict[str, Any]
-TENANT = "anne"
 
 
 @pytest.fixture
-def client(plane: Plane) -> Client:
+def client(plane: Plane) -> Iterator[Client]:
     """A client with all rights."""
-    return plane.client()
+    with closing(plane.client()) as client:
+        yield client
 
 
 @pytest.fixture
@@ -31,48 +35,59 @@ def queue(client: Client, namespace: str) -> Iterator[str]:
     client.delete(QUEUES, made.metadata.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Anne:
+    """A user who may make Commands and Jobs in her namespace, and no more."""
+
+    subject: JSON
+    client: Client
+
+    @property
+    def name(self) -> str:
+        """As the API server calls her."""
+        return f"system:serviceaccount:{self.subject['namespace']}:{self.subject['name']}"
+
+
 @pytest.fixture
-def tenant(kubectl: Kubectl, namespace: str) -> Iterator[str]:
-    """A user who may make Commands and Jobs in his namespace, and no more."""
-    role = ("create", "role", "tenant", "-n", namespace, "--verb=create,get,delete")
-    kubectl(*role, "--resource=commands.bus.volcano.sh,jobs.batch.volcano.sh")
-    kubectl("create", "rolebinding", "tenant", "-n", namespace, "--role=tenant", f"--user={TENANT}")
-    yield TENANT
-    kubectl("delete", "clusterrole,clusterrolebinding", "--ignore-not-found", f"queue-{namespace}")
-
-
-def submit(kubectl: Kubectl, user: str, document: JSON) -> str:
-    """What the user is told when he creates an object."""
-    return kubectl("create", "--filename=-", f"--as={user}", stdin=document, check=False)
-
-
-def a_command(client: Client, namespace: str, queue: str) -> JSON:
-    """A Command that closes this queue."""
-    uid = client.get(QUEUES, queue).metadata.uid
-    return {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {"generateName": "close-", "namespace": namespace},
-        "action": "CloseQueue",
-        "target": {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": queue, "uid": uid},
-    }
+def anne(plane: Plane, client: Client, namespace: str, tmp_path: Path, wait_for: Any) -> Iterator[Anne]:
+    """Anne, as soon as the API server knows her rights."""
+    subject, kubeconfig = user(plane, namespace, tmp_path, "anne")
+    resources = {"commands": COMMANDS, "jobs": JOBS}
+    rules = [
+        {"apiGroups": [each.group], "resources": [plural], "verbs": ["create", "get", "delete"]}
+        for plural, each in resources.items()
+    ]
+    client.create(ROLES, {"metadata": {"name": "tenant"}, "rules": rules}, namespace)
+    bind(plane, "tenant", subject, kind="Role")
+    with closing(Client.load(kubeconfig)) as hers:
+        for each in resources.values():
+            wait_for(lambda each=each: "not found" in refusal(lambda: hers.get(each, "none", namespace)), 30, "rights")
+        yield Anne(subject, hers)
 
 
 def test_only_who_may_change_a_queue_closes_it(
-    client: Client, kubectl: Kubectl, namespace: str, queue: str, tenant: str, wait_for: Any
+    plane: Plane, client: Client, namespace: str, queue: str, anne: Anne, wait_for: Any
 ) -> None:
     """The refusal says which right it takes; with that right the same Command closes the queue."""
-    told = submit(kubectl, tenant, a_command(client, namespace, queue))
-    assert "user 'anne' may not send CloseQueue" in told
+    uid = client.get(QUEUES, queue).metadata.uid
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": queue, "uid": uid}
+    command = {"metadata": {"generateName": "close-"}, "action": "CloseQueue", "target": target}
+
+    def said() -> str:
+        return refusal(lambda: anne.client.create(COMMANDS, command, namespace))
+
+    told = said()
+    assert f"user '{anne.name}' may not send CloseQueue" in told
     assert f"kubectl auth can-i update queues.scheduling.volcano.sh/{queue}" in told
     assert client.get(QUEUES, queue).status.state in {"", "Open"}
     name = f"queue-{namespace}"
-    one = ("--resource=queues.scheduling.volcano.sh", f"--resource-name={queue}")
-    kubectl("create", "clusterrole", name, "--verb=update", *one)
-    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--user={tenant}")
+    one = {"apiGroups": [QUEUES.group], "resources": ["queues"], "resourceNames": [queue], "verbs": ["update"]}
+    client.create(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": [one]})
+    bind(plane, name, anne.subject, everywhere=True)
     # A refusal is remembered for a few seconds.
-    wait_for(lambda: "created" in submit(kubectl, tenant, a_command(client, namespace, queue)))
+    wait_for(lambda: not said(), what="the right to count")
     wait_for(lambda: client.get(QUEUES, queue).status.state == "Closed")
+    client.delete(CLUSTER_ROLES, name)
 
 
 def test_a_pod_group_moves_only_to_a_queue_that_takes_it(client: Client, namespace: str, queue: str) -> None:
@@ -89,19 +104,19 @@ def test_a_pod_group_moves_only_to_a_queue_that_takes_it(client: Client, namespa
 
 
 def test_a_tenant_is_not_told_of_his_namespaces_policies(
-    client: Client, kubectl: Kubectl, namespace: str, tenant: str
+    client: Client, namespace: str, anne: Anne, wait_for: Any
 ) -> None:
     """He may make Jobs, and no pods: that his pods would be refused he is told, why those may know who make pods."""
-    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": labels}})
     template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "j", "namespace": namespace},
-        "spec": {"tasks": [{"name": "w", "replicas": 1, "template": template}]},
-    }
-    told = submit(kubectl, tenant, job)
+    job = {"metadata": {"name": "j"}, "spec": {"tasks": [{"name": "w", "replicas": 1, "template": template}]}}
+
+    def said(who: Client) -> str:
+        return refusal(lambda: who.create(JOBS, job, namespace, dry_run=True))
+
+    wait_for(lambda: "PodSecurity" in said(client), what="the label to count")
+    told = said(anne.client)
     assert "the namespace does not admit such pods" in told
     assert "PodSecurity" not in told
     assert not client.list(PODS, namespace)
-    assert "PodSecurity" in kubectl("create", "--filename=-", stdin=job, check=False)

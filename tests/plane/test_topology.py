@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from gangs import History, Life, job, runs
+from gang_jobs import History, Life, job, runs
 from test_storm import Storm, run_storm
 
 from muster.api.kubernetes.core import NODES, PODS
@@ -16,7 +16,6 @@ from muster.kube.client import Client
 from musterctl.plane.install import BLOCK, RACK, node_objects
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
 REQUIRED = "muster.dev/topology-required"
 CONFIG = f"""
 tiers:
@@ -27,18 +26,7 @@ tiers:
     arguments: {{levels: [{BLOCK}, {RACK}, kubernetes.io/hostname]}}
 """
 NODES_OF_A_RACK = 3
-
-
-@pytest.fixture(scope="module")
-def racks(module_plane: Callable[..., Plane]) -> Plane:
-    """Twelve nodes in four racks in two blocks."""
-    return module_plane(nodes=12, racks=4, blocks=2, planning_config=CONFIG)
-
-
-@pytest.fixture
-def plane(racks: Plane) -> Plane:
-    """The plane of this module, for the namespace."""
-    return racks
+pytestmark = [pytest.mark.plane, pytest.mark.alone(nodes=12, racks=4, blocks=2, planning_config=CONFIG)]
 
 
 @pytest.fixture
@@ -79,6 +67,7 @@ def nodes_of(client: Client, namespace: str, gang: str) -> dict[str, str]:
     return {pod.metadata.uid: pod.spec.node_name for pod in pods if not pod.metadata.deletion_timestamp}
 
 
+@pytest.mark.slow
 def test_gangs_of_three_levels_come_and_go(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
     """Each ends whole in one domain of its level; on its way there it may have been moved to make room for another.
 
@@ -204,12 +193,12 @@ class NearStorm(Storm):
 
 
 @pytest.mark.long
-def test_a_short_storm_of_gangs_that_sit_together(racks: Plane, namespace: str, seed: int) -> None:
+def test_a_short_storm_of_gangs_that_sit_together(plane: Plane, namespace: str, seed: int) -> None:
     """Twenty gangs, two kills: the same invariants, and each in its rack."""
     try:
-        run_storm(racks, namespace, gangs=20, kills=2, seed=seed, of=NearStorm)
+        run_storm(plane, namespace, gangs=20, kills=2, seed=seed, of=NearStorm)
     finally:
-        racks.start()
+        plane.start()
 
 
 @pytest.mark.storm

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from gangs import job
+from gang_jobs import job
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -18,7 +18,7 @@ from muster.process.tracing import ROOT, root_id, trace_id
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER, EXTENDER, WEBHOOK
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 WANTED = {
     ("muster-controller", "create the PodGroup"),
     ("muster-controller", "create pods"),

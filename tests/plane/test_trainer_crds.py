@@ -1,7 +1,6 @@
 """TrainJobs and runtimes on a real API server without Muster's processes: what their CRDs alone promise."""
 
 import json
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -12,19 +11,18 @@ from muster.api.kubeflow.trainer import CONTROLLER, TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.plane.state import API_SERVER, ETCD
+from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 JSON = dict[str, Any]
 IMAGE = "registry.k8s.io/pause"
 
 
 @pytest.fixture(scope="module")
-def client(module_plane: Callable[..., Any]) -> Client:
+def client(api_plane: Plane) -> Client:
     """A client of an API server with the CRDs."""
-    made: Client = module_plane({ETCD, API_SERVER}).client()
-    return made
+    return api_plane.client()
 
 
 def train_job(**spec: Any) -> JSON:

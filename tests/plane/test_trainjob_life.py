@@ -50,6 +50,7 @@ def test_a_train_job_runs_to_its_end(story: TrainStory, namespace: str, wait_for
     assert story.events("AllJobsCompleted") == ["jobset completed successfully"]
 
 
+@pytest.mark.alone
 def test_it_says_why_it_waits_and_where_it_starts(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """A condition while its gang finds no place, and the Events that other workloads have."""
     whole = {"resourcesPerNode": {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 8}}}
@@ -156,6 +157,7 @@ def test_somebody_elses(story: TrainStory, namespace: str, wait_for: WaitFor) ->
     assert not story.get("theirs").status.jobs_status
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """The object of somebody else stays as it is; status and event say what is in the way, until it is gone."""
     taken = {"metadata": {"name": "t-mpi-hostfile"}, "data": {"hostfile": "mine"}}
@@ -188,6 +190,7 @@ def test_what_is_taken_away_comes_back(story: TrainStory, namespace: str, wait_f
     wait_for(lambda: [j.metadata.uid for j in client.list(JOBS, namespace) if j.metadata.uid != uid], what="a new Job")
 
 
+@pytest.mark.alone
 def test_the_runtime_that_admission_saw(story: TrainStory, plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """The runtime changes, and goes, before the first pass: the TrainJob runs with what it was admitted with."""
     client = story.client
@@ -210,6 +213,7 @@ def test_the_runtime_that_admission_saw(story: TrainStory, plane: Plane, namespa
         assert pod.spec.containers[0].image == "first:1"
 
 
+@pytest.mark.slow
 def test_initializers_come_first(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """Dataset, model, training, on one volume; the gang counts the training only; each waits in the queue."""
     client = story.client

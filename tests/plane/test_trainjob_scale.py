@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from gangs import runs
+from gang_jobs import runs
 from train_jobs import TrainStory, train_job
 
 from muster.api.kubeflow.trainer import TRAIN_JOBS

@@ -59,6 +59,7 @@ def node_of(pod: JSON) -> JSON:
     return found
 
 
+@pytest.mark.slow
 def test_runtimes(plane: Plane, namespace: str) -> None:
     """All that are shipped are listed, and one can be asked for."""
     answer = conversation(plane, namespace, "runtimes")
@@ -79,6 +80,7 @@ def test_a_function_from_submission_to_deletion(plane: Plane, namespace: str) ->
     assert answer["gone"]
 
 
+@pytest.mark.slow
 def test_a_failure(plane: Plane, namespace: str) -> None:
     """The SDK raises as soon as a pod has failed."""
     answer = conversation(plane, namespace, "failure")
@@ -86,6 +88,7 @@ def test_a_failure(plane: Plane, namespace: str) -> None:
     assert answer["status"] == "Failed"
 
 
+@pytest.mark.slow
 def test_mpi(plane: Plane, namespace: str) -> None:
     """Running while the launcher and the nodes run; Complete with the launcher."""
     answer = conversation(plane, namespace, "mpi")
@@ -94,6 +97,7 @@ def test_mpi(plane: Plane, namespace: str) -> None:
     assert answer["complete"]["status"] == "Complete"
 
 
+@pytest.mark.alone  # its kubelet serves all nodes of the plane
 def test_logs(plane: Plane, namespace: str, served: Kubelet) -> None:
     """What the container `node` of the first step has printed, read from its node, and followed."""
     assert conversation(plane, namespace, "logs") == {"lines": PRINTED, "followed": PRINTED}
@@ -102,6 +106,8 @@ def test_logs(plane: Plane, namespace: str, served: Kubelet) -> None:
     assert path.endswith("/node")
 
 
+@pytest.mark.slow
+@pytest.mark.alone  # its kubelet serves all nodes of the plane
 def test_packages_of_a_runtime(plane: Plane, namespace: str, served: Kubelet) -> None:
     """The SDK runs a TrainJob of its own, prints what it says, and deletes it."""
     short = runtime("short")
@@ -112,6 +118,7 @@ def test_packages_of_a_runtime(plane: Plane, namespace: str, served: Kubelet) ->
     assert served.asked
 
 
+@pytest.mark.slow
 def test_own_runtimes(plane: Plane, namespace: str) -> None:
     """A runtime of the namespace hides the cluster's of that name, and jobs are listed by their runtime."""
     with contextlib.closing(plane.client()) as client:
@@ -122,6 +129,7 @@ def test_own_runtimes(plane: Plane, namespace: str) -> None:
     assert (answer["image"], answer["listed"], answer["others"]) == ("ours:1", True, [])
 
 
+@pytest.mark.slow
 def test_what_is_not_there(plane: Plane, namespace: str) -> None:
     """Each call says so; a refusal of admission arrives with its reason."""
     answer = conversation(plane, namespace, "absent")
@@ -131,6 +139,7 @@ def test_what_is_not_there(plane: Plane, namespace: str) -> None:
     assert "PET_NNODES" in answer["refused"]
 
 
+@pytest.mark.slow
 def test_every_option(plane: Plane, namespace: str) -> None:
     """Name, labels, annotations, patches, command, arguments and deadline."""
     answer = conversation(plane, namespace, "options")
@@ -162,18 +171,21 @@ def test_every_part_of_a_function(plane: Plane, namespace: str) -> None:
     assert container["resources"]["requests"] == {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
 
 
+@pytest.mark.slow
 def test_nothing_said(plane: Plane, namespace: str) -> None:
     """Without trainer and runtime the default runtime runs as it is."""
     answer = conversation(plane, namespace, "nothing_said")
     assert (answer["status"], answer["runtime"], answer["nodes"]) == ("Complete", "torch-distributed", 1)
 
 
+@pytest.mark.slow
 def test_a_deadline(plane: Plane, namespace: str) -> None:
     """A training that takes too long is Failed for the SDK, and an event says why."""
     answer = conversation(plane, namespace, "deadline")
     assert (answer["status"], "DeadlineExceeded" in answer["events"]) == ("Failed", True)
 
 
+@pytest.mark.slow
 def test_every_patch(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> None:
     """Whatever the SDK's patch can say of pods is in the pods; those that wait have no logs."""
     patched = runtime("patched")
@@ -197,6 +209,8 @@ def test_every_patch(plane: Plane, namespace: str, wait_for: Callable[..., Any])
     assert {"name": "example.com/mine"} in spec["schedulingGates"]
 
 
+@pytest.mark.slow
+@pytest.mark.alone  # its kubelet serves all nodes of the plane
 def test_torchtune_with_initializers(plane: Plane, namespace: str, served: Kubelet) -> None:
     """Dataset and model are fetched first; all three are steps, and each has logs."""
     with contextlib.closing(plane.client()) as client:
@@ -207,6 +221,7 @@ def test_torchtune_with_initializers(plane: Plane, namespace: str, served: Kubel
     assert served.asked
 
 
+@pytest.mark.slow
 def test_all_that_torchtune_can_be_told(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> None:
     """LoRA, dataset and loss are arguments of the trainer; keys of S3 are variables of the initializers."""
     with contextlib.closing(plane.client()) as client:

@@ -21,7 +21,7 @@ from muster.kube.store import Store
 from muster.workloads.adapter import Owner
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 SNAPSHOT = "t-runtime-snapshot"
 BOMB = "".join(

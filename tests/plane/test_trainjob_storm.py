@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from controller_storms import rage
-from gangs import attempt
+from gang_jobs import attempt
 from jobs import Story
 from train_jobs import TrainStory, runtime, train_job
 

@@ -20,7 +20,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 THEIRS = "zebra"
 """In the name of everything that is the other one's, but for his queue."""
@@ -104,6 +104,7 @@ def _waits(admin: Any, namespace: str) -> bool:
     return any(group.why_waiting and group.status.place for group in admin.list(POD_GROUPS, namespace))
 
 
+@pytest.mark.slow
 def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
     anne: Typist, tmp_path: Path, wait_for: WaitFor
 ) -> None:

@@ -35,13 +35,13 @@ RESTARTED_PARTITIONS = {f"partition-worker-{number}" for number in range(4)}
 
 
 @pytest.fixture(scope="module")
-def story(plane: Plane) -> Iterator[Story]:
+def story(shared_plane: Plane) -> Iterator[Story]:
     """All examples, submitted at once into one namespace."""
     namespace = f"test-{uuid.uuid4().hex[:8]}"
-    assert plane.kubectl("create", "namespace", namespace).returncode == 0
+    assert shared_plane.kubectl("create", "namespace", namespace).returncode == 0
     files = [f"--filename={file}" for file in FILES]
-    with Story(plane.client(), namespace) as one:
-        made = plane.kubectl("create", f"--namespace={namespace}", *files)
+    with Story(shared_plane.client(), namespace) as one:
+        made = shared_plane.kubectl("create", f"--namespace={namespace}", *files)
         try:
             assert made.returncode == 0, made.stderr
             yield one
@@ -52,8 +52,8 @@ def story(plane: Plane) -> Iterator[Story]:
                 "queue/example-research",
                 "pv/muster-example",
             ):
-                plane.kubectl("delete", what, "--wait=false")
-            plane.kubectl("delete", "namespace", namespace, "--wait=false")
+                shared_plane.kubectl("delete", what, "--wait=false")
+            shared_plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -14,7 +14,7 @@ import audits
 import pytest
 import yaml
 from click.testing import CliRunner
-from gangs import job
+from gang_jobs import job
 from page_server import PageServer, page_server, token_of
 from tenants import ACCOUNTS, ROLE_BINDINGS, bind, user
 
@@ -27,7 +27,7 @@ from musterctl.app import main
 from musterctl.chart import roles
 from musterctl.plane.plane import Plane
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.slow]
 OWN, OTHER = "ours", "strangers"
 
 

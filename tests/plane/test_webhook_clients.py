@@ -3,15 +3,17 @@
 import json
 import ssl
 import urllib.request
-from collections.abc import Callable
+from contextlib import closing
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.api import names
+from muster.api.volcano.scheduling import QUEUES
+from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, ETCD, WEBHOOK
 
 pytestmark = pytest.mark.plane
 
@@ -44,36 +46,30 @@ def asked(plane: Plane, client: tuple[Path, Path] | None) -> dict[str, Any]:
     return answer
 
 
-@pytest.fixture(scope="module")
-def small(module_plane: Callable[..., Plane]) -> Plane:
-    """An API server and the webhook."""
-    return module_plane((ETCD, API_SERVER, WEBHOOK))
-
-
-def test_the_api_server_is_answered(small: Plane) -> None:
+def test_the_api_server_is_answered(plane: Plane) -> None:
     """A queue that the webhook completes, and one that it refuses."""
-    queue: dict[str, Any] = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": {}}
-    research = {**queue, "metadata": {"name": "research"}}
-    made = small.kubectl("create", "-f-", "-o", "json", stdin=json.dumps(research))
-    assert json.loads(made.stdout)["spec"]["weight"] == 1, made.stderr
-    lost = {**queue, "metadata": {"name": "lost"}, "spec": {"parent": "nowhere"}}
-    assert "queue nowhere does not exist" in small.kubectl("create", "-f-", stdin=json.dumps(lost)).stderr
+    paths = {names.HIERARCHY: "all/research", names.HIERARCHY_WEIGHTS: "2/3"}
+    with closing(plane.client()) as client:
+        made = client.create(QUEUES, {"metadata": {"name": "research", "annotations": paths}, "spec": {}}, dry_run=True)
+        assert made.metadata.annotations[names.HIERARCHY] == "root/all/research"
+        with pytest.raises(Invalid, match="queue nowhere does not exist"):
+            client.create(QUEUES, {"metadata": {"name": "lost"}, "spec": {"parent": "nowhere"}}, dry_run=True)
 
 
-def test_others_are_refused(small: Plane) -> None:
+def test_others_are_refused(plane: Plane) -> None:
     """Without a certificate, and with one of the cluster's own authority: those are users, and no API servers."""
-    pki = small.root / "pki"
+    pki = plane.root / "pki"
     for client in (None, (pki / "kube-scheduler.crt", pki / "kube-scheduler.key")):
         with pytest.raises(OSError, match=REFUSED):
-            asked(small, client)
+            asked(plane, client)
     known = (pki / "webhook-clients" / "client.crt", pki / "webhook-clients" / "client.key")
-    assert asked(small, known)["response"]["uid"] == "u-1"
+    assert asked(plane, known)["response"]["uid"] == "u-1"
 
 
-def test_probes_need_no_certificate(small: Plane) -> None:
+def test_probes_need_no_certificate(plane: Plane) -> None:
     """They have a port of their own."""
     for path in ("healthz", "readyz"):
         with urllib.request.urlopen(
-            f"http://127.0.0.1:{small.state.ports['webhook-status']}/{path}", timeout=20
+            f"http://127.0.0.1:{plane.state.ports['webhook-status']}/{path}", timeout=20
         ) as page:
             assert page.status == 200

@@ -12,7 +12,7 @@ from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 from webhook.lookup import OwnerLookup
 
-pytestmark = pytest.mark.plane
+pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 JSON = dict[str, Any]
 

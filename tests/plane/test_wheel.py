@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gangs import job
+from gang_jobs import job
 
 from charts import text
 from muster.chart import CHART
@@ -19,7 +19,7 @@ from musterctl.commands.demo import EXAMPLES
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("muster", "musterctl", "webhook", "extender", "controller", "history", "certs", "charts")
+PACKAGES = ("muster", "musterctl", "web", "webhook", "extender", "controller", "history", "gangs", "certs", "charts")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 
 

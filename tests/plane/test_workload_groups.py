@@ -41,8 +41,7 @@ def test_queues_that_always_exist(plane: Plane, wait_for: WaitFor) -> None:
     queues = {queue.metadata.name: queue for queue in client.list(QUEUES)}
     assert (queues["root"].spec.reclaimable, queues["default"].spec.parent) == (False, "root")
     assert queues["root"].status.state == queues["default"].status.state == "Open"
-    client.create(QUEUES, {"metadata": {"generateName": "q-"}, "spec": {"weight": 2}})
-    mine = next(queue.metadata.name for queue in client.list(QUEUES) if queue.metadata.name.startswith("q-"))
+    mine = client.create(QUEUES, {"metadata": {"generateName": "q-"}, "spec": {"weight": 2}}).metadata.name
     wait_for(lambda: client.get(QUEUES, mine).status.state == "Open")
     assert client.get(QUEUES, mine).spec.parent == "root"
     client.delete(QUEUES, mine)
@@ -180,6 +179,7 @@ def test_a_gang_stays_where_it_is_when_its_namespace_names_another_queue(
     assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated]
 
 
+@pytest.mark.slow
 def test_a_deployment_is_updated_while_its_queue_closes(
     story: Story, namespace: str, annotated: str, wait_for: WaitFor
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from lacking import pytest_sessionfinish
 from planes import (
     PLANES,
     SECTIONS,
@@ -25,7 +26,14 @@ from realnode.jobs import Jobs
 
 from musterctl.plane.plane import Plane
 
-__all__ = ["kubectl", "namespace", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
+__all__ = [
+    "kubectl",
+    "namespace",
+    "pytest_configure",
+    "pytest_runtest_makereport",
+    "pytest_sessionfinish",
+    "wait_for",
+]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,8 +20,7 @@ def test_labelled_job(jobs: Jobs) -> None:
     """Rank 0 launches on both pods at once, without a second try."""
     jobs.submit("mpi-script", "mpi-indexed-job")
     assert jobs.end("job", "train") == "Complete"
-    launcher = jobs.pods("train")[0]["metadata"]["name"]
-    assert "2 ranks on train-0, train-1: sum 3" in jobs.log(launcher)
+    assert "2 ranks on train-0, train-1: sum 3" in jobs.log(jobs.pods("train")[0]["metadata"]["name"])
 
 
 def test_labelled_stateful_set(jobs: Jobs, wait_for: Callable[..., Any]) -> None:

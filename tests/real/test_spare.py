@@ -51,8 +51,7 @@ def test_a_run_goes_on_from_its_checkpoint(
             sys.stderr.write(f"{told} {time.monotonic() - died:.1f} s; the fault came at step {at}\n")
             assert [pod["spec"]["nodeName"] for pod in after] == [nodes[0], spare]
             log = jobs.log(after[0]["metadata"]["name"])
-            first = int(log.partition("from step ")[2].partition(" ")[0])
-            assert first >= at - 1
+            assert int(log.partition("from step ")[2].partition(" ")[0]) >= at - 1
             assert f"on {nodes[0]}, {nodes[0]}, {spare}, {spare}" in log
             (saved / "go").touch()
             assert jobs.end("job", "train") == "Complete"

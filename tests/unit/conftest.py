@@ -16,6 +16,12 @@ def quiet_cluster(seed: int) -> Cluster:
 
 
 @pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The loop of tests that are coroutines: that of the processes."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster in which nothing fails, and no logs; an indirect parameter is its seed."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))

@@ -9,3 +9,7 @@ Promises to be functions of the object and of what was looked up, to write only 
 changes nothing, and to give a reason for each addition. It does no I/O of its own, and must not import
 webhook.validate.
 """
+
+from webhook.mutate import creator, job, pod, queues, trainjob, workload
+
+__all__ = ["creator", "job", "pod", "queues", "trainjob", "workload"]

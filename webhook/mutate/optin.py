@@ -26,12 +26,10 @@ from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import Job
 from muster.volcano.access import locked_to
-from muster.workloads.table import KINDS
+from muster.workloads.table import TIED_OWNERS
 from webhook.lookup import Namespaces
 from webhook.patch import Patch, Why, find
 
-TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
-"""Kinds each of whose pods belongs to one node, so that no place has to be found for it."""
 ANNOTATED = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}, or label {names.QUEUE_LOCKED}")
 
 

@@ -1,7 +1,10 @@
-"""Validation of a Queue: its place in the tree, its amounts, and no deletion of a queue that others need.
+"""Validation of a Queue: its place in the tree, its node pool, and no deletion of a queue that others need.
 
 A queue can be edited in every state. An update is not refused for what it leaves as it is, as long as it changes
 nothing that is checked here.
+
+A whole tree has one pool, and the two queues that always exist have the default one. A gang has the nodes of one pool
+and its pods name the scheduler of it, which cannot change. So a tree with gangs in it keeps its pool.
 """
 
 from collections.abc import Iterator
@@ -11,29 +14,24 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import Quantities
+from muster.api.muster.pools import LONGEST_NAME, is_pool_name, words
 from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector
-from muster.resources.quantity import parse
 from muster.resources.runtime import notice_mistakes
-from muster.resources.vector import CPU, MILLI, WHOLE
 from muster.volcano import queuelimits
+from muster.volcano.pools import pool_of_queue, root_of
 from muster.volcano.weights import read_weights
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.senders import listed
-from webhook.validate.queuepool import check_pool, check_pool_change
+from webhook.validate.queueamounts import check_neighbours, check_own, quantities_of, read_amounts
 
 LARGEST_DEPTH = 5
 _QUEUE = Decoder(Queue)
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
 _WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
+_POOL = f"metadata.labels[{names.NODE_POOL}]"
 _AT_THE_TOP = frozenset({"", names.ROOT_QUEUE})
-CAPABILITY = "spec.capability"
-DESERVED = "spec.deserved"
-GUARANTEE = "spec.guarantee.resource"
-Amounts = dict[str, dict[str, int]]
-"""Field path → resource → amount."""
 
 
 def reviewer(queues: Queues) -> Handler:
@@ -202,136 +200,58 @@ def _below(name: str, queues: Queues) -> Iterator[Queue]:
             waiting += queues.children(name)
 
 
-def quantities_of(queue: Queue) -> dict[str, Quantities]:
-    """Return the quantities of a queue by field path, as they are written."""
-    spec = queue.spec
-    return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
-
-
-def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
-    """Return the amounts that can be read, and the errors of the others."""
-    amounts: Amounts = {}
-    errors: list[FieldError] = []
-    for path, quantities in quantities_of(queue).items():
-        amounts[path] = {}
-        for name, quantity in quantities.items():
-            try:
-                amount = parse(quantity, milli=name in MILLI)
-            except ValueError as error:
-                errors.append(FieldError(f"{path}[{name}]", str(error), quantity))
-                continue
-            if amount < 0:
-                errors.append(FieldError(f"{path}[{name}]", "must not be negative", quantity))
-            else:
-                amounts[path][name] = amount
-    return amounts, errors
-
-
-def check_own(amounts: Amounts) -> Iterator[FieldError]:
-    """Check the amounts of one queue: guarantee ≤ deserved ≤ capability, where there is one."""
-    limits, deserved = amounts[CAPABILITY], amounts[DESERVED]
-    for name, amount in amounts[GUARANTEE].items():
-        if amount > deserved.get(name, 0):
-            has = f"={_shown(name, deserved[name])}" if name in deserved else ""
-            message = f"deserved[{name}]{has} must be >= guarantee[{name}]={_shown(name, amount)}"
-            hint = "" if has else f"; set {DESERVED}[{name}] too"
-            yield FieldError(f"{GUARANTEE}[{name}]", f"{message}{hint}", _shown(name, amount))
-    for name, amount in deserved.items():
-        if name in limits and amount > limits[name]:
-            message = (
-                f"deserved[{name}]={_shown(name, amount)} must be <= capability[{name}]={_shown(name, limits[name])}"
-            )
-            yield FieldError(f"{DESERVED}[{name}]", message, _shown(name, amount))
-
-
-def check_neighbours(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
-    """Check amounts against the queues above, beside and below, whose chain of parents is known to be sound."""
-    yield from _check_capability_above(queue, amounts, queues)
-    if queue.metadata.name == names.ROOT_QUEUE:
+def check_pool(queue: Queue, queues: Queues) -> Iterator[FieldError]:
+    """Check the label of a queue against that of its root queue."""
+    label = queue.metadata.labels.get(names.NODE_POOL)
+    if label is None:
         return
-    yield from _check_capability_below(queue.metadata.name, amounts, queues)
-    for path in (DESERVED, GUARANTEE):
-        yield from _check_sums(queue, amounts, path, queues)
+    name = queue.metadata.name
+    if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
+        message = f"queue {name!r} is always of the default node pool; label another root queue"
+        yield FieldError(_POOL, message, label, "Forbidden")
+    elif not is_pool_name(label):
+        message = f"must be lower-case letters, digits and '-', at most {LONGEST_NAME}, without '-' at the ends"
+        yield FieldError(_POOL, message, label)
+    else:
+        top = root_of(name, lambda other: queue if other == name else queues.get(other))
+        of_tree = pool_of_queue(name, lambda other: queue if other == name else queues.get(other))
+        if top and of_tree != label:
+            message = (
+                f"says {words(label)}, and its root queue {top.metadata.name!r} is of {words(of_tree)}: a tree of "
+                "queues has one pool; leave the label out, or put the queue below a root queue of that pool"
+            )
+            yield FieldError(_POOL, message, label)
 
 
-def _check_capability_above(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
-    """Check that no capability exceeds that of the nearest queue above that names the resource."""
-    for name, amount in amounts[CAPABILITY].items():
-        for above in _ancestors(queue, queues):
-            limit = _amount(above, CAPABILITY, name)
-            if limit is not None:
-                if amount > limit:
-                    message = f"exceeds its ancestor's capability: {_of(above.metadata.name, CAPABILITY, name, limit)}"
-                    yield FieldError(f"{CAPABILITY}[{name}]", message, _shown(name, amount))
-                break
+def check_pool_change(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
+    """Refuse another pool for queues with gangs, by the label or by another parent; and labels below that say another.
+
+    An update that leaves label and parent alone is not looked at.
+    """
+    name, labels = new.metadata.name, (old.metadata.labels, new.metadata.labels)
+    if labels[0].get(names.NODE_POOL) == labels[1].get(names.NODE_POOL) and old.spec.parent == new.spec.parent:
+        return
+    wrong = list(check_pool(new, queues))
+    yield from wrong
+    before = pool_of_queue(name, lambda other: old if other == name else queues.get(other))
+    after = pool_of_queue(name, lambda other: new if other == name else queues.get(other))
+    if wrong or before == after:
+        return
+    tree = [new, *(each for each in _below(name, queues) if each.metadata.name != name)]
+    busy = sorted(each.metadata.name for each in tree if _has_gangs(each))
+    other = sorted(each.metadata.name for each in tree[1:] if each.metadata.labels.get(names.NODE_POOL, after) != after)
+    path = _POOL if labels[0].get(names.NODE_POOL) != labels[1].get(names.NODE_POOL) else "spec.parent"
+    if busy:
+        message = (
+            f"would move from {words(before)} to {words(after)}, and there are gangs in {listed(busy)}: "
+            "their pods name the scheduler of the pool; wait until they have ended and are deleted, or make another "
+            "queue for that pool"
+        )
+        yield FieldError(path, message, after, "Forbidden")
+    if other:
+        yield FieldError(path, f"is {words(after)}, and these queues below say another one: {listed(other)}", after)
 
 
-def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
-    """Check that no queue below has more capability, down to the first queue on each way that names the resource."""
-    for resource, limit in amounts[CAPABILITY].items():
-        waiting = queues.children(name)
-        while waiting:
-            child = waiting.pop()
-            has = _amount(queues.get(child), CAPABILITY, resource)
-            if has is None:
-                waiting += queues.children(child)
-            elif has > limit:
-                below = f"{_of(child, CAPABILITY, resource, has)}, which is below"
-                message = f"must not be less than {below} and exceeds its ancestor's capability"
-                yield FieldError(f"{CAPABILITY}[{resource}]", message, _shown(resource, limit))
-
-
-def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: Queues) -> Iterator[FieldError]:
-    """Check that the children of a queue together have no more than it has, as far as it names the resource."""
-    name, parent = queue.metadata.name, queue.spec.parent
-    above = queues.get(parent) if parent not in {"", names.ROOT_QUEUE} else None
-    if above:
-        siblings = [other for other in queues.children(parent) if other != name]
-        for resource, limit in read_amounts(above)[0][path].items():
-            others = _sum(siblings, path, resource, queues)
-            own = amounts[path].get(resource, 0)
-            if own and own + others > limit:
-                where = _of(parent, path, resource, limit)
-                phrase = _sum_phrase(path, resource, own + others, limit)
-                message = f"{phrase}: {where}, of which its other queues have {_shown(resource, others)}"
-                yield FieldError(f"{path}[{resource}]", message, _shown(resource, own))
-    for resource, limit in amounts[path].items():
-        below = _sum(queues.children(name), path, resource, queues)
-        if below and below > limit:
-            message = f"{_sum_phrase(path, resource, below, limit)}: what the queues below it have together is more"
-            yield FieldError(f"{path}[{resource}]", message, _shown(resource, limit))
-
-
-def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
-    """Return Volcano's phrase for children that have more than their parent."""
-    field = path.removeprefix("spec.").removesuffix(".resource")
-    amounts = [f"({resource}={_shown(resource, amount)})" for amount in (total, limit)]
-    return f"sum of children's {field} {amounts[0]} exceeds parent's {field} limit {amounts[1]}"
-
-
-def _sum(children: list[str], path: str, resource: str, queues: Queues) -> int:
-    return sum(_amount(queues.get(child), path, resource) or 0 for child in children)
-
-
-def _amount(queue: Queue | None, path: str, resource: str) -> int | None:
-    return read_amounts(queue)[0][path].get(resource) if queue else None
-
-
-def _ancestors(queue: Queue, queues: Queues) -> Iterator[Queue]:
-    """Yield the queues above, the root last."""
-    above: Queue | None = queue
-    while above and above.metadata.name != names.ROOT_QUEUE:
-        above = queues.get(above.spec.parent or names.ROOT_QUEUE)
-        if above:
-            yield above
-
-
-def _of(queue: str, path: str, resource: str, amount: int) -> str:
-    return f"{path}[{resource}] of queue {queue} ({_shown(resource, amount)})"
-
-
-def _shown(name: str, amount: int) -> str:
-    """Return an amount as users write it."""
-    if name in MILLI and (name == CPU or amount % WHOLE):
-        return f"{amount}m"
-    return str(amount // WHOLE if name in MILLI else amount)
+def _has_gangs(queue: Queue) -> bool:
+    status = queue.status
+    return any((status.pending, status.inqueue, status.running, status.unknown, status.completed))

@@ -1,4 +1,7 @@
-"""Validation of a TrainJob: its runtime exists and fits to it, and updates change only what may change.
+"""Validation of a TrainJob and of both kinds of runtimes.
+
+The runtime of a TrainJob exists and fits to it, and updates change only what may change. A runtime keeps the rules of
+`muster.runtime.training_runtime`, and has no policy that Muster does not know.
 
 Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
 """
@@ -6,6 +9,7 @@ Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the sch
 from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from msgspec import to_builtins
@@ -16,7 +20,13 @@ from muster.api.base import Wire
 from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow.runtimepatch import PodSpecPatch
 from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
-from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainingruntime import (
+    CLUSTER_TRAINING_RUNTIMES,
+    TRAINING_RUNTIMES,
+    ClusterTrainingRuntime,
+    MLPolicy,
+    TrainingRuntime,
+)
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
 from muster.api.kubernetes.meta import Object
@@ -47,6 +57,7 @@ _ANY_POD = {
     "spec": {"containers": [{"name": NODE, "image": NODE}]},
 }
 """A pod to try a PriorityClass with; it opts out of Muster, so that no review follows."""
+_POLICIES = {each.encode_name for each in msgspec.structs.fields(MLPolicy)}
 
 
 class _Named(Wire):
@@ -157,7 +168,7 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
         findings.errors += _check_moment(old, new)
     runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)
     if runtime:
-        findings.add(against(new, runtime))
+        findings.add(against(new, runtime).since(against(old, runtime)))
     elif patched:
         findings.errors += check_managers(new)
     return findings
@@ -228,3 +239,52 @@ def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
 
 def _without_times(job: TrainJob) -> list[object]:
     return [(patch.manager, patch.training_runtime_spec) for patch in job.spec.runtime_patches]
+
+
+class _Spec(Wire):
+    """ML policies of any name."""
+
+    ml_policy: dict[str, Any] | None = None
+
+
+class _Policied(Wire):
+    """A runtime, reduced to its ML policies."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_POLICY = Decoder(_Policied)
+
+
+def runtime_reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], target: Target = "Job") -> Handler:
+    """Return the handler for one of the two kinds, on CREATE and UPDATE."""
+    decoder = Decoder(kind)
+
+    def review(request: AdmissionRequest) -> Verdict:
+        runtime = decode(request.object, decoder)
+        policy, warnings = runtime.spec.ml_policy, []
+        if policy and policy.flux is not None:
+            warnings.append("spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused")
+        if request.operation == "UPDATE" and _same_runtime(request, decoder):
+            return Verdict(warnings=warnings)  # only metadata has changed
+        if request.operation == "CREATE":
+            warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
+        errors = [*_check_policy(request.object), *check_runtime(runtime, target)]
+        return Verdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
+
+    return review
+
+
+def _same_runtime(request: AdmissionRequest, decoder: Decoder[Any]) -> bool:
+    """Return True if the spec is unchanged, policies that Muster does not know included."""
+    return all(
+        decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)
+    )
+
+
+def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
+    """Refuse policies that Muster does not know, as TrainJobs would run without them."""
+    for name in sorted(set(decode(raw, _POLICY).spec.ml_policy or {}) - _POLICIES):
+        known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
+        message = f"must be left out: Muster knows {known}, and runs no other"
+        yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")

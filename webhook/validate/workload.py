@@ -52,21 +52,12 @@ def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, servi
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
-            findings = _new_ones(findings, check(kind, generic(request.old_object), usable, framework))
+            findings = findings.since(check(kind, generic(request.old_object), usable, framework))
         elif services and kind is STATEFUL_SET:
             findings.warnings += no_service(workload, request.namespace, services)
         return Verdict(errors=findings.errors, warnings=findings.warnings)
 
     return review
-
-
-def _new_ones(after: Findings, before: Findings) -> Findings:
-    """Return the findings of `after` that are not in `before`."""
-    errors, warnings = set(map(str, before.errors)), set(before.warnings)
-    return Findings(
-        [error for error in after.errors if str(error) not in errors],
-        [warning for warning in after.warnings if warning not in warnings],
-    )
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:

@@ -7,7 +7,7 @@ of the head's room but one of the pods that its node can have; reservations of t
 from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.obstacles import obstacle
-from extender.planner.actions.search import place_minimum, runs_of_operations
+from extender.planner.actions.search import SlotSearch, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
@@ -42,7 +42,7 @@ def _placed(session: Session, gang: GangView) -> bool:
     session.reserved = session.reserved_from(gang)
     statement = Statement(session)
     try:
-        fits = place_minimum(session, statement, gang) is None
+        fits = SlotSearch(session, statement, session.ask(gang)).minimum() is None
         if fits:
             placed, operations = statement.slots, statement.commit()
             session.decide(

@@ -13,7 +13,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.moving import moved
-from extender.planner.actions.search import place_minimum
+from extender.planner.actions.search import SlotSearch
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
@@ -74,12 +74,11 @@ class Consolidate(Evicting):
         """Return the pieces that move."""
         return solve_moves(search, pieces)
 
-    def _placed(
-        self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]
-    ) -> Sequence[Piece] | None:
-        if place_minimum(session, statement, gang) is not None:
+    def _placed(self, search: SlotSearch, pieces: Sequence[Piece]) -> Sequence[Piece] | None:
+        """Place the gang without these pieces, and those that cannot stay elsewhere."""
+        if search.minimum() is not None:
             return None
-        moving = _settle(session, statement, _apart(pieces))
+        moving = _settle(search.session, search.statement, _apart(pieces))
         going = {id(piece) for unit in moving or () for piece in unit}
         return None if moving is None else [piece for piece in pieces if id(piece) in going]
 

@@ -6,7 +6,6 @@ After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.sparesalone import SparesAlone
-from extender.planner.framework.demand import amounts_of, minimum_amounts, minimum_wanted
 from extender.planner.framework.operations import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -58,7 +57,7 @@ class Reclaim(Evicting):
 
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Return True if the gang's queue would stay within its share; a queue at its own limit may not reclaim."""
-        wanted = amounts_of(session, asker.gang, minimum_wanted(asker.gang))
+        wanted = session.amounts(asker.ask)
         return not asker.queue_full and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
@@ -73,7 +72,7 @@ class Reclaim(Evicting):
 
     def why_not(self, session: Session, gang: GangView) -> str:
         """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
-        amounts = minimum_amounts(session, gang)
+        amounts = session.amounts(session.ask(gang))
         standing = session.hooks.reclaim_standing.call(gang, amounts)
         if standing is None or not standing.owed:
             return ""

@@ -6,9 +6,8 @@ cycle, and reservations of others are kept. The victims stay, and are told so.
 
 from extender.planner.actions.ending import reservations_kept
 from extender.planner.actions.makeroom import awaits_room, victims_there
-from extender.planner.actions.search import place_minimum, runs_of_operations
+from extender.planner.actions.search import SlotSearch, runs_of_operations
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.gangs import GangView
@@ -63,7 +62,8 @@ def _try(session: Session, gang: GangView) -> None:
     ]
     statement = Statement(session)
     with undone(statement), counted_free(session, slots), reservations_kept(session, gang):
-        fits = any(minimum_wanted(gang).values()) and place_minimum(session, statement, gang) is None
+        ask = session.ask(gang)
+        fits = ask.least > 0 and SlotSearch(session, statement, ask).minimum() is None
     if not fits:
         statement.discard()
         return

@@ -15,8 +15,7 @@ import numpy as np
 
 from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.makeroom import expected_to_go
-from extender.planner.actions.search import place_minimum
-from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.actions.search import SlotSearch
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
@@ -64,7 +63,7 @@ def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
         statements: list[Statement] = []
         for turn, gang in enumerate(islice(session.turns(_first(waiting)), LOOKED_AT)):
             found.turn[gang.key] = turn
-            shape = gang.queue, gang.creator, shape_of(session, gang)
+            shape = gang.queue, gang.creator, shape_of(session, session.ask(gang))
             if shape in failed:
                 continue
             statement = Statement(session)
@@ -91,12 +90,11 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
     """Place the gang's minimum on the statement; False if it has no room, or is only to grow."""
-    if not any(minimum_wanted(gang).values()):
-        return False
-    if session.queue_refusal(gang, minimum_amounts(session, gang)) is not None:
+    ask = session.ask(gang)
+    if not ask.least or session.queue_refusal(ask) is not None:
         return False
     with reservations_kept(session, gang):
-        return place_minimum(session, statement, gang) is None
+        return SlotSearch(session, statement, ask).minimum() is None
 
 
 @contextmanager

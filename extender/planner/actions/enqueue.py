@@ -11,18 +11,16 @@ from msgspec import structs
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
-from extender.planner.actions.search import near
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import chosen_ranks, members_of, minimum_amounts, minimum_wanted, shortage
 from extender.planner.framework.session import Session
-from extender.planner.reasons.room import NO_ROOM, Shortage
+from extender.planner.framework.shortage import near, shortage
+from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import request_of
 from muster.api.muster.gang import workload_above
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import Queue
+from muster.api.volcano.scheduling import NO_ROOM, Queue
 
 
 class Enqueue:
@@ -75,7 +73,7 @@ class Enqueue:
         overdue = vote is not None and vote.admit  # by plugin sla: autoscalers have to see its pods, too
         if not overdue and (lacks := self._lacks(session, gang)):
             return decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks)
-        full = session.queue_refusal(gang, minimum_amounts(session, gang))
+        full = session.queue_refusal(session.ask(gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
         return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
@@ -98,7 +96,7 @@ class Enqueue:
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""
         alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
-        members = members_of(session, gang, gang.certainly_needed())
+        members = session.ask(gang).members(session.hooks, gang.certainly_needed())
         for pod_set in gang.pod_sets:
             for cls, need in members[pod_set.name].items():
                 if need:
@@ -115,12 +113,12 @@ class Enqueue:
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of a gang that must be in one domain, and that no empty domain would hold."""
-        request = request_of(gang)
-        if request is None or not request.required:
+        ask = session.ask(gang)
+        if ask.request is None or not ask.request.required:
             return None
-        shape = shape_of(session, gang)
+        shape = shape_of(session, ask)
         if shape not in self._hopeless:
-            slots = chosen_ranks(session, gang, minimum_wanted(gang))
+            slots = ask.chosen(session.hooks)
             found = session.hooks.closest_domain.call(gang, slots, ever=True)
             self._hopeless[shape] = near(session, gang, slots, found.said, ever=True) if found else None
         return self._hopeless[shape]

@@ -15,14 +15,12 @@ from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, reservations_kept, room_of_leaving
 from extender.planner.actions.makeroom import budgets_of, evicted_whole, leaving_pods, room_for
-from extender.planner.actions.search import place_minimum, runs_of_operations
+from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.ask import Ask
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import amounts_of, chosen_ranks, minimum_wanted
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
-from extender.planner.reasons.grammar import also
-from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
@@ -30,8 +28,10 @@ from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.seats import decide_given, seat_pieces
 from extender.planner.victims.solver import Search, solve
+from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import SpareSeats
+from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
@@ -50,10 +50,15 @@ _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 class Asker:
     """A gang that needs room."""
 
-    gang: GangView
+    ask: Ask
     needs: list[Need]
     queue_full: bool
     """The queue has no room, so victims must be of the queue, on any node."""
+
+    @property
+    def gang(self) -> GangView:
+        """The gang."""
+        return self.ask.gang
 
 
 class Evicting:
@@ -112,7 +117,7 @@ class Evicting:
         due = due and self.worthwhile(gang) and _may_ask(session, gang, always=self.borrowers)
         if not due and not told:
             return ""
-        shape = gang.priority, shape_of(session, gang)
+        shape = gang.priority, shape_of(session, session.ask(gang))
         words = told.get(shape, "")  # they last until it is tried again
         key = gang.queue, gang.creator, shape
         if due and key not in self._hopeless:
@@ -176,40 +181,39 @@ class Evicting:
         return found
 
     def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
-        wanted = minimum_wanted(gang)
-        if not any(wanted.values()):
+        ask = session.ask(gang)
+        if not ask.least:
             return False
-        needs = needs_of(session, gang, chosen_ranks(session, gang, wanted))
+        needs = needs_of(session, gang, ask.chosen(session.hooks))
         if not needs:
             return False
         with room_of_leaving(session), self._ending.kept_from(session, gang), reservations_kept(session, gang):
-            asker = Asker(gang, needs, queue_full=full)
+            asker = Asker(ask, needs, queue_full=full)
             if not self.allowed(session, asker):
                 return False
             pieces = permitted(self.pieces(session, asker), budgets_of(session))
             for inside in domains_of(session, gang, needs, pieces):
                 if inside is not None:
                     own = [replace(need, usable=need.usable & inside) for need in needs]
-                    asker = Asker(gang, own, queue_full=full)
+                    asker = Asker(ask, own, queue_full=full)
                     pieces = permitted(self.pieces(session, asker), budgets_of(session))
-                found = self._search(session, asker, wanted, pieces)
+                found = self._search(session, asker, pieces)
                 if found is not None:
                     session.snapshot.leaving.update((pod.uid, pod) for piece in found for pod in piece.pods)
                     return True
         return False
 
-    def _search(
-        self, session: Session, asker: Asker, wanted: Mapping[str, int], pieces: list[Piece]
-    ) -> list[Piece] | None:
+    def _search(self, session: Session, asker: Asker, pieces: list[Piece]) -> list[Piece] | None:
         """Return the victims, with everything decided; None if nothing helps."""
-        gang, statement = asker.gang, Statement(session)
+        gang, statement, ask = asker.gang, Statement(session), asker.ask
+        slots = SlotSearch(session, statement, ask)
         search = Search(
             session,
             statement,
-            gang,
-            amounts_of(session, gang, wanted),
+            ask,
+            session.amounts(ask),
             asker.needs,
-            place=lambda pieces: self._placed(session, statement, gang, pieces),
+            place=lambda pieces: self._placed(slots, pieces),
             agreed=lambda scenario: self.agreed(session, scenario),
             moved=self.moves,
         )
@@ -229,10 +233,9 @@ class Evicting:
         """Return the pieces that go; empty if none has to, None if nothing helps."""
         return solve(search, pieces)
 
-    def _placed(
-        self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]
-    ) -> Sequence[Piece] | None:
-        return pieces if place_minimum(session, statement, gang) is None else None
+    def _placed(self, search: SlotSearch, pieces: Sequence[Piece]) -> Sequence[Piece] | None:
+        """Place the gang without these pieces; return those of them that have to go, None without room."""
+        return pieces if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
         operations = statement.commit_victims()

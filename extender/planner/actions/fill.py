@@ -50,7 +50,7 @@ def fill(
         if session.hooks.pre_predicate.call(gang, cls):
             break
         alone = session.snapshot.one_by_one(cls) or session.counts_nodes_of(gang, cls)
-        taken = part[: session.claims.hold(cls)]
+        taken = part[: session.claims.hold(cls)] if cls.needs.named else part
         count = filling.one_by_one(cls, taken) if alone else filling.at_once(cls, taken)
         placed += count
         if count < len(part):

@@ -23,7 +23,6 @@ from extender.planner import reasons
 from extender.planner.actions.search import gated_until_others
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.state.faults import is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
@@ -33,6 +32,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
+from muster.api.muster.node_faults import is_dead
 from muster.api.muster.placement import Notice, Placement, Victim, own_victims
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 

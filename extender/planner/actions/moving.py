@@ -10,7 +10,6 @@ from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import part_of
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
@@ -27,9 +26,10 @@ def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence
             fill(session, statement, gang, alike[name], ranks, nodes) == len(ranks) for name, ranks in wanted.items()
         )
 
-    standing = there(session, statement, gang)
+    ask = session.ask(gang)
+    standing = there(session, statement, ask)
     for name, found in (standing or {}).items():
         for rank in slots.get(name, ()):
             found.pop(rank, None)
-    part = part_of(gang, slots, standing)
+    part = ask.part(slots, standing)
     return PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE)

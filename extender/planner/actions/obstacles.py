@@ -8,8 +8,8 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.reasons.grammar import also
 from extender.planner.state.gangs import GangView
+from muster.api.grammar import also
 from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
@@ -43,7 +43,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
         return decisions.Unschedulable(gang, reasons.pods.GATED, words)
     if not session.hooks.job_ready.call(gang):
-        have = sum(len(slots) for slots in gang.open_slots().values()) + gang.taken
+        have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
         if not have and (evicted := gang.group.evicted):
             return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
         words = reasons.pods.too_few(have=have, wanted=gang.min_member)

@@ -104,7 +104,7 @@ class TrackPlacements:
     def _limit(self, session: Session, gang: GangView) -> None:
         """Evict all members of a gang that has stayed below its minimum for too long."""
         since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
-        if session.now < since + longest_partial_s(gang, session.inputs.recovery_s):
+        if session.now < since + longest_partial_s(gang, session.inputs.timing.recovery_s):
             return
         reason = reasons.placements.too_few_bound(taken=gang.taken, wanted=gang.min_member)
         if gang.active:

@@ -1,7 +1,7 @@
 """Repairs gangs that have members on faulty nodes, each by its policy.
 
-Others detect faults (`planner.state.faults`). Of a started gang with members on suspect nodes, on nodes that do not
-answer, or on nodes that are gone,
+Others detect faults (`muster.api.muster.node_faults`). Of a started gang with members on suspect nodes, on nodes that
+do not answer, or on nodes that are gone,
 
 * `wait` does nothing: the members stay until others evict them.
 * `replace` has the members there come again elsewhere, near to the others as its topology demands.
@@ -31,13 +31,13 @@ from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
-from extender.planner.state.faults import Fault, is_dead
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import latest_end, notices_for
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.node_faults import Fault, is_dead
 from muster.resources.faults import Policy, policy_of, seconds_of
 
 SETTLE_S = 2.0
@@ -112,7 +112,7 @@ class Repair:
         reason = reasons.repairs.restarts(words, len(leaving), len(there), why, dead=dead)
         if _place(session, gang, "restart", there, leaving, worst(due), reason, told=not dead):
             return True
-        grace_s = session.inputs.staleness_grace_s
+        grace_s = session.inputs.timing.staleness_grace_s
         first = min(self._due_at(session, gang, node, fault) for node, fault in due.items())
         if not dead or grace_s < 0 or session.now < first + grace_s:
             message = reasons.repairs.stays(words, len(lost))
@@ -136,14 +136,14 @@ class Repair:
         if fault is None or fault.kind == "suspect":
             return seen
         own = seconds_of(gang.said, names.NODE_FAULT_GRACE)
-        grace_s = session.inputs.node_fault_grace_s if own is None else own
+        grace_s = session.inputs.timing.node_fault_grace_s if own is None else own
         return (seen if fault.since is None else min(fault.since, seen)) + grace_s
 
 
 def too_many(session: Session) -> str:
     """Return why nothing is repaired as too many nodes are faulty at once; empty if they are few."""
     faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
-    if faulty <= FEW_NODES or faulty < session.inputs.fault_stop * known:
+    if faulty <= FEW_NODES or faulty < session.inputs.timing.fault_stop * known:
         return ""
     return reasons.repairs.stopped(faulty, known)
 

@@ -13,10 +13,10 @@ from extender.planner.actions.progress import give_up
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
 from extender.planner.framework.session import Session
-from extender.planner.state.faults import Fault
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import answered
+from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import Placement, own_victims
 
 Faults = Mapping[str, Fault | None]

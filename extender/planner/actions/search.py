@@ -1,137 +1,174 @@
-"""Finds nodes for one gang, on a Statement: for its whole minimum, and for pods above it as far as there is room.
+"""Finds nodes for one gang, on a Statement: for its minimum, all members together, and for as many more pods as fit.
 
-The minimum is tried pod set by pod set, in two orders, and undone as a whole at the first pod set that fails.
+A search gets what the gang wants (`planner.ask`), and answers with slots on the statement or with a shortage. The
+minimum is tried pod set by pod set, in two orders, and rolled back completely at the first pod set that fails.
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from msgspec import structs
 
 from extender.planner.actions.fill import PartSearch, fill, join
+from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
-from extender.planner.framework.demand import (
-    amounts_with_claims,
-    chosen_ranks,
-    first_ranks,
-    in_task_order,
-    minimum_wanted,
-    shortage,
-)
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import near, shortage
 from extender.planner.framework.statement import Statement
-from extender.planner.reasons.room import UNTOLD, Shortage, Wanted
-from extender.planner.reasons.topology import Closest
+from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import Part, part_of, request_of
-from extender.planner.topology.units import complete, united
+from extender.planner.topology.requests import Part
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
 
-
-def lacking(gang: GangView, statement: Statement) -> bool:
-    """Return True if a gang is below its minimum even with the slots of the statement."""
-    return statement.slots < sum(minimum_wanted(gang).values())
+NO_RANKS: Ranks = MappingProxyType({})
 
 
-def place_minimum(
-    session: Session,
-    statement: Statement,
-    gang: GangView,
-    more: Mapping[str, Sequence[int]] = MappingProxyType({}),
-) -> Shortage | None:
-    """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails.
+@dataclass(slots=True)
+class SlotSearch:
+    """The search for slots of one gang, on a statement."""
 
-    `more` has ranks beyond the last, by pod set, that are filled with it.
-    """
-    slots = chosen_ranks(session, gang, minimum_wanted(gang))
-    for name, ranks in more.items():
-        slots[name] = [*slots.get(name, ()), *ranks]
-    orders = _orders(session, gang)
-    found: list[Shortage] = []
+    session: Session
+    statement: Statement
+    ask: Ask
+    _lacks: Shortage | None = field(default=None, init=False)
+    """The first shortage of a trial of all slots."""
 
-    def fill_slots(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
-        lacks = _fill_sets(session, statement, gang, orders, wanted, nodes, told=bool(found))
-        found.extend([lacks] if lacks else [])
-        return lacks is None
+    @property
+    def lacking(self) -> bool:
+        """True if the gang is below its minimum even with the slots of the statement."""
+        return self.statement.slots < self.ask.least
 
-    part = part_of(gang, slots, there(session, statement, gang))
-    if PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE):
-        return None
-    if lacks := _in_domains(session, statement, gang, slots, orders) or next(iter(found), None):
-        return lacks
-    pod_set = next((each for each in gang.pod_sets if slots.get(each.name)), gang.pod_sets[0])
-    return shortage(session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin has left no nodes
+    @property
+    def left(self) -> int:
+        """Ranks that still want a node."""
+        return sum(map(len, self.ask.open.values())) - self.statement.slots
 
+    # -- the minimum, all members or none ---------------------------------------------------------------------------
 
-def _fill_sets(
-    session: Session, statement: Statement, gang: GangView, orders: Sequence[list[PodSetView]],
-    slots: Mapping[str, Sequence[int]], nodes: NodeSet, *, told: bool = False,
-) -> Shortage | None:  # fmt: skip
-    """Fill all these slots, or none and return the first shortage (a placeholder if one was `told` before)."""
-    first: Shortage | None = None
-    start = statement.checkpoint()
-    for order in orders:
-        failed = False
+    def minimum(self, more: Ranks = NO_RANKS) -> Shortage | None:
+        """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails.
+
+        `more` has ranks beyond the last, by pod set, that are filled with it. After a failure the statement may have
+        slots that are to be discarded.
+        """
+        gang, slots, self._lacks = self.ask.gang, self.ask.chosen(self.session.hooks), None
+        for name, ranks in more.items():
+            slots[name] = [*slots.get(name, ()), *ranks]
+        orders = _orders(self.session, gang)
+
+        def fill_slots(wanted: Ranks, nodes: NodeSet) -> bool:
+            return self._fill_sets(orders, wanted, nodes)
+
+        part = self.ask.part(slots, there(self.session, self.statement, self.ask))
+        if PartSearch(self.session, self.statement, gang, fill_slots).place(part, EVERYWHERE):
+            return None
+        if lacks := self._in_domains(orders, slots) or self._lacks:
+            return lacks
+        pod_set = next((each for each in gang.pod_sets if slots.get(each.name)), gang.pod_sets[0])
+        return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin has left no nodes
+
+    def _fill_sets(self, orders: Sequence[list[PodSetView]], slots: Ranks, nodes: NodeSet) -> bool:
+        """Fill all these slots, or none; the first shortage is counted, those of later trials are not."""
+        first: Shortage | None = None
+        start = self.statement.checkpoint()
+        for order in orders:
+            lacks = self._fill_in_order(order, slots, nodes, told=bool(self._lacks or first))
+            if lacks is None:
+                return True
+            first = first or lacks
+            self.statement.rollback(start)
+        self._lacks = self._lacks or first
+        return False
+
+    def _fill_in_order(self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, told: bool) -> Shortage | None:
+        """Fill these pod sets up to the first that fails; return its shortage, or a placeholder if `told`."""
+        session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
-            before = statement.checkpoint()
-            placed = fill(session, statement, gang, pod_set, ranks, nodes)
+            before = self.statement.checkpoint()
+            placed = fill(session, self.statement, gang, pod_set, ranks, nodes)
             if placed < len(ranks):
-                failed = True
-                statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
+                self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
                 cls = pod_set.class_of(ranks[placed])
-                first = first or (UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls))
-                break
-        if not failed:
+                return UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls)
+        return None
+
+    def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
+        """Return the shortage of a gang that must be in domains: of nodes at all, or else of those in one domain."""
+        closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
+        if closest is None:
             return None
-        statement.rollback(start)
-    return first
+        start, self._lacks = self.statement.checkpoint(), None
+        self._fill_sets(orders, slots, EVERYWHERE)
+        self.statement.rollback(start)
+        return self._lacks or near(self.session, self.ask.gang, slots, closest.said)
+
+    # -- more members, as many as fit ------------------------------------------------------------------------------
+
+    def more(self, wanted: Mapping[str, int]) -> None:
+        """Fill as many open ranks as fit, at most so many of each pod set; of a unit all or none."""
+        session, ask, units = self.session, self.ask, self.ask.units
+        filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
+        for pod_set in session.ordered_pod_sets(ask.gang):
+            ranks = [rank for rank in ask.open[pod_set.name] if (pod_set.name, rank) not in filled]
+            ranks = ask.first(session.hooks, pod_set, ranks, wanted[pod_set.name])
+            allowed = self._queue_room(pod_set, ranks)
+            if pod_set.name not in units.united:
+                self.beside(pod_set, ask.in_task_order(session.hooks, pod_set, ranks[:allowed]))
+                continue
+            for unit in units.complete(pod_set, list(ask.by_unit(session.hooks, pod_set, ranks))):
+                allowed -= len(unit)
+                if allowed < 0:
+                    break
+                self._unit(pod_set, unit)
+
+    def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
+        """Fill as many of these slots as fit beside the members that have a node."""
+
+        def fill_part(part: Part, nodes: NodeSet) -> int:
+            return fill(self.session, self.statement, self.ask.gang, pod_set, part.slots[pod_set.name], nodes)
+
+        while ranks:
+            before = self.statement.checkpoint()
+            part = self.ask.part({pod_set.name: ranks}, there(self.session, self.statement, self.ask), least=1)
+            if not join(self.session, self.ask.gang, part, EVERYWHERE, fill_part):
+                return
+            placed = {rank for operation in self.statement.operations_since(before) for rank in operation.ranks}
+            ranks = [rank for rank in ranks if rank not in placed]
+
+    def _unit(self, pod_set: PodSetView, unit: Sequence[int]) -> None:
+        """Fill all slots of one unit, or none."""
+
+        def fill_slots(slots: Ranks, nodes: NodeSet) -> bool:
+            ranks = slots[pod_set.name]
+            return fill(self.session, self.statement, self.ask.gang, pod_set, ranks, nodes) == len(ranks)
+
+        part = self.ask.part({pod_set.name: unit}, there(self.session, self.statement, self.ask))
+        PartSearch(self.session, self.statement, self.ask.gang, fill_slots).place(part, EVERYWHERE)
+
+    def _queue_room(self, pod_set: PodSetView, ranks: Sequence[int]) -> int:
+        """Return how many of these ranks, from the first, fit into the quota of the gang's queues."""
+        if not ranks or pod_set.cls is None:
+            return len(ranks)
+
+        def refused(count: int) -> bool:
+            members = {pod_set.name: pod_set.classes_of(ranks[:count])}
+            return self.session.queue_refusal(self.ask, self.session.amounts(self.ask, members)) is not None
+
+        most = len(ranks)
+        return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
 
 
-def _in_domains(
-    session: Session, statement: Statement, gang: GangView, slots: Mapping[str, Sequence[int]],
-    orders: Sequence[list[PodSetView]],
-) -> Shortage | None:  # fmt: skip
-    """Return the shortage of a gang that must be in domains: of nodes at all, or else of those in one domain."""
-    closest = session.hooks.closest_domain.call(gang, slots)
-    if closest is None:
-        return None
-    start = statement.checkpoint()
-    anywhere = _fill_sets(session, statement, gang, orders, slots, EVERYWHERE)
-    statement.rollback(start)
-    return anywhere or near(session, gang, slots, closest.said)
-
-
-def near(
-    session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
-) -> Shortage:
-    """Return the shortage of a gang that no domain holds."""
-    known = [each for each in gang.pod_sets if slots.get(each.name)]
-    pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
-    wanted = sum(map(len, slots.values()))
-    kind: Wanted = "ever" if ever else "together"
-    lacks = shortage(session, gang, pod_set, wanted, min(closest.held, wanted), kind=kind)
-    return structs.replace(lacks, closest=closest)
-
-
-def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
-    """Return the shortage of members that a gang lost: of nodes at all, or else in the domain of the others."""
-    closest = session.hooks.closest_domain.call(gang, slots)
-    lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
-    if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
-        return lacks
-    return structs.replace(lacks, closest=closest.said)
-
-
-def there(session: Session, statement: Statement, gang: GangView) -> dict[str, dict[int, int]] | None:
+def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
     """Return pod set → rank → column of members with a node, those of the statement included; None without topology."""
-    if request_of(gang) is None:
+    if ask.request is None:
         return None
-    index = session.snapshot.index
+    gang, index = ask.gang, session.snapshot.index
     found: dict[str, dict[int, int]] = {each.name: {} for each in gang.pod_sets}
     for pod_set in gang.pod_sets:
         for rank, node in pod_set.taken.items():
@@ -147,69 +184,10 @@ def there(session: Session, statement: Statement, gang: GangView) -> dict[str, d
     return found
 
 
-def place_more(session: Session, statement: Statement, gang: GangView, wanted: Mapping[str, int]) -> None:
-    """Fill open slots as far as there is room, at most so many of each pod set; of a sub-group all or none."""
-    filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
-    slots = gang.open_slots()
-    for pod_set in session.ordered_pod_sets(gang):
-        ranks = [rank for rank in slots[pod_set.name] if (pod_set.name, rank) not in filled]
-        ranks = first_ranks(session, gang, pod_set, ranks, wanted[pod_set.name])
-        allowed = _queue_room(session, gang, pod_set, ranks)
-        if not united(gang, pod_set):
-            join_members(session, statement, gang, pod_set, in_task_order(session, gang, pod_set, ranks[:allowed]))
-            continue
-        for unit in complete(gang, pod_set, list(session.ordered_sub_groups(gang, pod_set, ranks))):
-            allowed -= len(unit)
-            if allowed < 0:
-                break
-            _join_unit(session, statement, gang, pod_set, unit)
-
-
-def join_members(
-    session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]
-) -> None:
-    """Fill these slots as far as there is room beside the members that have a node."""
-
-    def fill_part(part: Part, nodes: NodeSet) -> int:
-        return fill(session, statement, gang, pod_set, part.slots[pod_set.name], nodes)
-
-    while ranks:
-        before = statement.checkpoint()
-        part = part_of(gang, {pod_set.name: ranks}, there(session, statement, gang), least=1)
-        if not join(session, gang, part, EVERYWHERE, fill_part):
-            return
-        placed = {rank for operation in statement.operations_since(before) for rank in operation.ranks}
-        ranks = [rank for rank in ranks if rank not in placed]
-
-
-def _join_unit(
-    session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, unit: Sequence[int]
-) -> None:
-    """Fill all slots of one sub-group, or none."""
-
-    def fill_slots(slots: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
-        ranks = slots[pod_set.name]
-        return fill(session, statement, gang, pod_set, ranks, nodes) == len(ranks)
-
-    part = part_of(gang, {pod_set.name: unit}, there(session, statement, gang))
-    PartSearch(session, statement, gang, fill_slots).place(part, EVERYWHERE)
-
-
-def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> int:
-    """Return the number of the first of these ranks that the gang's queues have room for."""
-    if not ranks or pod_set.cls is None:
-        return len(ranks)
-
-    def refused(count: int) -> bool:
-        members = {pod_set.name: pod_set.classes_of(ranks[:count])}
-        return session.queue_refusal(gang, amounts_with_claims(session, gang, members)) is not None
-
-    most = len(ranks)
-    return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
-
-
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
     """Return the orders of pod sets to try: the largest share first, then as written; followers last in both."""
+    if len(gang.pod_sets) <= 1:
+        return [gang.pod_sets]
     totals = session.snapshot.allocatable.sum(axis=1)
 
     def share(pod_set: PodSetView) -> float:

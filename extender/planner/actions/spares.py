@@ -13,16 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from extender.planner.actions.reserve.book import Book
-from extender.planner.actions.search import join_members, place_minimum
+from extender.planner.actions.search import SlotSearch
+from extender.planner.ask import Ask, Ranks
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import minimum_amounts
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, counted_free, undone
-from extender.planner.state.amounts import Amounts, times
+from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.spareseats import lent, loans_of, runs, seats_of
@@ -77,8 +75,10 @@ class Spares:
 
     def refill(self, session: Session, book: Book) -> None:
         """Decide KeepSpares for running gangs whose spares are not what they are to be."""
-        placed = {place.gang.key for place in session.decided(decisions.Place)}
-        due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in placed | session.evicted]
+        due = [gang for gang in session.snapshot.gangs if _is_due(gang)]
+        if due:
+            away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
+            due = [gang for gang in due if gang.key not in away]
         self._looked = {gang.uid: self._looked[gang.uid] for gang in due if gang.uid in self._looked}
         searches = 0
         for gang in due:
@@ -106,14 +106,13 @@ class Spares:
         return search
 
 
-def place_together(
-    session: Session, statement: Statement, spares: Statement, gang: GangView, ranks: Mapping[str, Sequence[int]]
-) -> bool:
-    """Fill the gang's minimum on one statement and its spares on the other; False, with nothing done, if in vain."""
-    amounts = minimum_amounts(session, gang) + _amounts(session, gang, ranks)
-    if session.queue_refusal(gang, amounts) is not None:
+def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
+    """Fill the gang's minimum on its search's statement, its spares on the other; False, with nothing done, in vain."""
+    session, statement = search.session, search.statement
+    amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
+    if session.queue_refusal(search.ask, amounts) is not None:
         return False
-    if place_minimum(session, statement, gang, ranks) is not None:
+    if search.minimum(ranks) is not None:
         statement.discard()
         return False
     operations = statement.operations
@@ -287,21 +286,18 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 def _found(session: Session, gang: GangView, lacking: Mapping[str, int], book: Book) -> list[SpareSeats]:
     """Return room for so many more seats of each pod set, near the gang's members; it is taken in this session."""
     statement = Statement(session)
+    search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), book.room_for(gang, growth=True):
         for pod_set in gang.pod_sets:
             count = lacking.get(pod_set.name, 0)
             ranks = range(pod_set.replicas, pod_set.replicas + count)
-            while ranks and session.queue_refusal(gang, _amounts(session, gang, {pod_set.name: ranks})) is not None:
+            while ranks and session.queue_refusal(search.ask, _amounts(session, search.ask, {pod_set.name: ranks})):
                 ranks = ranks[:-1]
             if ranks:
-                join_members(session, statement, gang, pod_set, ranks)
+                search.beside(pod_set, ranks)
     return as_seats(session, statement.commit())
 
 
-def _amounts(session: Session, gang: GangView, ranks: Mapping[str, Sequence[int]]) -> Amounts:
+def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:
     """Return the amounts of these seats, int64 of shape (resources,)."""
-    total = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
-    for pod_set in gang.pod_sets:
-        if pod_set.cls is not None:
-            total += times(session.snapshot.row_of(pod_set.cls), len(ranks.get(pod_set.name, ())))
-    return total
+    return session.amounts(ask, {each.name: each.classes_of(ranks.get(each.name, ())) for each in ask.gang.pod_sets})

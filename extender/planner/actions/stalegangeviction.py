@@ -27,7 +27,7 @@ class StaleGangEviction:
 
     def execute(self, session: Session) -> None:
         """Decide Evict for every member of a gang whose grace period is over, and is not completed by this cycle."""
-        grace_s = session.inputs.staleness_grace_s
+        grace_s = session.inputs.timing.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():

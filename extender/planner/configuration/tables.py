@@ -1,6 +1,9 @@
-"""The known names as tables of the documentation, and the default configuration as a file."""
+"""The known names and the hooks as tables of the documentation, and the default configuration as a file."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from inspect import getdoc, signature
+from typing import NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -15,6 +18,7 @@ from extender.planner.configuration.known import (
 )
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
+from extender.planner.framework.hooks import Hooks
 from extender.planner.framework.registry import Registry
 
 _WITHOUT = "no effect: "
@@ -34,22 +38,37 @@ def defaults() -> str:
     return "\n".join(lines) + "\n"
 
 
-def tables(registry: Registry) -> dict[str, str]:
+class Table(NamedTuple):
+    """A table of the documentation."""
+
+    head: tuple[str, ...]
+    rows: Iterable[tuple[str, ...]]
+
+
+def tables(registry: Registry) -> dict[str, Table]:
     """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
     return {
-        "actions": table(("action", "of", "in Muster"), _actions(registry)),
-        "action-arguments": table(("action", "argument", "in Muster"), _action_arguments()),
-        "plugins": table(("plugin", "of", "in Muster"), _plugins(registry)),
-        "plugin-arguments": table(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
-        "switches": table(("switch", "of", "default", "hooks that it takes"), _switches()),
-        "sections": table(("field", "of", "in Muster"), _sections()),
+        "actions": Table(("action", "of", "in Muster"), _actions(registry)),
+        "action-arguments": Table(("action", "argument", "in Muster"), _action_arguments()),
+        "plugins": Table(("plugin", "of", "in Muster"), _plugins(registry)),
+        "plugin-arguments": Table(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
+        "switches": Table(("switch", "of", "default", "hooks that it takes"), _switches()),
+        "sections": Table(("field", "of", "in Muster"), _sections()),
     }
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown, with empty lines around it."""
-    lines = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
-    return "\n".join(("", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines, "", ""))
+def hook_table() -> Table:
+    """Return a row per hook: the question, the function of its Protocol, and the rule."""
+    rows = []
+    types = get_type_hints(Hooks)
+    for each in fields(Hooks):
+        [protocol] = get_args(types[each.name])
+        function = get_origin(protocol) or protocol
+        _, *arguments = signature(function.__call__).parameters
+        rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
+        shape = f"`({', '.join(arguments)})`"
+        rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
+    return Table(("hook", "question", "function", "answer", "of several plugins"), rows)
 
 
 def _words(known: Name, name: str, there: Iterable[str]) -> str:
@@ -98,10 +117,10 @@ def _switches() -> Iterator[tuple[str, ...]]:
 
 
 def _sections() -> Iterator[tuple[str, ...]]:
-    fields: Mapping[str, tuple[str, ...]] = {"metrics": METRICS, "usageDBConfig": USAGE_DB}
+    parts: Mapping[str, tuple[str, ...]] = {"metrics": METRICS, "usageDBConfig": USAGE_DB}
     for name, known in SECTIONS.items():
         yield f"`{name}`", known.of, f"{_WITHOUT}{known.without}" if known.without else known.differs
-        for each in fields.get(name, ()):
+        for each in parts.get(name, ()):
             yield f"`{name}.{each}`", known.of, "as the whole"
 
 

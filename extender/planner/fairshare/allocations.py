@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.ask import amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
-from extender.planner.framework.demand import amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
@@ -191,7 +191,7 @@ def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
     """Return the amounts of the gang's open slots, none of a barred one; placed slots are used already."""
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
-    slots = gang.open_slots()
+    slots = gang.open_slots
     members = {pod_set.name: pod_set.classes_of(slots[pod_set.name]) for pod_set in gang.pod_sets}
     claims = amounts_of_claims(snapshot, named_claims(members))
     return (amounts_of_members(snapshot, gang, members) + claims).astype(np.float64)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from extender.planner import reasons
-from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from muster.api.grammar import also
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import AvoidedNode, Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
 from muster.resources.faults import Policy

@@ -240,7 +240,7 @@ class Hooks:
     node_order: Hook[NodeScores] = _hook(
         rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which of these nodes a part of a gang may be given (`answers.py`, `parts.py`)")
+        rules.refine, "which nodes a part of a gang may be given (`framework/answers.py`, `topology/requests.py`)")
     gpu_order: Hook[GpuScores] = _hook(
         rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
 

@@ -1,16 +1,16 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, cmp_to_key
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner import reasons
+from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.claimusers import ClaimUsers
 from extender.planner.framework.hooks import Hooks, Scores
@@ -20,17 +20,15 @@ from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.avoided import avoided_nodes, failed_nodes
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podset import PodSetView, SubGroup
+from extender.planner.state.podset import PodSetView
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
 from extender.planner.topology.hypernodes import HyperNodes
-from extender.planner.topology.units import united, units_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 LARGE = np.iinfo(np.int64).max
-Mask = NDArray[np.bool_]
 
 
 class Decision(Protocol):
@@ -76,10 +74,10 @@ class Session:
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
+        inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
         self.failed_on = failed_nodes(avoiding, inputs.now, inputs.snapshot.remembered)
         """Gang key → those of its avoided nodes on which a member failed."""
-        """Nodes that gangs with their minimum leave to gangs without; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by the number of plugins asked."""
 
@@ -112,10 +110,27 @@ class Session:
         """All reserved rooms."""
         return self.kept.rooms if self.kept is not None else ()
 
-    def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of a queue to let the gang have these amounts more, int64 of shape (resources,)."""
-        over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
-        return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
+    def ask(self, gang: GangView) -> Ask:
+        """Return what a gang wants, the same for all that ask in this cycle."""
+        return self.inputs.asks.of(gang, self.snapshot, self.hooks)
+
+    def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
+        """Return the amounts of these members, by default those that the gang lacks of its minimum; read-only.
+
+        The devices of a claim that they share count once, and not at all if others of their queue use it.
+        """
+        if members is None:
+            amounts, claims = ask.amounts, ask.claims
+        else:
+            amounts, claims = amounts_of_members(self.snapshot, ask.gang, members), named_claims(members)
+        new = self.claims.new(claims, ask.gang.queue) if claims else []
+        return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
+
+    def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
+        """Return the refusal of a queue to let the gang have these amounts more, by default those of its minimum."""
+        amounts = self.amounts(ask) if amounts is None else amounts
+        over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
+        return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
     def called(self, gang: GangView, reader: GangView | None = None) -> str:
         """Return the words for a gang in a message to others: its name only for those who may see it.
@@ -198,15 +213,6 @@ class Session:
         """Return the pod sets of a gang in the plugins' order, else by the fewest `given` slots, else as written."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
-
-    def ordered_sub_groups(self, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks by sub-group or slice, in the plugins' order, else in the order of the ranks."""
-        units = units_of(gang, pod_set, ranks)
-        if not self.hooks.sub_group_set_order.functions or not united(gang, pod_set):
-            return units
-        groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
-        groups.sort(key=cmp_to_key(self.hooks.sub_group_set_order.call))
-        return (list(group.ranks) for group in groups)
 
     @property
     def asks_by_gang(self) -> bool:

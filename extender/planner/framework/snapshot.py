@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from extender.planner.ask import Asks
 from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.faults import Fault
 from extender.planner.state.gangs import GangPhase, GangView, once_whole
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
@@ -18,23 +18,18 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
 from extender.planner.state.volumes import Volumes
+from extender.planner.timing import DEFAULTS, Timing
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
+from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 from muster.volcano.access import Barrier
-
-RECOVERY_S = 30.0
-STALENESS_GRACE_S = 60.0
-GROWTH_DELAY_S = 1.0
-LONGEST_NOTICE_S = 600.0
-NODE_FAULT_GRACE_S = 30.0
-FAULT_STOP = 0.55
 
 
 @dataclass(slots=True)
@@ -47,8 +42,9 @@ class Snapshot:
     pool: str
     """The node pool that is planned: all that follows is of it."""
     queues: dict[str, Queue]
-    barred: dict[str, Barrier]
-    """Key of a gang that wants room in a queue which is not for its namespace → why; nothing more is planned for it."""
+    barred: dict[str, Barrier | None]
+    """Key of a gang that wants room in a queue which is not for its namespace → why; None where the namespace is being
+    deleted. Nothing more is planned for it."""
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
     budgets: list[PodDisruptionBudget]
@@ -217,14 +213,21 @@ def take(state: State) -> Snapshot:
     )
 
 
-def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier]:
-    """Return the gangs that want room in a queue which is not for their namespace, each with the reason."""
-    if not state.access.restricted:
+def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier | None]:
+    """Return the gangs that want room in a queue which is not for their namespace, each with the reason.
+
+    None stands for those of namespaces that are being deleted: the API server takes no placement there.
+    """
+    ending = state.access.ending
+    if not state.access.restricted and not ending:
         return {}
     known: dict[tuple[str, str], Barrier | None] = {}
-    barred = {}
+    barred: dict[str, Barrier | None] = {}
     for gang in gangs:
-        if _let_in_before(gang) or (gang.started and not any(gang.open_slots().values())):
+        if gang.group.metadata.namespace in ending:
+            barred[gang.key] = None
+            continue
+        if _let_in_before(gang) or (gang.started and not any(gang.open_slots.values())):
             continue
         pair = gang.queue, gang.group.metadata.namespace
         if pair not in known:
@@ -256,27 +259,19 @@ class CycleInputs:
     who may read one PodGroup, Queue or Event."""
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
-    avoided: Mapping[str, set[str]] = field(default_factory=dict)
-    """Gang key → nodes that refused a member of it lately and are not in its placement yet."""
+    avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Gang key → node that refused a member of it lately, and may not be in its placement yet → end of that time."""
     gone: frozenset[str] = frozenset()
     """Nodes that do not exist any more, of those with members of gangs; the API server was asked."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
     """Kept from one cycle to the next, as it reads only changes."""
+    asks: Asks = field(default_factory=Asks)
+    """Kept from one cycle to the next, as most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
     """Gang UID → its newest ProvisioningRequest, as far as one is known."""
     provisioning_served: bool | None = None
     """True if the cluster has that kind; None before the first look."""
     usage: Usage | None = None
     """What queues have used, for their budgets; None if nobody says so."""
-    recovery_s: float = RECOVERY_S
-    """Time after which the members of a gang that is bound in part are evicted."""
-    staleness_grace_s: float = STALENESS_GRACE_S
-    """Time that a gang which lost members may wait for them before the rest is evicted; negative means for ever."""
-    node_fault_grace_s: float = NODE_FAULT_GRACE_S
-    """Time for which a node that does not answer is waited for, unless a gang says its own."""
-    fault_stop: float = FAULT_STOP
-    """Part of all nodes that are faulty at once from which on nothing is repaired."""
-    growth_delay_s: float = GROWTH_DELAY_S
-    """Time from a gang's start until it gets more than its minimum; 0 means at once, if room is left."""
-    longest_notice_s: float = LONGEST_NOTICE_S
-    """Longest time between the notice of an eviction and the eviction; 0: nobody is told before."""
+    timing: Timing = DEFAULTS
+    """Times and limits of the installation."""

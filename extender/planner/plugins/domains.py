@@ -15,7 +15,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted, held
 from extender.planner.topology.forest import Forest, Reach, Unknown
-from extender.planner.topology.requests import Part, part_of, request_of
+from extender.planner.topology.requests import Part
 from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
@@ -112,8 +112,8 @@ def closest_domain(
     ever: bool = False,
 ) -> ClosestDomain | None:
     """Return the closest domain for the first part that finds none; with `ever`, were the cluster empty."""
-    request = request_of(gang)
-    if request is None or not request.required:
+    ask = session.ask(gang)
+    if ask.request is None or not ask.request.required:
         return None
     there = {
         pod_set.name: {
@@ -121,9 +121,8 @@ def closest_domain(
         }
         for pod_set in gang.pod_sets
     }
-    found = [
-        _closest_of(session, forest, geometry_of, gang, part, ever=ever) for part in _every(part_of(gang, slots, there))
-    ]
+    parts = _every(ask.part(slots, there))
+    found = [_closest_of(session, forest, geometry_of, gang, part, ever=ever) for part in parts]
     known = [each for each in found if each is not None]
     lacking = [each for each in known if each.said.why or each.said.held < each.said.wanted]
     return next(iter(lacking), None if ever else next(iter(known), None))

@@ -92,7 +92,7 @@ class TaskOrder(PlainPlugin):
 
 def has_members(gang: GangView) -> bool:
     """Return True if enough members exist (or can be made from a template) to start."""
-    slots = gang.open_slots()
+    slots = gang.open_slots
     counts = {pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets}
     return gang.started or gang.satisfied(counts)
 

@@ -19,7 +19,6 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.plugins.interpodaffinity import InterPodAffinity, Mask
 from extender.planner.plugins.pernode import Domains, PerNode
-from extender.planner.state.faults import Fault
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
@@ -33,6 +32,7 @@ from muster.api.kubernetes.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from muster.api.muster.node_faults import Fault
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_CHARS = 256

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.capacity import over_capacity, over_quota
 from extender.planner.fairshare.division import Rounding
@@ -20,7 +21,6 @@ from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import Codes, QueueRefusal, QueueStanding, ReclaimStanding
-from extender.planner.framework.demand import amounts_of_claims, minimum_amounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
@@ -197,7 +197,7 @@ class QueueShares:
     def _key(self, row: int, gang: GangView) -> Key:
         wanted = self._wanted.get(gang.key)
         if wanted is None:
-            least = minimum_amounts(self._session, gang)
+            least = self._session.amounts(self._session.ask(gang))
             wanted = self._wanted[gang.key] = tuple(least[self._weighed].tolist())
         known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
         if known is not None and known[0] == version:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.grammar import also, be
+from muster.api.grammar import also, be
 
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 STARTS = "it starts: its members have their nodes, or get them now"

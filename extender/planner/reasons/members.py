@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.grammar import have, many
+from muster.api.grammar import have, many
 
 other_gates = "it is held by scheduling gates that are not Muster's: {gates}".format
 other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.grammar import be, listed, many
+from muster.api.grammar import be, listed, many
 from muster.api.volcano import scheduling
 
 PLACED = "the gang has a placement"

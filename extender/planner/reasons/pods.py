@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from extender.planner.reasons.grammar import listed, verb
 from muster.api import names
+from muster.api.grammar import listed, verb
 from muster.api.volcano import scheduling
 
 NOT_CREATED = "PodsNotCreated"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from extender.planner.reasons.grammar import be, listed, many
+from muster.api.grammar import be, listed, many
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words

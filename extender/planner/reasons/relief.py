@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.grammar import be, listed, many, verb
 from extender.planner.reasons.room import Shortage
+from muster.api.grammar import be, listed, many, verb
 from muster.resources.vector import amount_words
 
 NAMED = 6

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from extender.planner.reasons.grammar import be, have, listed, many
+from muster.api.grammar import be, have, listed, many
 
 NODE_FAULT = "NodeFault"
 """Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""

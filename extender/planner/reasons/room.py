@@ -1,6 +1,6 @@
 """Shortage of room for pods of one shape: causes, the nearest miss, and both in one sentence.
 
-`planner.framework.demand` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
+`planner.framework.shortage` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
 """
 
 from typing import Literal
@@ -8,13 +8,11 @@ from typing import Literal
 from msgspec import Struct
 
 from extender.planner.reasons.cause import CORDONED
-from extender.planner.reasons.grammar import be, have, many, verb
 from extender.planner.reasons.topology import Closest
+from muster.api.grammar import be, have, many, verb
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.resources.vector import PODS, Vector, amount_words
 
-NO_ROOM = "NotEnoughResources"
-"""Reason of a condition."""
 Wanted = Literal["together", "lost", "extra", "ever"]
 """Pods that start together now; members that a gang which started has lost; pods above the minimum; pods that would
 have to fit into the empty cluster."""

@@ -5,7 +5,7 @@ Sentences about HyperNodes stand in their condition `Valid`, in the log and in `
 
 from msgspec import Struct
 
-from extender.planner.reasons.grammar import many
+from muster.api.grammar import many
 
 no_topology = "there is no topology {name!r}; there are {known}".format
 no_tier = "no HyperNode has a tier of at most {tier}; there are {known}".format

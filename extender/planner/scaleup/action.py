@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from extender.planner import reasons
 from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
-from extender.planner.framework.demand import nodes_wanted
 from extender.planner.framework.session import Session
-from extender.planner.reasons.grammar import also
 from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.limits import Capabilities, ExistingNodes
 from extender.planner.scaleup.requests import (
@@ -30,6 +28,7 @@ from extender.planner.scaleup.tries import Tries
 from extender.planner.scaleup.voices import Evictions, Speech, Voices
 from extender.planner.scaleup.wishes import Wish, Wishes
 from extender.planner.state.gangs import GangView
+from muster.api.grammar import also
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 
 MAX_LOOKED_AT = 8
@@ -100,7 +99,7 @@ class AskForNodes:
 
     def _ask(self, session: Session, gang: GangView, turn: _Turn) -> bool:
         """Have one gang ask in the way that it wishes; False if it does not."""
-        wish, wanted = turn.wishes.of(gang), nodes_wanted(gang)
+        wish, wanted = turn.wishes.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
             if note == _NODES_EXIST:  # those that came for this gang do not hold it together
                 self._tries.give_up(gang.uid, session.now)

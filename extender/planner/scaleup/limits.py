@@ -9,7 +9,6 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.demand import amounts_of, members_of
 from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -33,11 +32,13 @@ class Capabilities:
         Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
         """
         snapshot = self._session.snapshot
-        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts_of(self._session, gang, wanted))
+        ask = self._session.ask(gang)
+        members = ask.members(self._session.hooks, wanted)
+        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, self._session.amounts(ask, members))
         if refusal is not None:
             return str(refusal.message)
         asked: Vector = {}
-        for classes in members_of(self._session, gang, wanted).values():
+        for classes in members.values():
             for cls, count in classes.items():
                 asked = add(asked, scale(cls.requests, count))
         return next(filter(None, (self._over(name, asked) for name in upwards(snapshot.queues, gang.queue))), "")
@@ -66,7 +67,7 @@ class ExistingNodes:
         """Return True if so many pods of each set of this gang fit, one by one."""
         if any(pod_set.cls is None and wanted[pod_set.name] for pod_set in gang.pod_sets):
             return False
-        members = members_of(self._session, gang, wanted)
+        members = self._session.ask(gang).members(self._session.hooks, wanted)
         shape = tuple((cls.key, count) for classes in members.values() for cls, count in classes.items())
         if shape not in self._known:
             self._known[shape] = self._hold(members)

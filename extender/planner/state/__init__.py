@@ -9,5 +9,5 @@ which `gangtable` makes. `nodes` has the arrays; room that is not free stands in
 slots of `placedslots`. `podclass` and `podshape` tell kinds of pods apart; `neighbours` and `queries` are demands of
 pods on each other, which `comparisons` compares with the pods that exist. `devices` are GPUs that pods share,
 `devicetable` and `claimants` devices that pods claim. `access` says which namespaces may use a queue, `tables` keeps
-what is looked up by name alone.
+what is looked up by name alone. `natives` tells others which native PodGroups are gangs.
 """

@@ -24,6 +24,8 @@ class Access:
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
         """Namespaces that have given their pods a queue, and do not any more; as far as this process has seen."""
+        self.ending: set[str] = set()
+        """Namespaces that are being deleted: nothing new may be made in them, placements included."""
         self._labels: dict[str, Mapping[str, str]] = {}
         self._locked: set[str] = set()
         """Namespaces that are locked to their queue."""
@@ -73,8 +75,11 @@ class Access:
         return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Take a namespace; return True if its labels matter to the queues of its pods."""
+        """Take a namespace; return True if its labels, or its end, matter to the gangs of its pods."""
         name = (new or old or Namespace()).metadata.name
+        ends = new is not None and new.metadata.deletion_timestamp is not None
+        begins_to_end = ends and name not in self.ending
+        (self.ending.add if ends else self.ending.discard)(name)
         before, labels = self._labels.pop(name, None), new.metadata.labels if new else {}
         if new is not None:
             self._labels[name] = labels
@@ -83,7 +88,7 @@ class Access:
         (self.left.add if left else self.left.discard)(name)
         was_locked = name in self._locked
         (self._locked.add if locked_to(labels) else self._locked.discard)(name)
-        return changed or (before != labels and (was_locked or self.restricted))
+        return changed or begins_to_end or (before != labels and (was_locked or self.restricted))
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:

@@ -86,13 +86,6 @@ class GangView:
     compared: bool = field(default=True, init=False)
     """False while its demands on other pods are still compared with them (`state.comparisons`): it is not placed."""
     phase: GangPhase = field(init=False)
-    _open_slots: dict[str, Sequence[int]] | None = field(default=None, init=False)
-    least: tuple[object, object] | None = field(default=None, init=False)
-    """An axis of resources, and along it the room that the gang needs to start: kept by `planner.framework.demand`."""
-    topology: object = field(default=None, init=False)
-    """Its topology request: kept by `planner.topology.requests`."""
-    wanted: dict[str, int] | None = field(default=None, init=False)
-    """Pod set → open slots that must be filled for it to start: kept by `planner.framework.demand`."""
 
     def __post_init__(self) -> None:
         active = self.placement is not None and self.placement.status.phase in ACTIVE
@@ -284,12 +277,11 @@ class GangView:
             if again:
                 yield pod, pod.slot, node
 
-    def open_slots(self) -> dict[str, Sequence[int]]:
-        """Return the ranks of open slots by pod set."""
-        if self._open_slots is None:
-            begun = self.begun
-            self._open_slots = {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
-        return self._open_slots
+    @cached_property
+    def open_slots(self) -> Mapping[str, Sequence[int]]:
+        """The ranks of open slots by pod set."""
+        begun = self.begun
+        return {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
 
     @property
     def minimums(self) -> dict[str, int]:

@@ -18,11 +18,11 @@ import numpy as np
 
 from extender.planner.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.faults import DEFAULT_RULES, Fault, fault_of
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
 from extender.planner.state.queries import Mark
 from muster.api.kubernetes.core import Node
+from muster.api.muster.node_faults import DEFAULT_RULES, Fault, fault_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable

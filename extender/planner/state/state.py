@@ -27,7 +27,6 @@ from extender.planner.state.charges import as_charged, charged, unread
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
-from extender.planner.state.faults import DEFAULT_RULES, Rules
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
 from extender.planner.state.nativegroups import NativeGroups
@@ -41,6 +40,7 @@ from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.creator import creator_of
 from muster.api.muster.native import is_native
+from muster.api.muster.node_faults import DEFAULT_RULES, Rules
 from muster.api.muster.placement import Placement, node_of
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import DEFAULT_QUEUE

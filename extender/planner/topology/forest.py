@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Domains, Tree
+from muster.api.grammar import any_of
 from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.reasons.grammar import listed, some
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.members import Members, Numbers
 from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
+from muster.api.grammar import listed, some
 from muster.api.limits import PLACES
 
 MOST: Final = 8

@@ -146,42 +146,18 @@ class Request:
         return [near for near in wishes if near.required is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The reason why the wishes of a gang are not looked at."""
-
-    why: str
-
-
-def request_of(gang: GangView) -> Request | None:
-    """Return the gang's request, None for most gangs; kept with the gang's view, as is the refusal of one.
-
-    Raises LimitError for one that asks for too much.
-    """
-    if gang.topology is None:
-        try:
-            gang.topology = _request(gang) or False
-        except LimitError as error:
-            gang.topology = Refusal(str(error))
-    if isinstance(gang.topology, Refusal):
-        raise LimitError(gang.topology.why)
-    return gang.topology if isinstance(gang.topology, Request) else None
-
-
 def part_of(
     gang: GangView,
+    request: Request,
     slots: Mapping[str, Sequence[int]],
     there: Mapping[str, Mapping[int, int]] | None = None,
     *,
     least: int | None = None,
 ) -> Part:
-    """Make a tree of parts of these open slots; a single part for a gang that asks for nothing.
+    """Make a tree of parts of these open slots.
 
     `there` has the columns of its members that have a node, by pod set and rank.
     """
-    request = request_of(gang)
-    if request is None:
-        return Part("", slots, {}, least=least)
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
     root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
@@ -200,7 +176,8 @@ def _with_children(gang: GangView, request: Request, root: Part) -> Part:
     return replace(root, children=children)
 
 
-def _request(gang: GangView) -> Request | None:
+def request_of(gang: GangView) -> Request | None:
+    """Read the gang's request, None for most gangs. Raises LimitError for one that asks for too much."""
     spec = gang.group.spec
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
     set_names = {pod_set.name for pod_set in gang.pod_sets}

@@ -34,7 +34,7 @@ def length_s(session: Session, gang: GangView) -> float:
     queues = session.snapshot.queues
     chain = (queues.get(name) for name in upwards(queues, gang.queue))
     limits = (notice_s(queue.metadata.annotations.get(MAX_EVICT_NOTICE)) for queue in chain if queue is not None)
-    return min(asked, session.inputs.longest_notice_s, *(limit for limit in limits if limit is not None))
+    return min(asked, session.inputs.timing.longest_notice_s, *(limit for limit in limits if limit is not None))
 
 
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:

@@ -16,7 +16,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import requirements
 from extender.planner.state.spareseats import Seat
-from extender.planner.topology.units import units_of
+from extender.planner.topology.units import Units
 from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
@@ -91,21 +91,21 @@ class Piece:
         return total
 
 
-def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
+def pieces_of(snapshot: Snapshot, gang: GangView, within: Units) -> list[Piece]:
     """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     alive = [pod for pod in gang.pods if pod.alive and pod.slot is not None]
     if not alive or any(pod.system for pod in alive):
         return []
-    extras = _extras(gang, alive)
+    extras = _extras(gang, within, alive)
     gone = {pod.uid for unit in extras for pod in unit}
     rest = [pod for pod in alive if pod.uid not in gone]
     units = _within_budget(gang, len(alive), [*((unit, False) for unit in extras), *([(rest, True)] if rest else [])])
     return [_piece(snapshot, gang, unit, rest=rest) for unit, rest in units]
 
 
-def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
+def _extras(gang: GangView, within: Units, alive: list[PodRecord]) -> list[list[PodRecord]]:
     """Return the units above the gang's minimum, the last ranks of the last pod set first."""
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     if gang.indivisible or not gang.started or sum(counts.values()) <= gang.floor.min_member:
@@ -113,7 +113,7 @@ def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[list[PodRecord]] = []
     for pod_set in reversed(gang.pod_sets):
-        for ranks in reversed(units_of(gang, pod_set, sorted(pod_set.taken))):
+        for ranks in reversed(within.of(pod_set, sorted(pod_set.taken))):
             pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
             counts[pod_set.name] -= len(pods)
             if not pods or not gang.viable(counts):
@@ -174,7 +174,8 @@ class Catalogue:
         axis, index = session.snapshot.axis, session.snapshot.index
         known = self._known.get(gang.key)
         if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
-            known = self._known[gang.key] = gang, axis, index, pieces_of(session.snapshot, gang)
+            pieces = pieces_of(session.snapshot, gang, session.ask(gang).units)
+            known = self._known[gang.key] = gang, axis, index, pieces
         return known[3]
 
     def forget_others(self, gangs: Iterable[GangView]) -> None:

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework.answers import EVERYWHERE
-from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.topology.requests import part_of, request_of
 from extender.planner.victims.pieces import Piece
 
 Mask = NDArray[np.bool_]
@@ -161,7 +159,7 @@ class Room:
 
 def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
     """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
-    request = request_of(gang)
+    request = session.ask(gang).request
     if request is None or not request.required:
         yield None
         return
@@ -180,8 +178,8 @@ def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list
 def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
     """Return the domains that plugins would propose without all pieces; None for all nodes."""
     snapshot = session.snapshot
-    wanted, open_slots = minimum_wanted(gang), gang.open_slots()
-    part = part_of(gang, {name: open_slots[name][:count] for name, count in wanted.items()})
+    ask = session.ask(gang)
+    part = ask.part({name: ask.open[name][:count] for name, count in ask.minimum.items()})
     before, snapshot.free = snapshot.free, snapshot.free.copy()
     devices, snapshot.devices = snapshot.devices, snapshot.devices.copy()
     for piece in pieces:

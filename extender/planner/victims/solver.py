@@ -11,11 +11,11 @@ Failed trials are undone.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from extender.planner.ask import Ask
 from extender.planner.framework.operations import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
-from extender.planner.state.gangs import GangView
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.room import Need, Room
 
@@ -32,9 +32,9 @@ class Search:
     session: Session
     statement: Statement
     """Empty at first; the solution stands in it afterwards."""
-    gang: GangView
+    ask: Ask
     requested: Amounts
-    """Sum of the gang's open slots, int64 of shape (resources,)."""
+    """Amounts of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[Piece]], Sequence[Piece] | None]
     """Places the gang, and moved pieces, on the statement without these pieces; returns those of them that have to go,
@@ -106,7 +106,7 @@ def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
         if piece.seats is not None:
             seats, cls = piece.seats
             search.statement.give_up(piece.gang, seats.node, seats.count, cls)
-    if search.session.queue_refusal(search.gang, search.requested) is None:
+    if search.session.queue_refusal(search.ask, search.requested) is None:
         gone = search.place(pieces)
         if gone is not None:
             return list(gone)
@@ -117,7 +117,7 @@ def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
 def scenario_of(search: Search, pieces: Sequence[Piece]) -> Scenario:
     """Return the scenario in which these pieces go."""
     chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in pieces)
-    return Scenario(search.gang, search.requested, chunks)
+    return Scenario(search.ask.gang, search.requested, chunks)
 
 
 def _minded(search: Search, kept: list[Piece]) -> Piece | None:

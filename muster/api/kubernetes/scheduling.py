@@ -11,8 +11,6 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, Object
 
-MOST_CLAIMS = 4
-"""Claims that one PodGroup may share among its pods, by the API's own limit."""
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """Condition of a PodGroup: its pods have had nodes, as many as it needs. Once True it stays so."""
 UNSCHEDULABLE = "Unschedulable"

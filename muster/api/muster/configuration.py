@@ -1,6 +1,7 @@
 """What the planner runs with, as the leading extender publishes it and commands read it.
 
-That is the scheduler configuration, and the list of what makes a node suspect, which is one of the extender's settings.
+That is the scheduler configuration, and of the extender's settings timing and the list of what makes a node suspect;
+and what its process remembers from one cycle to the next (extender.planner.memory).
 
 It is a ConfigMap, and not part of a Queue or Lease: only those read it who may read the chart's own configuration.
 """
@@ -19,6 +20,10 @@ NAME: Final = "muster-planner"
 """Of the default node pool's."""
 AVOIDED: Final = "avoided.json"
 """Key of the nodes that gangs leave out, which an extender keeps for the next one (extender.failurememory)."""
+TIMING: Final = "timing.json"
+"""Key of the times and limits that cycles depend on."""
+MEMORY: Final = "memory.json"
+"""Key of what the planner's process remembers for some seconds."""
 _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.json"
 
 

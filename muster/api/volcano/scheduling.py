@@ -61,6 +61,8 @@ class PodGroupSpec(Wire):
     """Rules for parts of the gang."""
 
 
+NO_ROOM = "NotEnoughResources"
+"""Reason of the condition Unschedulable of a gang for which there is too little room."""
 EVICTED = "Evicted"
 """Reason of the condition Unschedulable of a gang whose pods went to make room for another one."""
 TOO_FEW_PODS = "NotEnoughPods"

@@ -78,13 +78,7 @@ def use(group: str) -> Use:
     return Use(used - idle, int(files["cpuacct.usage"].read_text()) / 1e9)
 
 
-_FILES: Final = (
-    "memory.current",
-    "memory.usage_in_bytes",
-    "memory.stat",
-    "cpu.stat",
-    "cpuacct.usage",
-)
+_FILES: Final = ("memory.current", "memory.usage_in_bytes", "memory.stat", "cpu.stat", "cpuacct.usage")
 
 
 def _groups(cluster: Cluster, pods: list[Pod]) -> Iterator[tuple[str, str]]:

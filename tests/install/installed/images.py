@@ -32,8 +32,11 @@ _CONTENT: Final = (
     "charts",
     "controller",
     "extender",
+    "gangs",
+    "history",
     "muster",
     "musterctl",
+    "web",
     "webhook",
 )
 """What the Dockerfile copies, but for texts."""

@@ -100,13 +100,8 @@ class Load:
 
 
 def _gang(name: str) -> dict[str, Any]:
-    task = {"name": "task", "replicas": 2, "template": _POD}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"minAvailable": 2, "tasks": [task]},
-    }
+    spec = {"minAvailable": 2, "tasks": [{"name": "task", "replicas": 2, "template": _POD}]}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
 def _job(name: str) -> dict[str, Any]:

@@ -254,8 +254,7 @@ def _patch(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[
     if request.resource.plural in WITH_STATUS:
         parts = {"status"} if request.subresource else set(body) - {"status"}
         body = {part: value for part, value in body.items() if part in parts or part == "metadata"}
-    before = msgspec.json.decode(old.text)
-    content = applied(before, body)
+    content = applied(msgspec.json.decode(old.text), body)
     content["metadata"]["resourceVersion"] = old.meta["resourceVersion"]
     if content == old.content:
         return api, old, []

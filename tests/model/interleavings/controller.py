@@ -72,8 +72,7 @@ class ControllerProcess(Process):
 
     def take(self, name: str, key: str) -> None:
         """Let a worker begin a pass."""
-        worker = self._workers[name]
-        queue = worker.queue
+        queue = self._workers[name].queue
         _to_front(queue._ready, key)
         if queue.get(0) != key:
             raise AssertionError(f"{key} did not wait for {name}")

@@ -48,6 +48,7 @@ WITHOUT = {
     ("Planner", "pages"),
     ("Planner", "_plugins"),
     ("Planner", "_hyper_nodes"),
+    ("Planner", "_asks"),  # made of views when planning asks first
     ("Planner", "_thread"),
     ("Planner", "_queue_metrics"),
     ("GangEvents", "_last"),
@@ -62,14 +63,11 @@ WITHOUT = {
     ("ExtenderProcess", "_tell"),
     ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
-    ("GangView", "_open_slots"),
-    ("GangView", "least"),  # what is worked out of the rest of it when planning asks first
-    ("GangView", "topology"),
-    ("GangView", "wanted"),
     ("Snapshot", "_rows"),
     ("Planner.cycle", "started"),
     ("Planner.cycle", "arrived"),  # at the barrier, which only planning looks at: it makes no call
     ("CycleInputs", "arrived"),
+    ("CycleInputs", "asks"),
 }
 """Attributes that decide nothing: what is shown or said to people, and what follows from the rest or is over."""
 

@@ -191,10 +191,8 @@ class JobRules(Rules):
         for pod in pods:
             content = msgspec.json.decode(pod.text)
             state = {} if exit_code is None else {"state": {"terminated": {"exitCode": exit_code}}}
-            content["status"] |= {
-                "phase": phase,
-                "containerStatuses": [{"name": "main", "ready": phase == "Running", "restartCount": 0, **state}],
-            }
+            container_statuses = [{"name": "main", "ready": phase == "Running", "restartCount": 0, **state}]
+            content["status"] |= {"phase": phase, "containerStatuses": container_statuses}
             api, _, told = api.put(PODS, content)
             events += told
         return self.told(_with(world, api=api), events)

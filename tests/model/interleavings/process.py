@@ -60,8 +60,7 @@ class Loop(asyncio.BaseEventLoop):
 
     def _due(self) -> bool:
         while self._scheduled and self._scheduled[0].cancelled():
-            timer = heapq.heappop(self._scheduled)
-            timer._scheduled = False
+            heapq.heappop(self._scheduled)._scheduled = False
         return bool(self._scheduled) and self._scheduled[0].when() <= self.now_s
 
 

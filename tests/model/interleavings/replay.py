@@ -185,8 +185,7 @@ class _Replay:
         if node != known.spec.get("nodeName"):
             if known.spec.get("nodeName") or asked is None or asked.verb != "bind":
                 return f"{writer} moves {_named(entry)} to {node or 'no node'} without a binding"
-            ours = is_musters(known.spec.get("schedulerName", ""))
-            if ours != (writer == "extender"):
+            if is_musters(known.spec.get("schedulerName", "")) != (writer == "extender"):
                 return f"{_named(entry)} is bound by {writer}"
         if new.spec.get("schedulingGates") != known.spec.get("schedulingGates") and writer not in {"extender", "user"}:
             return f"{writer} lifts a gate of {_named(entry)}"

@@ -105,5 +105,4 @@ def read(path: Path) -> list[Entry]:
 
 def write(path: Path, entries: Iterable[Entry]) -> None:
     """Keep a trace; equal traces make equal files."""
-    lines = b"".join(msgspec.json.encode(each) + b"\n" for each in entries)
-    path.write_bytes(gzip.compress(lines, mtime=0))
+    path.write_bytes(gzip.compress(b"".join(msgspec.json.encode(each) + b"\n" for each in entries), mtime=0))

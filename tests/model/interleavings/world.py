@@ -386,8 +386,7 @@ class Rules:
 
 def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
     nodes = {node.meta["name"] for node in world.api.all(NODES)}
-    pods = world.api.all(PODS)
-    for pod in pods:
+    for pod in world.api.all(PODS):
         node = pod.spec.get("nodeName")
         if node and node not in nodes:
             yield Step(

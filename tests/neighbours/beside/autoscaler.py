@@ -162,10 +162,7 @@ def _settings(groups: Sequence[Group]) -> list[dict[str, Any]]:
         "apiVersion": "v1alpha1",
         "readNodesFrom": "configmap",
         "nodegroups": {"fromNodeLabelKey": GROUP},
-        "nodes": {
-            "skipTaint": True,
-            "gpuConfig": {"gpuLabelKey": _GPU_LABEL, "availableGPUTypes": {_GPU_TYPE: {}}},
-        },
+        "nodes": {"skipTaint": True, "gpuConfig": {"gpuLabelKey": _GPU_LABEL, "availableGPUTypes": {_GPU_TYPE: {}}}},
         "configmap": {"name": _TEMPLATES},
     }
     templates = {"apiVersion": "v1", "kind": "List", "items": [_template(group) for group in groups]}

@@ -76,6 +76,5 @@ def _run(log: Path, folder: Path, *command: str) -> None:
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
         )
     if result.returncode:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-        said = "\n".join(lines)
+        said = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
         raise LocalError(f"{' '.join(command)} failed in {folder}; all that it said is in {log}:\n{said}")

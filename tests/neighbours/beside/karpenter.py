@@ -106,11 +106,8 @@ def pool(
         "expireAfter": expire_after,
     }
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": consolidate_after}
-    node_pool = {
-        "template": {"metadata": {"labels": dict(labels or {})}, "spec": spec},
-        "disruption": {**disruption, "budgets": [{"nodes": "100%"}]},
-        "limits": limits,
-    }
+    template = {"metadata": {"labels": dict(labels or {})}, "spec": spec}
+    node_pool = {"template": template, "disruption": {**disruption, "budgets": [{"nodes": "100%"}]}, "limits": limits}
     client.apply(_NODE_CLASSES, {"metadata": {"name": "default"}})
     client.apply(NODE_POOLS, {"metadata": {"name": "default"}, "spec": node_pool})
 

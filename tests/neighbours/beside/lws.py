@@ -42,8 +42,7 @@ def worker_set(
     `template` are further fields of the leaderWorkerTemplate, `pods` of the pods' spec.
     """
     resources = {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": gpus} if gpus else {}}
-    containers = [{"name": "main", "image": "none", "resources": resources}]
-    worker = {"spec": {"containers": containers, **(pods or {})}}
+    worker = {"spec": {"containers": [{"name": "main", "image": "none", "resources": resources}], **(pods or {})}}
     return {
         "apiVersion": SETS.api_version,
         "kind": SETS.kind,

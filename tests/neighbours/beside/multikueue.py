@@ -65,9 +65,7 @@ def prepare_manager(manager: Plane, workers: Sequence[Plane], namespace: str) ->
     resources = [{"name": key, "nominalQuota": "1000Gi"} for key in QUOTA]  # no limit but that of the workers
     spec = {
         "namespaceSelector": {},
-        "resourceGroups": [
-            {"coveredResources": list(QUOTA), "flavors": [{"name": "all", "resources": resources}]},
-        ],
+        "resourceGroups": [{"coveredResources": list(QUOTA), "flavors": [{"name": "all", "resources": resources}]}],
         "admissionChecksStrategy": {"admissionChecks": [{"name": "workers"}]},
     }
     client.create(CLUSTER_QUEUES, {"metadata": {"name": "all"}, "spec": spec})

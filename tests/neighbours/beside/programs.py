@@ -6,7 +6,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from musterctl.plane import binaries
+from musterctl.plane import binaries, gobuild
 
 _MODULES = Path(__file__).parents[1] / "modules"
 
@@ -16,7 +16,7 @@ def built(name: str, package: str, *, minutes: int = 5, tags: str = "") -> Path:
 
     `minutes` says how long a first build takes.
     """
-    recipe = binaries.Recipe(name, _MODULES / name, {name: package}, minutes, tags=tags)
+    recipe = gobuild.Recipe(name, _MODULES / name, {name: package}, minutes, tags=tags)
     return binaries.cached(recipe) / name
 
 
@@ -24,10 +24,9 @@ def built(name: str, package: str, *, minutes: int = 5, tags: str = "") -> Path:
 def published(name: str, module: str) -> Path:
     """The folder of a module's files (manifests, CRDs) in the version that `modules/<name>` requires."""
     folder = _MODULES / name
-    go = binaries.go_command((folder / "go.mod").read_text(encoding="utf-8"))
+    go = gobuild.go_command((folder / "go.mod").read_text(encoding="utf-8"), binaries.cache())
     version = _run(go, folder, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", module).strip()
-    found = json.loads(_run(go, folder, "mod", "download", "-json", f"{module}@{version}"))
-    return Path(found["Dir"])
+    return Path(json.loads(_run(go, folder, "mod", "download", "-json", f"{module}@{version}"))["Dir"])
 
 
 def _run(go: Path, folder: Path, *arguments: str) -> str:

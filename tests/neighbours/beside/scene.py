@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from gangs import job, runs
+from gang_jobs import job, runs
 from watching import Watching
 
 from beside import writes

@@ -49,11 +49,8 @@ state = "{state / "containerd"}"
 def _network(folder: Path, node: int, place: Place) -> str:
     """The node's bridge, which may be that of all nodes; each node gives out its own range."""
     first, last = namespaces.pod_range(node)
-    addresses = {
-        "type": "host-local",
-        "dataDir": str(folder / "addresses"),
-        "ranges": [[{"subnet": place.subnet, "rangeStart": first, "rangeEnd": last, "gateway": place.gateway}]],
-        "routes": [{"dst": "0.0.0.0/0"}],
-    }
+    ranges = [[{"subnet": place.subnet, "rangeStart": first, "rangeEnd": last, "gateway": place.gateway}]]
+    data_dir = str(folder / "addresses")
+    addresses = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
     bridge = {"type": "bridge", "bridge": namespaces.BRIDGE, "isGateway": False, "ipMasq": False, "ipam": addresses}
     return json.dumps({"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge]})

@@ -27,10 +27,8 @@ def configure(
     )
     pair.save(folder, _CREDENTIALS)
     (folder / "resolv.conf").touch()  # nothing of this machine's: the pods' network has no way out
-    files = {
-        "kubelet.yaml": _configuration(folder, address, place.dns, pki.ca_file, group, socket),
-        "kubelet.kubeconfig": _kubeconfig(folder, server, pki.ca_file),
-    }
+    kubelet_yaml = _configuration(folder, address, place.dns, pki.ca_file, group, socket)
+    files = {"kubelet.yaml": kubelet_yaml, "kubelet.kubeconfig": _kubeconfig(folder, server, pki.ca_file)}
     for file, content in files.items():
         (folder / file).write_text(yaml.safe_dump(content))
     return [

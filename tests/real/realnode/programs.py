@@ -3,22 +3,19 @@
 from pathlib import Path
 
 from musterctl.plane import binaries
+from musterctl.plane.gobuild import Recipe
 
-_KUBELET = binaries.Recipe(
-    "kubelet", binaries.CONTROL_PLANE.module, {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, minutes=10
-)
+_KUBELET = Recipe("kubelet", binaries.CONTROL_PLANE.module, {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, minutes=10)
 """Of the same version as the control plane."""
-_COREDNS = binaries.Recipe(
-    "coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4
-)
-_KUBE_PROXY = binaries.Recipe(
+_COREDNS = Recipe("coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4)
+_KUBE_PROXY = Recipe(
     "kube-proxy",
     Path(__file__).parents[1] / "kube-proxy",
     {"kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy"},
     minutes=2,
 )
 """Of the control plane's version, too: `.ci/kube-proxy-recipe` writes it."""
-_KUBE_ROUTER = binaries.Recipe(
+_KUBE_ROUTER = Recipe(
     "kube-router",
     Path(__file__).parents[2] / "neighbours" / "modules" / "kube-router",
     {"kube-router": "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},

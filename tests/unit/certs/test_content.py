@@ -124,8 +124,7 @@ def test_a_certificate_that_is_trusted_itself_is_no_problem() -> None:
     """It needs no authority: a self-signed one that stands in the caBundle, as another issuer may make it."""
     pair = signed("alone", None)
     found = Content(leaves={"tls": pair}, ours=False)
-    said = problems(found, {"webhooks": [(pair.certificate,)]}, now_s=NOW_S, leaves=("tls",), managed=False)
-    assert not said
+    assert not problems(found, {"webhooks": [(pair.certificate,)]}, now_s=NOW_S, leaves=("tls",), managed=False)
 
 
 def test_a_certificate_below_an_authority_that_is_shown_with_it_is_no_problem() -> None:
@@ -164,6 +163,15 @@ def signed(name: str, by: Pair | None) -> Pair:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return Pair.read(made.public_bytes(serialization.Encoding.PEM), text)
+
+
+def test_only_an_authority_vouches_for_others() -> None:
+    """The key of a server could sign, too, but its certificate says that it may not."""
+    authority = Authority.create("ca")
+    server = authority.issue("server", server=True)
+    forged = Authority(server).issue("forged", server=True)
+    assert Pair.of(server).certificate.signed_by(Pair.of(authority.pair).certificate)
+    assert not Pair.of(forged).certificate.signed_by(Pair.of(server).certificate)
 
 
 def test_names_of_the_webhook_stand_in_its_certificate(content: Content) -> None:

@@ -25,7 +25,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.batch import COMMANDS, FINISHED, JOBS, Job
 from muster.volcano.tasks import max_retry, slots
 
-RUNS = int(os.environ.get("MUSTER_RUNS", "400"))
+RUNS = int(os.environ.get("MUSTER_RUNS", "150"))
 STORM_RUNS = 10_000
 TRANSIENT = {"", "Restarting", "Aborting", "Completing", "Terminating"}
 

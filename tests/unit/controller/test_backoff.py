@@ -18,8 +18,7 @@ SYSCTL = {"reason": "SysctlForbidden", "message": "forbidden sysctl"}
 def refuse(cluster: Cluster, *names: str) -> None:
     """Kubelet refuses these pods."""
     for name in names:
-        status = {"phase": "Failed", **SYSCTL}
-        cluster.api.change(PODS, name, {"status": status}, "n", subresource="status")
+        cluster.api.change(PODS, name, {"status": {"phase": "Failed", **SYSCTL}}, "n", subresource="status")
 
 
 def refused_again(cluster: Cluster, *names: str) -> float:
@@ -157,8 +156,7 @@ def test_a_job_that_ends_at_once_every_time_comes_back_later(cluster: Cluster) -
     add(cluster, "j", task("w", 1), policies=[policy], maxRetry=1_000_000)
     settle(cluster)
     waits = [ended_again(cluster, "j-w-0", 1.0) for _ in range(9)]
-    assert waits[:3] == [0.0] * 3
-    assert waits[3:] == pytest.approx([5, 10, 20, 40, 40, 40], abs=1)
+    assert (waits[:3], waits[3:]) == ([0.0] * 3, pytest.approx([5, 10, 20, 40, 40, 40], abs=1))
     assert ended_again(cluster, "j-w-0", timers.QUICK_S + 1) == 0.0
     assert ended_again(cluster, "j-w-0", 1.0) <= 6.0
 

@@ -59,8 +59,7 @@ def test_pods_of_a_partition_that_fail_together_are_one_restart(cluster: Cluster
     """The other partitions run on meanwhile."""
     partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
     policy = {"events": ["PodFailed"], "action": "RestartPartition"}
-    workers = task("w", 8, minAvailable=4, partitionPolicy=partitions)
-    add(cluster, "j", workers, minAvailable=4, policies=[policy])
+    add(cluster, "j", task("w", 8, minAvailable=4, partitionPolicy=partitions), minAvailable=4, policies=[policy])
     assert cluster.converge()
     fail(cluster, "j-w-2", "j-w-3")
     trickle(cluster)
@@ -462,8 +461,7 @@ def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is carried out once, and deleted when that is possible."""
-    made = submit(cluster, "j", 2)
-    order(cluster, "RestartJob", made, "again")
+    order(cluster, "RestartJob", submit(cluster, "j", 2), "again")
     with monkeypatch.context() as patched:
         refuse(cluster, patched, "delete", "again")
         turn(cluster, 2, pause_s=1)

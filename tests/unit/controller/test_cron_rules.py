@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import manifests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cron.rules.runs import active, due_s, job_manifest, outdated, status_of
+from controller.cron.rules import active, due_s, job_manifest, outdated, status_of
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time
 from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase
@@ -20,13 +21,11 @@ CREATED = "2026-01-01T00:30:00Z"
 
 def cron_job(last: str | None = None, **spec: Any) -> CronJob:
     """A CronJob that was created at half past midnight; `last`: of its status."""
-    task = {"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}}
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"tasks": [task], "queue": "q"}}
-    metadata = {"name": "cron", "namespace": "team", "uid": "uid-cron", "creationTimestamp": CREATED}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"tasks": [manifests.task("t")], "queue": "q"}}
     whole = {"schedule": "0 * * * *", "jobTemplate": template, **spec}
-    return msgspec.convert(
-        {"metadata": metadata, "spec": whole, "status": {"lastScheduleTime": last} if last else {}}, CronJob
-    )
+    metadata = {"name": "cron", "namespace": "team", "uid": "uid-cron", "creationTimestamp": CREATED}
+    status = {"lastScheduleTime": last} if last else {}
+    return msgspec.convert({"metadata": metadata, "spec": whole, "status": status}, CronJob)
 
 
 def job(name: str, phase: Phase = "Running", at: str = CREATED) -> Job:

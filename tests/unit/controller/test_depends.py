@@ -2,52 +2,38 @@
 
 from typing import Any
 
-import msgspec
 import pytest
+from builders import job as a_job
+from builders import pod as a_pod
+from builders.manifests import task
 
 from controller.job.rules import status as statuses
 from controller.job.rules.sync import not_counted_yet
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import DependsOn, Job, JobSpec, TaskSpec
-from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.podgroup import pod_group, update
+from muster.api.volcano.batch import Job
+from muster.volcano.podgroup import pod_group as group
+from muster.volcano.podgroup import update
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
 
 
 def pod(task: str, index: int, phase: str = "Running", *, node: str = "n", going: bool = False) -> Pod:
     """A pod of Job `j`."""
-    meta: dict[str, Any] = {"name": f"j-{task}-{index}", "annotations": {names.TASK_SPEC: task}}
-    if going:
-        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return msgspec.convert({"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": phase}}, Pod)
+    deleted = "2026-01-01T00:00:00Z" if going else ""
+    return a_pod(f"j-{task}-{index}", task=task, phase=phase, node=node, deleted=deleted)
 
 
 def job(min_available: int, *tasks: tuple[str, int, int | None, str]) -> Job:
     """Job `n/j`; tasks are (name, replicas, minimum, the task it waits for)."""
     made = [
-        TaskSpec(
-            name=name,
-            replicas=replicas,
-            min_available=least,
-            template=TEMPLATE,
-            depends_on=DependsOn(name=[after]) if after else None,
-        )
+        task(name, replicas, min_available=least, template=TEMPLATE, depends_on={"name": [after]} if after else None)
         for name, replicas, least, after in tasks
     ]
-    return Job(
-        metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=made, min_available=min_available)
-    )
+    return a_job("j", made, "n", uid="u", min_available=min_available)
 
 
 CHAIN = job(4, ("a", 2, 2, ""), ("b", 1, 1, "a"), ("c", 1, 1, "b"))
-
-
-def group(of: Job, *later: str) -> PodGroup:
-    """Its PodGroup with these tasks held back."""
-    return pod_group(of, {}, later)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +48,7 @@ def group(of: Job, *later: str) -> PodGroup:
 )
 def test_the_minimum_counts_what_can_exist(of: Job, later: tuple[str, ...], least: int, tasks: dict[str, int]) -> None:
     """Members, per task and in resources; never more than there can be pods."""
-    made = group(of, *later)
+    made = group(of, {}, later)
     assert (made.spec.min_member, made.spec.min_task_member) == (least, tasks)
     assert made.spec.min_resources["cpu"] == str(least)
     assert made.metadata.annotations.get(names.LATER_TASKS, "") == ",".join(sorted(later))
@@ -99,7 +85,7 @@ def test_a_task_is_counted_when_it_has_started_and_from_then_on(
     listed: tuple[str, ...], pods: list[Pod], later: set[str]
 ) -> None:
     """A task that waits for a place is not missed by those that run; one that ran once is."""
-    of = group(CHAIN)
+    of = group(CHAIN, {}, ())
     if listed:
         of.metadata.annotations[names.LATER_TASKS] = ",".join(listed)
     assert not_counted_yet(CHAIN, pods, of) == later
@@ -107,15 +93,17 @@ def test_a_task_is_counted_when_it_has_started_and_from_then_on(
 
 def test_update_of_what_is_counted() -> None:
     """One patch brings minimums and list up to date, and removes the list in the end."""
-    patch = update(group(CHAIN, "b", "c"), group(CHAIN, "c"))
+    patch = update(group(CHAIN, {}, ("b", "c")), group(CHAIN, {}, ("c",)))
     assert patch["metadata"] == {"annotations": {names.LATER_TASKS: "c"}}
     assert (patch["spec"]["minMember"], patch["spec"]["minTaskMember"]) == (3, {"b": 1})
-    assert update(group(CHAIN, "c"), group(CHAIN))["metadata"] == {"annotations": {names.LATER_TASKS: None}}
-    assert update(group(CHAIN, "c"), group(CHAIN, "c")) == {}
+    assert update(group(CHAIN, {}, ("c",)), group(CHAIN, {}, ()))["metadata"] == {
+        "annotations": {names.LATER_TASKS: None}
+    }
+    assert update(group(CHAIN, {}, ("c",)), group(CHAIN, {}, ("c",))) == {}
 
 
 def test_the_status_names_the_tasks_that_wait() -> None:
     """Once the gang is let in."""
-    of = group(CHAIN, "c")
+    of = group(CHAIN, {}, ("c",))
     of.status.phase = "Running"
     assert statuses.waiting(of, []) == ("WaitingForTasks", "tasks that others must be ready for: c")

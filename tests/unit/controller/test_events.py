@@ -2,42 +2,37 @@
 
 from typing import Any
 
-import msgspec
 import pytest
+from builders import job, job_owner
+from builders import pod as a_pod
 
 from controller.job.rules.events import SYNC, group_changed, pod_changed, task_outcome
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus
 
 
 def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:
     """A pod of task `w` of Job `n/j`."""
-    metadata = {
-        "name": more.get("name", "j-w-0"),
-        "namespace": "n",
-        "uid": more.get("name", "p"),
-        "creationTimestamp": "1970-01-01T00:01:40Z",
-        "annotations": {"volcano.sh/task-spec": "w", "volcano.sh/job-version": "2", **more.get("annotations", {})},
-        "ownerReferences": [
-            {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
-        ],
-    }
-    if more.get("deleting"):
-        metadata["deletionTimestamp"] = "1970-01-01T00:02:00Z"
+    annotations = {"volcano.sh/task-spec": "w", "volcano.sh/job-version": "2", **more.get("annotations", {})}
     ended = {"finishedAt": more["ended"]} if "ended" in more else {}
     statuses = [
         {"name": f"c{i}", "restartCount": more.get("restarts", 0), "state": {"terminated": {"exitCode": code} | ended}}
         for i, code in enumerate(more.get("exit_codes", [0]))
     ]
     told = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": more.get("told")}
-    content = {
-        "metadata": metadata,
-        "spec": {"nodeName": node},
-        "status": {"phase": phase, "containerStatuses": statuses, "conditions": [told] if "told" in more else []},
-    }
-    return msgspec.convert(content, Pod)
+    return a_pod(
+        more.get("name", "j-w-0"),
+        "n",
+        uid=more.get("name", "p"),
+        node=node,
+        phase=phase,
+        annotations=annotations,
+        created="1970-01-01T00:01:40Z",
+        deleted="1970-01-01T00:02:00Z" if more.get("deleting") else "",
+        owner=job_owner("j", "u"),
+        status={"containerStatuses": statuses, "conditions": [told] * ("told" in more)},
+    )
 
 
 EARLY, LATE = "1970-01-01T00:01:50Z", "1970-01-01T00:01:51Z"
@@ -91,13 +86,12 @@ def test_request_tells_all() -> None:
 
 def test_task_is_completed_when_all_its_pods_succeeded() -> None:
     """One pod's success is not yet its task's; too many restarts are its failure."""
-    job = Job(spec=JobSpec(tasks=[TaskSpec(name="w", replicas=2)]))
-    done = [pod("Succeeded", name="a"), pod("Succeeded", name="b")]
-    assert task_outcome(job, "w", done) == "TaskCompleted"
-    assert task_outcome(job, "w", done[:1]) is None
-    assert task_outcome(job, "w", [pod(restarts=1, name="a"), pod(restarts=2, name="b")]) == "TaskFailed"
-    assert task_outcome(job, "w", [pod(restarts=2, name="a")]) is None
-    assert task_outcome(job, "x", done) is None
+    of, done = job("j", {"w": 2}), [pod("Succeeded", name="a"), pod("Succeeded", name="b")]
+    assert task_outcome(of, "w", done) == "TaskCompleted"
+    assert task_outcome(of, "w", done[:1]) is None
+    assert task_outcome(of, "w", [pod(restarts=1, name="a"), pod(restarts=2, name="b")]) == "TaskFailed"
+    assert task_outcome(of, "w", [pod(restarts=2, name="a")]) is None
+    assert task_outcome(of, "x", done) is None
 
 
 def group(phase: str) -> PodGroup:

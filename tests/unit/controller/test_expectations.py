@@ -1,38 +1,24 @@
 """What was done is known before the caches show it."""
 
+from builders import job as a_job
+from builders import job_owner, pod_group
+from builders import pod as a_pod
+from builders.clocks import Clock
+from msgspec import structs
+
 from controller.job.expectations import KEPT_S, Expectations
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import JobRef
 
-OWNER = OwnerReference(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="j", uid="u", controller=True)
 JOB = JobRef("n/j", "u")
-
-
-class Clock:
-    """A clock that stands still until told."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
 
 
 def pod(name: str, uid: str = "", namespace: str = "n") -> Pod:
     """The Job's pod of this task."""
-    slot = {names.TASK_SPEC: name, names.TASK_INDEX: "0"}
-    meta = ObjectMeta(
-        name=f"j-{name}-0",
-        namespace=namespace,
-        uid=uid or name,
-        annotations=slot,
-        owner_references=[OWNER],
-    )
-    return Pod(metadata=meta)
+    return a_pod(f"j-{name}-0", namespace, uid=uid or name, task=name, index=0, owner=job_owner("j", "u"))
 
 
 def tasks(pods: list[Pod]) -> list[str]:
@@ -88,7 +74,7 @@ def test_deleted_pods_are_on_their_way_out() -> None:
 
 def group(uid: str, version: str) -> PodGroup:
     """PodGroup `n/g`."""
-    return PodGroup(metadata=ObjectMeta(name="g", namespace="n", uid=uid, resource_version=version))
+    return pod_group("g", 1, "n", uid=uid, version=version)
 
 
 def test_groups() -> None:
@@ -107,6 +93,13 @@ def test_groups() -> None:
     assert expectations.group("n/g", new) == new
 
 
+def test_a_group_that_is_being_deleted_is_gone() -> None:
+    """Whoever deleted it: the Job needs another one."""
+    expectations, old = Expectations(Clock()), group("old", "1")
+    meta = structs.replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    assert expectations.group("n/g", structs.replace(old, metadata=meta)) is None
+
+
 def test_a_group_that_never_shows_is_forgotten() -> None:
     """It came and went between two lists: its Job is looked at again when it counts no more."""
     clock = Clock()
@@ -120,7 +113,7 @@ def test_a_group_that_never_shows_is_forgotten() -> None:
 
 def job(version: str, uid: str = "u") -> Job:
     """Job `n/j`."""
-    return Job(metadata=ObjectMeta(name="j", namespace="n", uid=uid, resource_version=version))
+    return a_job("j", namespace="n", uid=uid, version=version)
 
 
 def test_the_newer_job_counts() -> None:
@@ -143,3 +136,17 @@ def test_a_job_that_is_gone() -> None:
     assert jobs.newest("n/j", job("9")) == job("10")
     jobs.seen(job("9"), None)
     assert jobs.newest("n/j", job("9")) == job("9")
+
+
+def test_jobs_of_one_name_are_told_apart() -> None:
+    """In two namespaces, and one after the other in the same: what was made for one is no pod of another."""
+    expectations = Expectations(Clock())
+    elsewhere, later = JobRef("m/j", "v"), JobRef("n/j", "w")
+    expectations.pod_created(JOB, pod("a"))
+    expectations.pod_created(elsewhere, pod("b", namespace="m"))
+    assert [tasks(expectations.pods(each, [])) for each in (JOB, elsewhere, later)] == [["a"], ["b"], []]
+    assert [expectations.satisfied(each) for each in (JOB, elsewhere, later)] == [False, False, True]
+    expectations.pod_seen(None, pod("a"))
+    assert [expectations.satisfied(each) for each in (JOB, elsewhere)] == [True, False]
+    expectations.deleted("a")
+    assert expectations.pods(elsewhere, [pod("b", namespace="m")])[0].metadata.deletion_timestamp is None

@@ -35,14 +35,12 @@ def test_equal_batches_are_finished_one_after_the_other() -> None:
     """The first is through when little more than its own calls were made; the last no later than in turns."""
     order = run_beside({"a": 100, "b": 100, "c": 100})
     assert len(order) == 300
-    first = min(_last(order, name) for name in "abc")
-    assert first <= 140
+    assert min(_last(order, name) for name in "abc") <= 140
 
 
 def test_a_large_batch_goes_on_while_small_ones_come() -> None:
     """Every fourth call goes to whoever has waited longest for one, and there are nine."""
-    order = run_beside({"large": 1000, **dict.fromkeys("abcdefgh", 100)})
-    assert order[:360].count("large") >= 360 // 4 // 9
+    assert run_beside({"large": 1000, **dict.fromkeys("abcdefgh", 100)})[:360].count("large") >= 360 // 4 // 9
 
 
 def run_beside(sizes: dict[str, int]) -> list[str]:

@@ -4,16 +4,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import job as a_job
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from controller.flow.rules.manifest import job_manifest, merged, patched
-from controller.flow.rules.status import LATEST, MOST_TASKS, status_of
-from controller.flow.rules.steps import due, is_forgotten, phase
+from controller.flow.rules import LATEST, MOST_TASKS, due, is_forgotten, job_manifest, merged, patched, phase, status_of
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.names import CREATED_BY
-from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskSpec, TaskState
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.flow import (
     MADE_FOR,
     MADE_OF,
@@ -40,11 +39,8 @@ def job_flow(needs: dict[str, list[str]], **more: Any) -> JobFlow:
 
 def job(step: str, its_phase: Phase, **status: Any) -> Job:
     """The Job of a step, with a task `t` of two pods."""
-    return Job(
-        metadata=ObjectMeta(name=f"flow-{step}", namespace="team", creation_timestamp=NOW),
-        spec=JobSpec(tasks=[TaskSpec(name="t", replicas=2)]),
-        status=JobStatus(state=JobState(phase=its_phase), **status),
-    )
+    state = JobStatus(state=JobState(phase=its_phase), **status)
+    return a_job(f"flow-{step}", {"t": 2}, "team", created=NOW, status=state)
 
 
 def names(of: JobFlow, jobs: dict[str, Job]) -> list[str]:
@@ -196,6 +192,20 @@ def test_counts_of_very_many_tasks_are_left_out() -> None:
     assert (len(found["flow-a"].task_status_count), len(found["flow-b"].task_status_count)) == (MOST_TASKS, 0)
 
 
+def test_each_phase_of_a_job_is_told_with_its_begin_and_end() -> None:
+    """The end of one is the begin of the next; the last has none."""
+    of, times = job_flow({"a": []}), [f"2026-01-01T00:00:0{second}Z" for second in range(4)]
+    phases: list[Phase] = ["Pending", "Running", "Completing"]
+    for each, now in zip(phases, times, strict=False):
+        jobs = {"a": job("a", each)}
+        of = structs.replace(of, status=status_of(of, jobs, frozenset(jobs), now))
+    told = [
+        (each.state, each.start_timestamp, each.end_timestamp)
+        for each in of.status.job_status_list[0].running_histories
+    ]
+    assert told == [("Pending", times[0], times[1]), ("Running", times[1], times[2]), ("Completing", times[2], None)]
+
+
 def test_a_job_that_was_made_again_has_no_history_of_the_earlier_one() -> None:
     """It is told by the time of its creation."""
     of = remembering(job_flow({"a": []}), {"a": job("a", "Running")})
@@ -270,6 +280,5 @@ def test_jobs_that_were_seen_to_end_count_without_a_status() -> None:
     """One that went before its end was written: it is in no list of what exists."""
     of = job_flow({"a": [], "b": ["a"]})
     status = status_of(of, {"a": job("a", "Completed")}, frozenset(), NOW)
-    assert status.conditions == {}
-    assert status.completed_jobs == [job_name(of, "a")]
+    assert (status.conditions, status.completed_jobs) == ({}, [job_name(of, "a")])
     assert [each.name for each in status.job_status_list] == ["flow-a"]

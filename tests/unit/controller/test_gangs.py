@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import manifests
 from simulated_api import Api
 from simulated_faults import Faults
 
@@ -55,9 +56,8 @@ class World:
         references = [msgspec.to_builtins(above)] if above else []
         metadata = {"name": "train", "ownerReferences": references, **content.pop("metadata", {})}
         made = self.api.add(resource, {"metadata": metadata, **content})
-        return OwnerReference(
-            api_version=resource.api_version, kind=resource.kind, name="train", uid=made.metadata.uid, controller=True
-        )
+        reference = manifests.owner("train", resource.kind, resource.api_version, made.metadata.uid)
+        return msgspec.convert(reference, OwnerReference)
 
     def pod(
         self,
@@ -69,12 +69,9 @@ class World:
         **spec: Any,
     ) -> Pod:
         """A shaped pod of this owner."""
-        metadata = {
-            **(metadata or {}),
-            "name": "x",
-            "labels": {"muster.dev/framework": "mpi", **(labels or {})},
-            "ownerReferences": [msgspec.to_builtins(owner)],
-        }
+        labels = {"muster.dev/framework": "mpi", **(labels or {})}
+        own = {"name": "x", "labels": labels, "ownerReferences": [msgspec.to_builtins(owner)]}
+        metadata = {**(metadata or {}), **own}
         pod: Pod = self.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": scheduler, **spec}})
         self.pods.put(pod)
         return pod
@@ -237,8 +234,7 @@ def test_one_gang_over_the_parts_of_a_world(world: World, kind: str) -> None:
     resource, part, spec, labels, name = PARTS[kind]
     above = world.owner(resource)
     owner = world.owner(part, above, metadata={"labels": labels}, spec=spec)
-    sized = {"annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}}
-    pod = world.pod(owner, "muster", labels, metadata=sized)
+    pod = world.pod(owner, "muster", labels, metadata={"annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}})
     world.pod_groups.process(f"n/{name}")
     [group] = world.api.all(POD_GROUPS)
     world.groups.put(group)
@@ -300,23 +296,24 @@ def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, 
 
 
 @pytest.mark.parametrize(
-    ("condition", "ending"),
+    ("reason", "message", "ending"),
     [
         (
-            {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"},
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
             "more of its pods failed than backoffLimit 6 allows",
         ),
-        ({"reason": "DeadlineExceeded", "message": "Job was active too long"}, "Job was active too long"),
-        ({}, "the Job says no more"),
+        ("DeadlineExceeded", "Job was active too long", "Job was active too long"),
+        ("", "", "the Job says no more"),
     ],
 )
-def test_the_group_of_a_failed_job_says_why(world: World, condition: JSON, ending: str) -> None:
+def test_the_group_of_a_failed_job_says_why(world: World, reason: str, message: str, ending: str) -> None:
     """Its pods are gone, and the PodGroup has what is left to read."""
     owner = world.owner(INDEXED_JOBS)
     pod = world.pod(owner, "muster")
     assert world.group(owner)
     world.pods.discard(pod.metadata.key)
-    failed = {"type": "Failed", "status": "True", **condition}
+    failed = {"type": "Failed", "status": "True", "reason": reason, "message": message}
     world.api.merge_patch(INDEXED_JOBS, "train", {"spec": {"backoffLimit": 6}, "status": {"conditions": [failed]}}, "n")
     group = world.group(owner)
     assert group is not None
@@ -325,13 +322,9 @@ def test_the_group_of_a_failed_job_says_why(world: World, condition: JSON, endin
 
 def in_group(world: World, job: OwnerReference, name: str, labels: JSON | None = None, **spec: Any) -> str:
     """Makes a pod of a Job that has `spec.scheduling`: admission has marked its template. Returns its gang, if any."""
-    metadata = {
-        "name": name,
-        "labels": labels or {},
-        "annotations": {"muster.dev/native-group": "true"},
-        "ownerReferences": [msgspec.to_builtins(job)],
-    }
-    world.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": "muster", **spec}})
+    metadata = manifests.manifest("v1", "Pod", name, labels=labels, annotations={"muster.dev/native-group": "true"})
+    metadata["metadata"]["ownerReferences"] = [msgspec.to_builtins(job)]
+    world.api.add(PODS, {**metadata, "spec": {"schedulerName": "muster", **spec}})
     return seen(world, job, name)
 
 

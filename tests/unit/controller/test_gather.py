@@ -24,8 +24,7 @@ def gathering(cluster: Cluster) -> list[str]:
 
 def test_many_pods_are_one_pass(cluster: Cluster) -> None:
     """Each of them fails at another moment, and the caches tell of each on its own."""
-    policy = {"event": "PodFailed", "action": "RestartJob"}
-    submit(cluster, "j", PODS, policy)
+    submit(cluster, "j", PODS, {"event": "PodFailed", "action": "RestartJob"})
     passes = gathering(cluster)
     for pod in pods(cluster):
         fail(cluster, pod.metadata.name)

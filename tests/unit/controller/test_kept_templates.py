@@ -62,8 +62,7 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     jobs = controller.reflectors["jobs"]
     assert jobs.mirror.budget is not None
     monkeypatch.setattr(jobs.mirror.budget, "_of_namespace", 1_500_000)
-    leads = [False, True]
-    for leading in leads:
+    for leading in [False, True]:
         if leading:
             controller._leading.set()
         for number in range(2):

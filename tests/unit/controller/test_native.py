@@ -67,11 +67,9 @@ class Cluster:
 
 def gang(name: str = "g", least: int = 4, phase: Any = "Inqueue", **spec: Any) -> PodGroup:
     """A PodGroup of Muster's."""
-    return PodGroup(
-        metadata=ObjectMeta(name=name, namespace="n", uid=f"uid-{name}"),
-        spec=PodGroupSpec(min_member=least, **spec),
-        status=PodGroupStatus(phase=phase),
-    )
+    metadata = ObjectMeta(name=name, namespace="n", uid=f"uid-{name}")
+    status = PodGroupStatus(phase=phase)
+    return PodGroup(metadata=metadata, spec=PodGroupSpec(min_member=least, **spec), status=status)
 
 
 class World:
@@ -145,6 +143,20 @@ def test_gangs_are_published_when_they_come_and_follow_their_minimum() -> None:
     world.show(gang("new", least=2, phase="Running"))
     world.work()
     assert world.cluster.patches == before + 1
+
+
+def test_a_gang_that_comes_while_all_are_listed_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its change is seen before the list has ended, which does not have it."""
+    world = World(gang("there"))
+    there = world.groups.list()
+
+    def listed() -> list[PodGroup]:
+        world.show(gang("new"))
+        return there
+
+    monkeypatch.setattr(world.groups, "list", listed)
+    world.work()
+    assert set(world.cluster.groups) == {"there", "new"}
 
 
 def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is() -> None:

@@ -1,12 +1,12 @@
 """What a Job's status says after the work of its phase."""
 
-import msgspec
 import pytest
+from builders import job as a_job
+from builders import pod
 
 from controller.job.rules.status import Failure, Work, concluded
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, TaskSpec
+from muster.api.volcano.batch import Job, JobStatus
 
 NOW_S = 60.0
 FULL = Failure("FailedCreate", "pod j-w-0 cannot be created: the quota is used up")
@@ -15,19 +15,13 @@ WAITS = ("Unschedulable", "no room")
 
 def job(phase: str, reason: str = "") -> Job:
     """A Job of two pods that both must start."""
-    spec = JobSpec(min_available=2, tasks=[TaskSpec(name="w", replicas=2)])
-    state = JobState(phase=phase, reason=reason, message="as before")  # type: ignore[arg-type]  # phases as text
-    return Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=spec, status=JobStatus(state=state))
+    state = {"phase": phase, "reason": reason, "message": "as before"}
+    return a_job("j", {"w": 2}, "n", uid="u", min_available=2, status={"state": state})
 
 
 def pods(*phases: str) -> list[Pod]:
     """Pods of task `w` in these phases."""
-    metas = [{"name": f"j-w-{index}", "uid": str(index)} for index in range(len(phases))]
-    annotations = {"volcano.sh/task-spec": "w"}
-    return [
-        msgspec.convert({"metadata": {**meta, "annotations": annotations}, "status": {"phase": phase}}, Pod)
-        for meta, phase in zip(metas, phases, strict=True)
-    ]
+    return [pod(f"j-w-{index}", uid=str(index), task="w", phase=phase) for index, phase in enumerate(phases)]
 
 
 def outcome(

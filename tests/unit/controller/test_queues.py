@@ -4,13 +4,13 @@ import random
 from typing import Any
 
 import pytest
+from builders import queue as a_queue
 from msgspec import to_builtins
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
 from controller.queues.rules import Wanted, asked, at_rest
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import conditions_of
 from muster.api.volcano.batch import COMMANDS
@@ -20,8 +20,6 @@ from muster.api.volcano.scheduling import (
     PodGroupPhase,
     PodGroupStatus,
     Queue,
-    QueueSpec,
-    QueueStatus,
 )
 
 OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
@@ -31,11 +29,7 @@ MARKED_CLOSED, MARKED_CLOSING = Wanted("Closed", by_parent=True), Wanted("Closin
 def queue(state: str, *, marked: bool = False, name: str = "q") -> Queue:
     """A queue in this state."""
     annotations = {"volcano.sh/closed-by-parent": "true"} if marked else {}
-    return Queue(
-        metadata=ObjectMeta(name=name, annotations=annotations),
-        spec=QueueSpec(parent="p"),
-        status=QueueStatus(state=state),  # type: ignore[arg-type]  # states as text
-    )
+    return a_queue(name, state=state, parent="p", annotations=annotations)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +146,8 @@ def test_commands_that_lead_to_nothing_are_dropped(cluster: Cluster) -> None:
 def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
     """Closing while there are gangs, Closed when the last has gone or completed; what pods ask for adds up the tree."""
     cluster.api.add(POD_GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": "q"}}, "n")
-    spec = {
-        "schedulerName": "volcano",
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": "2"}}}],
-    }
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": "2"}}}]
+    spec = {"schedulerName": "volcano", "containers": containers}
     meta = {"name": "pod", "annotations": {"scheduling.k8s.io/group-name": "g"}}
     cluster.api.add(PODS, {"metadata": meta, "spec": spec}, "n")
     assert cluster.converge()

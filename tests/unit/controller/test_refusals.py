@@ -30,8 +30,7 @@ def test_refusals_are_tried_again_later_each_time() -> None:
         waits.append(now[0] - since)
         now[0] = since + waits[-1] + MAX_S  # the pass of the loop above was one of its own
     assert waits == sorted(waits)
-    assert waits[0] == 1.0
-    assert waits[-1] == MAX_S
+    assert (waits[0], waits[-1]) == (1.0, MAX_S)
     with refusals.attempts("uid") as attempts:
         assert attempts.begin(b"1 GPU")
 
@@ -73,6 +72,5 @@ def test_a_large_job_leaves_its_turn_to_others(cluster: Cluster, monkeypatch: py
     cluster.controller.workers[0].queue.add("other/job")
     for _ in range(3):
         turn(cluster)
-    assert there["after n/j"] == PODS_A_TURN
-    assert there["other/job"] == PODS_A_TURN
+    assert (there["after n/j"], there["other/job"]) == (PODS_A_TURN, PODS_A_TURN)
     assert len(pods(cluster)) == 3 * PODS_A_TURN

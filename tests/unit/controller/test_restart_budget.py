@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from builders import job as a_job
+from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,15 +13,9 @@ from controller.job.rules.events import Request, pod_changed
 from controller.job.rules.faults import fault_of
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import pods_to_delete
-from muster.api.kubernetes.core import (
-    ContainerState,
-    ContainerStateTerminated,
-    ContainerStatus,
-    Pod,
-    PodStatus,
-)
-from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
-from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, TaskSpec
+from muster.api.kubernetes.core import Pod, PodStatus
+from muster.api.kubernetes.meta import ReportedCondition, format_time
+from muster.api.volcano.batch import Job, JobState, JobStatus
 from muster.resources.runtime import Budget, budget_mistakes, restart_budget
 
 KEY = "muster.dev/restart-budget"
@@ -31,16 +27,13 @@ EVICTED = Request(event="PodEvicted", pod="j-w-0")
 
 def job(budget: str = "2 in 1h", **annotations: str) -> Job:
     """A Job with a budget."""
-    meta = ObjectMeta(name="j", uid="u", annotations={KEY: budget, **annotations})
-    return Job(metadata=meta, spec=JobSpec(max_retry=1000, tasks=[TaskSpec(name="w", replicas=1)]))
+    return a_job("j", {"w": 1}, uid="u", annotations={KEY: budget, **annotations}, max_retry=1000)
 
 
 def failed(code: int = 1, reason: str = "Error", **status: Any) -> Pod:
     """A pod whose container has ended with this code."""
-    ended = ContainerStateTerminated(exit_code=code, reason=reason)
-    containers = [ContainerStatus(name="main", state=ContainerState(terminated=ended))]
-    meta = ObjectMeta(name="j-w-0", uid="p", annotations={"volcano.sh/task-spec": "w"})
-    return Pod(metadata=meta, status=PodStatus(phase="Failed", container_statuses=containers, **status))
+    ended = {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}
+    return a_pod("j-w-0", uid="p", task="w", status={"phase": "Failed", "containerStatuses": [ended], **status})
 
 
 def fault(pod: Pod, *others: Pod, codes: frozenset[int] = frozenset()) -> str:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from controller.gangs.workloads import pod_group
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.names import (
@@ -15,6 +14,7 @@ from muster.api.names import (
     SCALE_UP_CLASS,
     VOLCANO_GROUP_MIN_MEMBER,
 )
+from muster.workloads.podgroup import pod_group
 
 
 @pytest.mark.parametrize(

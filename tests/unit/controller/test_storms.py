@@ -39,8 +39,7 @@ def test_ten_suspensions_use_up_no_retry(cluster: Cluster) -> None:
 def test_scaling_down_raises_no_policy(cluster: Cluster, restarted: bool) -> None:  # noqa: FBT001 - a parameter of a table
     """Not even a policy for everything, nor when the controller dies on the way."""
     submit(cluster, "j", 4, {"events": ["*"], "action": "AbortJob"}, minAvailable=1)
-    spec = {"tasks": [{"name": "w", "replicas": 1, "template": {}}]}
-    cluster.api.change(JOBS, "j", {"spec": spec}, "n")
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [{"name": "w", "replicas": 1, "template": {}}]}}, "n")
     if restarted:
         turn(cluster)
         cluster.restart()
@@ -60,8 +59,7 @@ def test_a_pending_timeout_does_not_hit_running_pods_after_a_restart(cluster: Cl
 
 def test_a_pending_timeout_counts_from_the_creation_whoever_controls(cluster: Cluster) -> None:
     """A controller that starts late carries it out in time."""
-    policy = {"events": ["PodPending"], "action": "AbortJob", "timeout": "60s"}
-    submit(cluster, "j", 1, policy)
+    submit(cluster, "j", 1, {"events": ["PodPending"], "action": "AbortJob", "timeout": "60s"})
     cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
     turn(cluster)
     cluster.now_s += 1

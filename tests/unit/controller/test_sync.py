@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import msgspec
 import pytest
+from builders import job as a_job
+from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,32 +15,26 @@ from controller.job.rules.policies import Target, pods_to_delete, restart_target
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.merge_diff import difference
-from muster.api.volcano.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
+from muster.api.volcano.batch import DependsOn, Job, JobState, JobStatus, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 
 
 def pod(name: str, phase: str = "Running", *, version: int = 0, **more: Any) -> Pod:
     """A pod of Job `j` named `j-<task>-<index>`."""
     annotations = {"volcano.sh/task-spec": name.split("-")[1], "volcano.sh/job-version": str(version)}
-    if more.get("marked"):
-        annotations["volcano.sh/controller-out-of-sync"] = "true"
-    meta = {"name": name, "namespace": "n", "uid": more.get("uid", name), "annotations": annotations}
-    meta["labels"] = {"volcano.sh/partition-id": more.get("partition", "0")}
-    if more.get("going"):
-        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    annotations |= {"volcano.sh/controller-out-of-sync": "true"} if more.get("marked") else {}
     status = {"phase": phase, "containerStatuses": [{"name": "c", "ready": more.get("ready", True)}]}
-    return msgspec.convert({"metadata": meta, "status": status}, Pod)
+    labels = {"volcano.sh/partition-id": more.get("partition", "0")}
+    deleted = "2026-01-01T00:00:00Z" if more.get("going") else ""
+    uid = more.get("uid", name)
+    return a_pod(name, uid=uid, annotations=annotations, labels=labels, status=status, deleted=deleted)
 
 
 def job(*tasks: TaskSpec, **status: Any) -> Job:
     """Job `n/j` with these tasks, or one task `w` of 3."""
-    return Job(
-        metadata=ObjectMeta(name="j", namespace="n", uid="u", creation_timestamp="1970-01-01T00:00:00Z"),
-        spec=JobSpec(tasks=list(tasks) or [TaskSpec(name="w", replicas=3)], max_retry=3),
-        status=JobStatus(**status),
-    )
+    made = list(tasks) or [TaskSpec(name="w", replicas=3)]
+    return a_job("j", made, "n", uid="u", created="1970-01-01T00:00:00Z", max_retry=3, status=JobStatus(**status))
 
 
 def test_creates_what_is_missing_and_deletes_what_is_too_much() -> None:
@@ -159,8 +154,7 @@ def test_conditions_are_one_per_phase() -> None:
 
 def test_counters_that_become_zero_are_written() -> None:
     """A zero is left out on the wire, and must still replace what was there."""
-    patch = difference(JobStatus(running=3), statuses.counted(JobStatus(), Counts(), 0))
-    assert patch == {"running": None}
+    assert difference(JobStatus(running=3), statuses.counted(JobStatus(), Counts(), 0)) == {"running": None}
 
 
 def test_why_a_job_waits() -> None:
@@ -201,6 +195,7 @@ def test_timers_ask_again() -> None:
     assert asked(failed)
     assert asked(failed, pod("j-w-0", "Pending", uid="new"))
     assert not asked(failed, pod("j-w-0", uid="new"))
+    assert asked(failed, pod("j-w-0", uid="old")), "it runs on for a moment, and is still the one that is lost"
     assert not asked(failed, of=job(state=JobState(phase="Aborted")))
     assert still_true(Request(event="Unknown"), running, {}, "Unknown")
     assert not still_true(Request(event="Unknown"), running, {}, "Running")

@@ -16,12 +16,8 @@ from muster.volcano.podgroup import group_name
 def forge(cluster: Cluster, of: Job, namespace: str, name: str, phase: str, **annotations: str) -> None:
     """Somebody makes a pod that names the Job as its controller, and has it end in this phase."""
     owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": of.metadata.name, "controller": True}
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "annotations": annotations,
-        "ownerReferences": [owner | {"uid": of.metadata.uid}],
-    }
+    owner_references = [owner | {"uid": of.metadata.uid}]
+    metadata = {"name": name, "namespace": namespace, "annotations": annotations, "ownerReferences": owner_references}
     cluster.api.add(PODS, {"metadata": metadata, "spec": {"nodeName": "node-1"}}, namespace)
     cluster.api.change(PODS, name, {"status": {"phase": phase}}, namespace, subresource="status")
 

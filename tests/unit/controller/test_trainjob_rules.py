@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import pod as a_pod
 from frameworks_world import FRAMEWORK, replicated_job, runtime, train_job
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,19 +79,12 @@ def made(job: TrainJob, phase: str = "", **more: Any) -> Job:
 
 def pods(*phases: str, pod_set: str = "node", ready: bool = True) -> list[Pod]:
     """Pods of a pod set, in index order."""
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
     return [
-        msgspec.convert(
-            {
-                "metadata": {
-                    "name": f"train-{pod_set}-{index}",
-                    "labels": {names.TASK_INDEX: str(index), names.REPLICATED_JOB: pod_set},
-                },
-                "status": {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready)}]},
-            },
-            Pod,
-        )
+        a_pod(f"train-{pod_set}-{index}", labels={names.TASK_INDEX: str(index), names.REPLICATED_JOB: pod_set},
+              phase=phase, status=status)
         for index, phase in enumerate(phases)
-    ]
+    ]  # fmt: skip
 
 
 def batch(name: str, job: TrainJob, *, suspend: bool = False, **status: Any) -> IndexedJob:

@@ -1,19 +1,18 @@
 """When a Job is deleted after its end, and the quirks of Volcano that a Job may want back."""
 
 import pytest
+from builders import job as a_job
 
 from controller.job.rules.timers import expires_s
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, compat
+from muster.api.volcano.batch import Job, compat
 
 ENDED = "1970-01-01T00:01:00Z"
 
 
 def job(phase: str, *, ttl_s: int | None = 5, **more: object) -> Job:
     """A Job that entered its phase a minute after the beginning of time."""
-    meta = ObjectMeta(name="j", namespace="n", uid="u", **more)  # type: ignore[arg-type]  # a test's shorthand
-    state = JobState(phase=phase, last_transition_time=ENDED)  # type: ignore[arg-type]  # phases as text
-    return Job(metadata=meta, spec=JobSpec(ttl_seconds_after_finished=ttl_s), status=JobStatus(state=state))
+    state = {"phase": phase, "lastTransitionTime": ENDED}
+    return a_job("j", ttl_seconds_after_finished=ttl_s, status={"state": state}, **more)
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Aborted"])
@@ -32,7 +31,7 @@ def test_no_job_is_deleted_before_its_end(phase: str) -> None:
 
 def test_a_job_that_goes_away_is_left_alone() -> None:
     """Somebody deletes it already."""
-    assert expires_s(job("Completed", deletion_timestamp=ENDED)) is None
+    assert expires_s(job("Completed", deleted=ENDED)) is None
 
 
 def test_suspended_jobs_can_be_spared() -> None:

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from controller.unanswered import START_S
-from controller.worker import Worker
+from controller.worker import START_S, Worker
 from muster.kube.errors import APIError, error_of, silent_webhook
 
 

@@ -1,14 +1,18 @@
 """Workers: one Job has one, whatever goes wrong does not end it, and nobody acts without the lease."""
 
 import threading
+from typing import Any
 
 import pytest
 import structlog
 from simulated_cluster import Cluster
-from simulated_jobs import add, job, task, turn
+from simulated_jobs import add, job, pods, submit, task, turn
+from structlog.testing import capture_logs
 
 from controller.worker import Retry, Worker
-from muster.kube.errors import Conflict
+from muster.api.base import Resource
+from muster.api.kubernetes.core import PODS
+from muster.kube.errors import Conflict, NamespaceEnds
 
 
 def test_a_job_has_one_worker_at_a_time() -> None:
@@ -51,8 +55,7 @@ def test_a_job_has_one_worker_at_a_time() -> None:
 
 def test_namespaces_take_turns() -> None:
     """Whoever has many keys does not go before the others; a long piece of work is told when somebody waits."""
-    worker = Worker("job", lambda _key: None, threads=2)
-    queue = worker.queue
+    queue = Worker("job", lambda _key: None, threads=2).queue
     for number in range(3):
         queue.add(f"many/{number}")
     queue.add("few/0")
@@ -89,6 +92,26 @@ def test_what_fails_is_tried_again_and_ends_no_thread(error: Exception, result: 
     now[0] += 60
     assert worker.queue.get(0) == "a"
     structlog.reset_defaults()
+
+
+def test_nothing_is_tried_again_in_a_namespace_that_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job that lacks a pod, and one that has none of its objects yet, ask the API server once per change."""
+    submit(cluster, "had", 2)
+    asked: list[str] = []
+
+    def create(kind: Resource[Any], *_: Any, **__: Any) -> None:
+        asked.append(kind.kind)
+        raise NamespaceEnds("unable to create new content in namespace n because it is being terminated")
+
+    monkeypatch.setattr(cluster.api, "create", create)
+    add(cluster, "new", task("w", 1), plugins={"svc": []})
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster, 3)
+    before = len(asked)
+    assert before
+    with capture_logs() as logs:
+        turn(cluster, 5, pause_s=60)
+    assert (len(asked), logs) == (before, [])
 
 
 def test_nobody_acts_without_the_lease(cluster: Cluster) -> None:

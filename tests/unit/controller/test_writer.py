@@ -79,8 +79,7 @@ def test_a_phase_is_written_at_once() -> None:
     world = World()
     world.explain("a")
     job = world.job()
-    written = world.writer.write(job, moved(job.status, "Running", "Because", "b", world.now_s))
-    assert written == world.job()
+    assert world.writer.write(job, moved(job.status, "Running", "Because", "b", world.now_s)) == world.job()
     assert world.job().status.state.phase == "Running"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from musterctl import facts
 from musterctl.chart.generated import leaves, schema
+from tests.mutants.clones import PACKAGES
 
 ROOT = Path(__file__).parents[3]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-PACKAGES = ("certs", "controller", "extender", "history", "muster", "musterctl", "webhook")
 FOLDERS = (*PACKAGES, "charts", "docs", "examples", "tests")
 METRIC = re.compile(r"\b(?P<name>muster_[a-z_]+)(?:\{(?P<labels>[^}]*)\})?")
 NO_PROSE = re.compile(r"```.*?```|<!--fact.*?/fact-->", re.DOTALL)
@@ -73,8 +73,7 @@ def source() -> str:
 @cache
 def source_words() -> frozenset[str]:
     """The words and flags of the code, in lower case, and fields as they are on the wire."""
-    text = source().lower()
-    words = set(re.findall(r"--[a-z][a-z-]+|\w+", text))
+    words = set(re.findall(r"--[a-z][a-z-]+|\w+", source().lower()))
     return frozenset(words | {word.replace("_", "") for word in words} | {word.removesuffix("_s") for word in words})
 
 

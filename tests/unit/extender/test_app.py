@@ -59,8 +59,7 @@ def test_a_verb_sees_nothing_of_a_long_pod_that_nobody_reads() -> None:
     answer = ask(asked, "POST", "/filter", msgspec.json.encode({"Pod": pod, "NodeNames": ["a", "b"]}))
     assert msgspec.json.decode(answer.body)["NodeNames"] == ["a", "b"]
     (args,) = seen
-    assert args.pod.metadata.name == "p"
-    assert args.pod.spec.containers[0].resources.requests == {"cpu": "1"}
+    assert (args.pod.metadata.name, args.pod.spec.containers[0].resources.requests) == ("p", {"cpu": "1"})
     assert not args.pod.spec.tolerations
     assert not args.pod.spec.containers[0].args
 

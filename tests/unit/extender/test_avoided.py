@@ -25,8 +25,7 @@ def abandoned(world: World, node: str, until: float) -> None:
 
 def test_what_a_placement_says_is_avoided_until_its_time() -> None:
     """Also by a planner that was not there when the node refused."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     abandoned(world, "node-0", world.now + 30)
     gangs = [world.view("ns/a")]
     assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
@@ -37,8 +36,7 @@ def test_what_a_placement_says_is_avoided_until_its_time() -> None:
 
 def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     """A second refusal elsewhere does not make the first one longer."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     abandoned(world, "node-0", world.now + 30)
     close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "node-1 refused a member")
     assert closed(close, now=world.now, avoided={"node-0", "node-1"})["avoided"] == [

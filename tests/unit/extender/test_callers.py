@@ -28,8 +28,7 @@ def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, 
         raise AssertionError("only bind is called")
 
     app = create_app(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
-    host = headers.get("host", "127.0.0.1:9444")
-    return ask(app, "POST", "/bind", BODY, headers, host).status, asked
+    return ask(app, "POST", "/bind", BODY, headers, headers.get("host", "127.0.0.1:9444")).status, asked
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9444", "127.0.0.1", "localhost:9444", "[::1]:9444"])
@@ -76,8 +75,7 @@ def test_with_tls_it_listens_anywhere(tmp_path: Path) -> None:
     """As then nobody is answered without a client certificate."""
     settings = tmp_path / "settings.yaml"
     settings.write_text(text_of(ExtenderSettings(cert_file="c", key_file="k", client_ca_file="a"), {}))
-    options = parse(["--host=::", f"--settings={settings}"])
-    assert options.settings.tls == Files(Path("c"), Path("k"), Path("a"))
+    assert parse(["--host=::", f"--settings={settings}"]).settings.tls == Files(Path("c"), Path("k"), Path("a"))
 
 
 @pytest.mark.parametrize("missing", ["certFile", "keyFile", "clientCaFile"])

@@ -74,8 +74,7 @@ def evict(before: Callable[[Api, str], None], cycles: int = 1) -> tuple[Api, Wor
 
     So do more cycles, in the same moment.
     """
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, {"cpu": 1})})
     running = world.pod(key, "worker", 1, {"cpu": 1}, node="node-1", epoch=1)
     pod = world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=1)
@@ -139,5 +138,6 @@ def test_another_pod_of_that_name_stays() -> None:
         assert api.pod is not None
         api.pod.metadata.uid = "another"
 
-    api, _ = evict(replaced)
+    api, world = evict(replaced)
     assert api.pod is not None
+    assert "another" not in world.state.pods, "only the watch tells of it"

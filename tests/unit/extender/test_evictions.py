@@ -64,8 +64,7 @@ def carried_out(
     world.asks("high", 2)
     session = world.cycle()
     if not written:
-        placement = world.state.placements["ns/high"]
-        world.state.on_placement(placement, None)
+        world.state.on_placement(world.state.placements["ns/high"], None)
     meanwhile(world)
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state

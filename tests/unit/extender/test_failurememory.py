@@ -56,8 +56,7 @@ def test_the_next_process_knows_them() -> None:
 
 def test_what_is_known_already_is_newer() -> None:
     """The process has seen a failure itself before it led."""
-    api = Api({AVOIDED: encoded({"ns/a": (avoided("old"),)}, NOW)})
-    mine, cluster = memory(api)
+    mine, cluster = memory(Api({AVOIDED: encoded({"ns/a": (avoided("old"),)}, NOW)}))
     cluster.state.failures.remember("ns/a", [avoided("new")])
     mine.recall()
     assert cluster.state.failures.remembered == {"ns/a": (avoided("new"),)}

@@ -41,8 +41,7 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.usefixtures("no_collector")
 def test_a_session_that_is_forgotten_is_gone(config: SchedulerConfig) -> None:
     """One gang is placed, and one finds no room."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang("fits", {"worker": (8, {"nvidia.com/gpu": 4})})
     world.gang("waits", {"worker": (9, {"nvidia.com/gpu": 4})})
     actions, world.plugins = Parts().of(config)

@@ -33,11 +33,8 @@ class Told:
         self.world = World()
         self.world.nodes(2)
         self.key = self.world.gang("g", {"worker": (pods, {"cpu": 2})})
-        group = self.world.state.groups[self.key]
-        meta = structs.replace(group.metadata, owner_references=[owner], annotations=dict(annotations or {}))
-        self.world.state.on_pod_group(group, structs.replace(group, metadata=meta))
-        for rank in range(pods):
-            self.world.pod(self.key, "worker", rank, {"cpu": 2}, gated=True)
+        self.world.change(self.world.state.groups[self.key], owner_references=[owner], annotations=annotations or {})
+        self.world.members(self.key, pods, {"cpu": 2}, gated=True)
         self.now = NOW
         self.heard: list[str] = []
         self.events = GangEvents(cast("Any", self), wall_s=lambda: self.now)
@@ -93,10 +90,8 @@ def test_of_a_single_pod_that_starts_at_once_nothing_is_told(*, waited: bool) ->
     """kube-scheduler says it on the pod; ten thousand such Jobs are twenty thousand writes less."""
     told = Told(pods=1)
     if waited:
-        group = told.world.state.groups[told.key]
         condition = PodGroupCondition(type="Unschedulable", status="False", reason="Placed")
-        status = structs.replace(group.status, conditions=[condition])
-        told.world.state.on_pod_group(group, structs.replace(group, status=status))
+        told.world.change(told.world.state.groups[told.key], status={"conditions": [condition]})
     told.events.bound(told.gang, "all 1 members are bound")
     assert bool(told.heard) is waited
 
@@ -122,8 +117,7 @@ def test_who_made_the_owner_is_told_too() -> None:
 @pytest.mark.parametrize("kind", ["CronJob", "JobFlow"])
 def test_what_makes_jobs_again_and_again_is_not_told(kind: str) -> None:
     """Its own Events say which Jobs it made."""
-    maker = structs.replace(SET, kind=kind)
-    assert workload_note(ObjectMeta(name="train", owner_references=[maker])) == {}
+    assert workload_note(ObjectMeta(name="train", owner_references=[structs.replace(SET, kind=kind)])) == {}
 
 
 @pytest.mark.parametrize("text", ["", "a", "///", "a/b/c", "v1/Pod//uid", "/Pod/a/uid"])

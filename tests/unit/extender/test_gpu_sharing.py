@@ -41,8 +41,7 @@ def gpus(place: Place) -> list[tuple[str, tuple[int, ...]]]:
 
 def test_halves_share_a_device_and_whole_gpus_get_others() -> None:
     """Two devices: three halves leave no room for a gang of whole ones, and two halves do."""
-    world = World()
-    world.node("node-0", gpus=2)
+    world = World().nodes(1, gpus=2)
     halves = shares(world, "halves", 2, gpu_fraction="0.5")
     assert gpus(placed(world.plan())[halves]) == [("node-0", (0,)), ("node-0", (0,))]
     whole = world.gang("whole", {"worker": (1, {"nvidia.com/gpu": 1})})
@@ -58,18 +57,15 @@ def test_halves_share_a_device_and_whole_gpus_get_others() -> None:
 
 def test_pods_of_several_devices_find_different_ones() -> None:
     """A third of each of two devices, three times on two devices."""
-    world = World()
-    world.node("node-0", gpus=2)
+    world = World().nodes(1, gpus=2)
     key = shares(world, "pairs", 3, gpu_fraction="0.3", gpu_fraction_num_devices="2")
     assert gpus(placed(world.plan())[key]) == [("node-0", (0, 1))] * 3
-    more = shares(world, "more", 1, gpu_fraction="0.3", gpu_fraction_num_devices="2")
-    assert more not in placed(world.plan())
+    assert shares(world, "more", 1, gpu_fraction="0.3", gpu_fraction_num_devices="2") not in placed(world.plan())
 
 
 def test_room_in_pieces_is_named() -> None:
     """Two devices with 0.4 left each have no room for 0.5, which is told."""
-    world = World()
-    world.node("node-0", gpus=2)
+    world = World().nodes(1, gpus=2)
     running = shares(world, "running", 2, gpu_fraction="0.6")
     for rank in range(2):
         runs(world, running, rank, "node-0", str(rank), gpu_fraction="0.6")
@@ -80,8 +76,7 @@ def test_room_in_pieces_is_named() -> None:
 
 def test_memory_counts_by_the_node() -> None:
     """20 GiB fit twice on a device of 40 and four times on one of 80, and nowhere if nobody says what there is."""
-    world = World()
-    world.node("node-0", gpus=1)
+    world = World().nodes(1, gpus=1)
     world.node("node-1", gpus=1, labels={"nvidia.com/gpu.memory": "40960"})
     world.node("node-2", gpus=1, labels={"nvidia.com/gpu.memory": "81920"})
     key = shares(world, "six", 6, gpu_memory="20Gi")
@@ -93,8 +88,7 @@ def test_memory_counts_by_the_node() -> None:
 @pytest.mark.parametrize(("plugin", "device"), [(GpuPack, (1,)), (GpuSpread, (0,))])
 def test_plugins_order_the_devices(plugin: Any, device: tuple[int, ...]) -> None:
     """One takes the fullest device that has room, the other the emptiest."""
-    world = World()
-    world.node("node-0", gpus=2)
+    world = World().nodes(1, gpus=2)
     world.plugins.append(plugin({}))
     other = shares(world, "other", 2, gpu_fraction="0.25")
     runs(world, other, 0, "node-0", "1", gpu_fraction="0.25")
@@ -118,8 +112,7 @@ def test_what_a_third_party_says_decides() -> None:
         def on_session_close(self, session: Session) -> None:
             """Nothing to keep."""
 
-    world = World()
-    world.node("node-0", gpus=4)
+    world = World().nodes(1, gpus=4)
     world.plugins.append(Last())
     key = shares(world, "one", 1, gpu_fraction="0.25")
     assert gpus(placed(world.plan())[key]) == [("node-0", (3,))]
@@ -127,8 +120,7 @@ def test_what_a_third_party_says_decides() -> None:
 
 def test_a_state_from_bound_pods_alone_is_the_same() -> None:
     """After a restart, devices come from the pods' annotations (the world compares both before every cycle)."""
-    world = World()
-    world.node("node-0", gpus=2)
+    world = World().nodes(1, gpus=2)
     key = shares(world, "halves", 3, gpu_fraction="0.4")
     for rank, device in enumerate("001"):
         runs(world, key, rank, "node-0", device, gpu_fraction="0.4")
@@ -144,8 +136,7 @@ def test_a_state_from_bound_pods_alone_is_the_same() -> None:
 
 def test_a_half_counts_half_for_a_queue() -> None:
     """A queue of 1 GPU takes two halves, and not a third one."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.plugins.append(Proportion({}))
     world.queue("small", capability={"nvidia.com/gpu": 1})
     two = shares(world, "two", 2, queue="small", gpu_fraction="0.5")
@@ -159,8 +150,7 @@ def test_a_half_counts_half_for_a_queue() -> None:
 @pytest.mark.parametrize(("asked", "gone"), [({"gpu_fraction": "0.6"}, 1), ({}, 2)])
 def test_shares_go_for_shares_and_for_whole_gpus(asked: dict[str, str], gone: int) -> None:
     """A gang of higher priority takes one half from a device that is full, or both for the whole of it."""
-    world = Cluster(0)
-    world.node("node-0", gpus=1)
+    world = Cluster(0).nodes(1, gpus=1)
     world.actions = [Preempt()]
     for name, part in (("big", "0.6"), ("small", "0.4")):
         key = shares(world, name, 1, priority="low", gpu_fraction=part)

@@ -14,8 +14,7 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def gang(present: PodGroupPhase, *phases: str) -> GangView:
     """A gang of three that was whole, with this phase; its members that are left are in these."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (3, GPU8)}, phase="Inqueue")
     world.plan()
     pods = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(3)]
@@ -26,8 +25,7 @@ def gang(present: PodGroupPhase, *phases: str) -> GangView:
         else:
             world.state.on_pod(pod, None)
     group = world.state.groups[key]
-    newer = structs.replace(group, status=PodGroupStatus(phase=present))
-    world.state.on_pod_group(group, newer)
+    world.state.on_pod_group(group, structs.replace(group, status=PodGroupStatus(phase=present)))
     return world.view(key)
 
 
@@ -62,8 +60,7 @@ def test_the_phase_follows_the_members(
 
 def test_a_gang_whose_missing_member_is_on_its_way_is_running() -> None:
     """As in Volcano a member that was given a node in this cycle counts."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
     world.plan()
     pods = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(2)]
@@ -79,12 +76,10 @@ def test_a_gang_whose_missing_member_is_on_its_way_is_running() -> None:
 
 def test_a_gang_that_is_scaled_up_stays_running() -> None:
     """It has what it started with; a policy on Unknown would restart it."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
     world.plan()
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.members(key, 2, GPU8, node="node-{}", phase="Running")
     world.close(world.plan())
     world.scale(key, "worker", 4)
     status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
@@ -93,8 +88,7 @@ def test_a_gang_that_is_scaled_up_stays_running() -> None:
 
 def test_an_obstacle_is_over_when_the_gang_is_admitted_or_placed_and_stays_while_it_is_not_tried() -> None:
     """Events of the Job repeat what the condition says."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
     view = world.view(key)
     waits = Unschedulable(view, "NotEnoughResources", "no room")
@@ -114,12 +108,10 @@ def test_an_obstacle_is_over_when_the_gang_is_admitted_or_placed_and_stays_while
 
 def evicted(phase: PodGroupPhase) -> tuple[World, str]:
     """A gang of one pod, which was told a moment ago that it is evicted."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)}, phase=phase)
     said = PodGroupCondition(type="Unschedulable", status="True", reason="Evicted", message="its pod was evicted")
-    group = world.state.groups[key]
-    world.state.on_pod_group(group, structs.replace(group, status=structs.replace(group.status, conditions=[said])))
+    world.change(world.state.groups[key], status={"conditions": [said]})
     return world, key
 
 

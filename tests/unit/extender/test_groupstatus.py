@@ -1,5 +1,6 @@
 """When the status of a PodGroup is written."""
 
+from contextlib import suppress
 from math import inf
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from extender.groupstatus import (
     StatusWriter,
 )
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
+from muster.kube.errors import APIError, Conflict, ServerError
 
 
 def writer() -> StatusWriter:
@@ -84,7 +86,7 @@ def test_other_words_for_the_same_reason_wait() -> None:
 
 
 def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
-    """Its pods may not be seen to go yet; that some are missing then is no news, a reason to wait for room is."""
+    """Its pods may not be seen to go yet: that some are missing, or told again, is no news; a lack of room is."""
     nothing: Any = None
     evicted = cast("Any", SimpleNamespace(reason="Evicted", gang=SimpleNamespace(key="n/g", uid="u"), message="for b"))
     one = writer()
@@ -94,11 +96,48 @@ def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
 
     assert told(nothing) is None
     one._evicted["n/g"] = (evicted, 99.0)
-    too_few, no_room = (cast("Any", SimpleNamespace(reason=each)) for each in ("NotEnoughPods", "NotEnoughResources"))
-    assert told(nothing) is told(too_few) is evicted
+    reasons_ = ("NotEnoughPods", "NotEnoughResources", "Evicted")
+    too_few, no_room, rest = (cast("Any", SimpleNamespace(reason=each)) for each in reasons_)
+    assert told(nothing) is told(too_few) is told(rest) is evicted
     assert told(no_room) is no_room
-    assert told(nothing, active=True) is None, "it has a placement again"
     assert told(nothing, uid="another") is None
+
+
+def test_an_eviction_is_over_with_the_next_placement() -> None:
+    """What comes after that is another one, however soon."""
+    evicted, again = (cast("Any", SimpleNamespace(reason="Evicted", gang=SimpleNamespace(uid="u"))) for _ in range(2))
+    one = writer()
+
+    def told(why: Any, *, active: bool = False) -> Any:
+        return one._evicted_or(why, cast("Any", SimpleNamespace(key="n/g", uid="u", active=active)), 100.0)
+
+    one._evicted["n/g"] = (evicted, 99.0)
+    assert told(None, active=True) is None
+    assert told(None) is None
+    assert told(again) is again
+
+
+def test_an_event_tells_what_is_new() -> None:
+    """Neither a message that was reported before, nor a condition that is over."""
+    told: list[tuple[str, str]] = []
+    events = SimpleNamespace(
+        waits=lambda _gang, reason, message, **_: told.append((reason, message)),
+        scheduled=lambda _gang, message: told.append(("Scheduled", message)),
+    )
+    nothing: Any = None
+    one = StatusWriter(nothing, nothing, cast("Any", events), nothing, wall_s=lambda: 0.0)
+    waits = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+    placed = PodGroupCondition(type="Scheduled", status="True", reason="Ready", message="all have nodes")
+    waiting = gang("Inqueue")
+    waiting.group.status.conditions = [waits, placed]
+    over = [replace(waits, status="False", message="it was"), replace(placed, status="False", message="they had")]
+    why = cast("Any", SimpleNamespace())
+    for conditions in ([waits, placed], over):
+        one._tell(waiting, PodGroupStatus(phase="Inqueue", conditions=conditions), why)
+    assert told == []
+    news = [replace(waits, message="lacks 2"), replace(placed, message="all run")]
+    one._tell(waiting, PodGroupStatus(phase="Inqueue", conditions=news), why)
+    assert told == [("NotEnoughResources", "lacks 2"), ("Scheduled", "all run")]
 
 
 def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
@@ -115,3 +154,26 @@ def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
     assert pauses == [WORDS_EVERY_S, 10.0, 20.0, 40.0, WORDS_AT_LAST_S, WORDS_AT_LAST_S]
     one._pause(waiting, PodGroupStatus(phase="Inqueue", conditions=[replace(said, reason="QueueNotOpen")]))
     assert one._due_s(waiting, other, 100.5) == 100.0 + WORDS_EVERY_S
+
+
+def refuses(error: Exception) -> Any:
+    """A client whose writes all fail so."""
+
+    def merge_patch(*_: object, **__: object) -> None:
+        raise error
+
+    return SimpleNamespace(merge_patch=merge_patch)
+
+
+@pytest.mark.parametrize("error", [Conflict("it has changed"), ServerError("later")])
+def test_words_that_could_not_be_written_do_not_delay_the_next(error: APIError) -> None:
+    """The PodGroup still has the earlier message, which may be old."""
+    nothing: Any = None
+    one = StatusWriter(refuses(error), nothing, nothing, nothing, wall_s=lambda: 100.0)
+    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+    waiting = gang("Inqueue")
+    waiting.group.status.conditions = [said]
+    other = PodGroupStatus(phase="Inqueue", conditions=[replace(said, message="lacks 2")])
+    with suppress(ServerError):
+        one._write(waiting, other, "text", None)
+    assert one._due_s(waiting, other, 100.5) == 100.5

@@ -95,6 +95,5 @@ def test_a_native_group_that_has_changed_since_is_decided_again() -> None:
 def test_another_podgroup_is_patched_as_it_was() -> None:
     """Its status is no subresource."""
     clerk = Clerk()
-    key = clerk.world.gang("a", {"worker": (1, {"cpu": 1})})
-    clerk.write(clerk.world.state.groups[key], WAITS)
+    clerk.write(clerk.world.state.groups[clerk.world.gang("a", {"worker": (1, {"cpu": 1})})], WAITS)
     assert clerk.patches == [(POD_GROUPS.group, "a", "", {"status": "body"})]

@@ -26,17 +26,16 @@ SOON_S = 1.0
 @pytest.fixture
 def world() -> World:
     """Four nodes, and a gang that has done nothing wrong."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang("innocent", {"worker": (4, GPU1)})
     return world
 
 
 def assert_innocent_is_placed(world: World) -> list[decisions.Unschedulable]:
     """As if it were alone; returns what the others are told."""
-    began = time.process_time()
+    began = time.thread_time()  # other threads of the process may be at work
     session = world.plan()
-    assert time.process_time() - began < SOON_S
+    assert time.thread_time() - began < SOON_S
     places = {place.gang.key: place for place in of(session, decisions.Place)}
     assert slots(places["ns/innocent"]) == {"worker": ["node-0"] * 4}
     return of(session, decisions.Unschedulable)
@@ -144,15 +143,13 @@ def test_an_epoch_of_5000_digits_does_not_hide_a_bound_pod(world: World) -> None
     pod = world.pod(key, "worker", 0, GPU1, node="node-0", phase="Running", pin="node-0", epoch=1)
     annotations = pod.metadata.annotations | {"muster.dev/epoch": "1" * 5000}
     world.pod(key, "worker", 0, GPU1, node="node-0", phase="Running", annotations=annotations)
-    gpu = world.state.nodes.axis["nvidia.com/gpu"]
-    assert world.state.nodes.used[gpu, 0] == 1000
+    assert world.state.nodes.used[world.state.nodes.axis["nvidia.com/gpu"], 0] == 1000
     assert world.view(key).taken == 1
 
 
 def test_a_forged_placement_costs_nothing_beyond_the_slots_of_a_gang(world: World) -> None:
     """The schema refuses such a count; one that is there all the same is not counted out."""
-    key = world.gang("forged", {"worker": (2, GPU1)})
-    group = world.state.groups[key]
+    group = world.state.groups[world.gang("forged", {"worker": (2, GPU1)})]
     runs = [NodeRun(node="node-1", count=10**9), NodeRun(node="node-2", count=10**15)]
     world.state.on_placement(
         None,
@@ -198,8 +195,7 @@ def test_rows_grow_by_doubling_and_are_given_back() -> None:
         world.state.on_node(None, _offering(world, f"node-{number}", "1", f"example.com/{number}"))
     assert table.used.shape[0] == 4 * ROWS
     for number in range(ROWS + 1):
-        node = table.nodes[table.index[f"node-{number}"]]
-        world.state.on_node(node, None)
+        world.state.on_node(table.nodes[table.index[f"node-{number}"]], None)
     assert table.axis == {}
     world.node("node-0")
     assert set(table.axis) == {"cpu", "memory", "pods", "nvidia.com/gpu"}
@@ -216,8 +212,7 @@ def test_a_node_that_cannot_be_read_is_a_node_that_is_not_there(world: World) ->
     broken = Node(metadata=world.meta("node-0", uid="uid-node-0"), status=NodeStatus(allocatable={"cpu": "many"}))
     world.state.on_node(None, broken)
     assert list(world.state.aside.nodes) == ["node-0"]
-    session = world.plan()
-    [place] = of(session, decisions.Place)
+    [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": ["node-1"] * 4}
     world.node("node-0")
     assert world.state.aside.nodes == {}
@@ -259,8 +254,7 @@ def test_a_gang_that_makes_an_action_fail_is_set_aside_for_the_cycle(world: Worl
     [waits] = assert_innocent_is_placed(world)
     assert (waits.gang.key, waits.message) == ("ns/bad", "ZeroDivisionError: not foreseen")
     session = world.session(*_actions(world))
-    gpu = session.snapshot.axis["nvidia.com/gpu"]
-    assert session.snapshot.free[gpu, :4].tolist() == [4000, 8000, 8000, 8000]
+    assert session.snapshot.free[session.snapshot.axis["nvidia.com/gpu"], :4].tolist() == [4000, 8000, 8000, 8000]
 
 
 def test_a_snapshot_does_not_change_while_nodes_come_and_go(world: World) -> None:

@@ -23,7 +23,7 @@ from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
 from muster.kube.codec import decoder
 
-COUNT = 3_000
+COUNT = 1_200
 MANY = int(os.environ.get("MUSTER_HOSTILE_OBJECTS", "1000000"))
 """Objects of the storm."""
 ROUND = 40
@@ -164,10 +164,8 @@ class Hostile:
         }
         if self.near is not None and self.near.random() < 0.3:
             spec |= self._network(self.near)
-        return {
-            "spec": spec,
-            "status": {"phase": self._one("", "Pending", "Inqueue", "Running", "Unknown", "Completed")},
-        }
+        status = {"phase": self._one("", "Pending", "Inqueue", "Running", "Unknown", "Completed")}
+        return {"spec": spec, "status": status}
 
     def _network(self, near: Random) -> JSON:
         network = {"mode": near.choice(("hard", "soft")), "highestTierAllowed": near.choice((*POSITIVE, -1))}

@@ -94,6 +94,15 @@ def test_a_write_that_failed_comes_again(process: Process) -> None:
     assert process.cycle() == [("a", {"nodeCount": 1})]
 
 
+def test_another_one_of_its_name_is_told_at_once(process: Process) -> None:
+    """It has no status yet; what was written was the status of the earlier one."""
+    process.cycle()
+    known = process.world.state.hyper_nodes["a"]
+    process.world.forget(known)
+    process.world.tell(replace(known, metadata=replace(known.metadata, uid="another")))
+    assert process.cycle() == [("a", {"nodeCount": 1})]
+
+
 def test_many_are_written_over_several_cycles(process: Process) -> None:
     """So that gangs do not wait for a thousand writes."""
     process.cycle()

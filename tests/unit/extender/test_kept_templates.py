@@ -68,8 +68,7 @@ def test_a_template_that_is_too_large_or_odd_sets_its_gang_aside(template: JSON,
     key = world.gang("odd", {"worker": (1, {"cpu": "1"})})
     [known] = world.state.jobs.values()
     [task] = known.spec.tasks
-    spec = msgspec.structs.replace(known.spec, tasks=[msgspec.structs.replace(task, template=template)])
-    world.state.on_job(known, msgspec.structs.replace(known, spec=spec))
+    world.change(known, spec={"tasks": [msgspec.structs.replace(task, template=template)]})
     assert why in world.view(key).set_aside
     [kept] = world.state.jobs.values()
     assert len(msgspec.json.encode(kept.spec)) < 1000

@@ -18,10 +18,7 @@ SIZES = st.integers(0, 3)
 
 def world_of(budget: str = f"{GPU}=1h/day") -> World:
     """One node, and a queue with a budget."""
-    world = World()
-    world.nodes(1)
-    world.queue("team", budget=budget)
-    return world
+    return World().nodes(1).queue("team", budget=budget)
 
 
 def holding(world: World, gpus: int) -> Snapshot:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
+from builders import placement as a_placement
 from msgspec.structs import replace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -10,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, note_of
+from muster.api.muster.placement import Placement, note_of
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 
@@ -58,11 +59,7 @@ def group(created_s: float = NOW, running: int = 0, succeeded: int = 0) -> PodGr
 
 def placement(phase: str, created_s: float = NOW) -> Placement:
     """The gang's."""
-    return Placement(
-        metadata=ObjectMeta(name="g", creation_timestamp=format_time(created_s)),
-        spec=PlacementSpec(pod_group_uid="u"),
-        status=PlacementStatus(phase=phase),  # type: ignore[arg-type]
-    )
+    return a_placement("g", namespace="", gang_uid="u", phase=phase, created=format_time(created_s))
 
 
 def test_each_step_is_counted_once() -> None:
@@ -152,10 +149,8 @@ def amount(resource: str, what: str) -> float | None:
 def test_queues() -> None:
     """In cores, bytes and pieces; what is gone is not told any more, and what nobody can read neither."""
     world = World()
-    first = Queue(
-        metadata=ObjectMeta(name="research"),
-        status=QueueStatus(allocated={"cpu": "1500m", "nvidia.com/gpu": "3"}, deserved={"memory": "1Ki"}),
-    )
+    status = QueueStatus(allocated={"cpu": "1500m", "nvidia.com/gpu": "3"}, deserved={"memory": "1Ki"})
+    first = Queue(metadata=ObjectMeta(name="research"), status=status)
     world.milestones.queue(None, first)
     assert (amount("cpu", "allocated"), amount("nvidia.com/gpu", "allocated")) == (1.5, 3)
     assert amount("memory", "deserved") == 1024

@@ -176,6 +176,4 @@ def test_a_later_object_counts_and_an_earlier_one_does_not() -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"spec": {"epoch": "x"}}', '{"spec": {"podGroupUID": "u2"}}'])
 def test_what_nobody_can_read_or_somebody_copied_is_no_placement(text: str) -> None:
     """The gang is planned as if nothing stood there."""
-    world = World()
-    meta = world.meta("a", annotations={"muster.dev/placement": text})
-    assert noted(PodGroup(metadata=meta)) is None
+    assert noted(PodGroup(metadata=World().meta("a", annotations={"muster.dev/placement": text}))) is None

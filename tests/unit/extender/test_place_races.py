@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.gangevents import GangEvents
-from extender.placements import PlacementWriter
+from extender.placements import DEADLINE_PER_SLOT_S, DEADLINE_S, PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
+from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.kube.errors import Conflict, NotFound
 
-CPU2 = {"cpu": 2}
+CPU1, CPU2 = {"cpu": 1}, {"cpu": 2}
 
 
 class Api:
@@ -25,6 +26,7 @@ class Api:
     def __init__(self, world: World, *, fails: bool = False) -> None:
         self.written: list[str] = []
         self.seen: list[object] = []
+        self.deadlines_s: list[float] = []
         self._world, self._fails = world, fails
 
     def delete(self, *_: object, **__: object) -> None:
@@ -41,6 +43,7 @@ class Api:
         if self._fails:
             raise Conflict("not now")
         self.written.append(body["metadata"]["name"])
+        self.deadlines_s.append(parse_time(body["spec"]["deadline"]) or 0.0)
         return Placement(metadata=self._world.meta(body["metadata"]["name"]))
 
 
@@ -67,10 +70,7 @@ def writer_for(world: World, api: Api) -> PlacementWriter:
 
 def small(cpus: int) -> World:
     """A node, and a queue of so many CPUs."""
-    world = World()
-    world.nodes(1)
-    world.queue("small", capability={"cpu": cpus})
-    return world
+    return World().nodes(1).queue("small", capability={"cpu": cpus})
 
 
 @pytest.mark.parametrize(("cpus", "written"), [(4, []), (5, ["a"])])
@@ -80,6 +80,19 @@ def test_a_gang_is_not_placed_beside_a_pod_that_fills_its_queue(cpus: int, writt
     api = Api(world)
     placed(world, api)
     assert api.written == written
+
+
+def test_the_deadline_leaves_time_for_all_pods_that_are_being_made() -> None:
+    """The pods of this gang, and of the gangs that were placed before."""
+    world = World().nodes(4).queue("small")
+    world.gang("before", {"worker": (5, CPU1)}, queue="small")
+    world.plan()
+    assert world.session().snapshot.placed_slots == 5
+    world.gang("a", {"worker": (10, {"cpu": 0})}, queue="small")
+    session, api = world.session(Allocate()), Api(world)
+    [place] = of(session, decisions.Place)
+    writer_for(world, api).place(session, place)
+    assert api.deadlines_s == [pytest.approx(NOW + DEADLINE_S + 15 * DEADLINE_PER_SLOT_S, abs=1)]
 
 
 @pytest.mark.parametrize("fails", [0, 1])
@@ -93,6 +106,38 @@ def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(
         assert fails
     assert api.seen == [{"cpu": 5000, "pods": 2}]
     assert world.state.ledger.queues.queues["small"].staying == {"cpu": 1000}
+
+
+@pytest.mark.parametrize(("user", "written"), [("alice", []), ("bob", ["a"])])
+def test_a_gang_is_not_placed_beside_a_pod_that_takes_what_its_user_may_have(user: str, written: list[str]) -> None:
+    """Nor by a limit per user, which counts for nobody else."""
+    world = World().nodes(1).queue("small", **{"max-per-user": "cpu=4"})
+    key = world.gang("a", {"worker": (2, CPU2)}, queue="small", user=user)
+    api = Api(world)
+    writer = writer_for(world, api)
+    session = world.session(Allocate())
+    assert [place.gang.key for place in of(session, decisions.Place)] == [key]
+    world.state.ledger.assume("uid-q", "small", world.state.classes.of_amounts({"cpu": 1000}), user="alice")
+    writer.place(session, of(session, decisions.Place)[0])
+    assert api.written == written
+
+
+@pytest.mark.parametrize("limit", [{"max-per-user": "cpu=9"}, {"limit-windows": "Mon-Sun 00:00-24:00 UTC cpu=9"}])
+def test_what_is_being_placed_counts_for_its_user_until_it_is_written(limit: dict[str, str]) -> None:
+    """Pods of that user which are bound meanwhile would exceed the limit together with it."""
+    world = World().nodes(1).queue("small", **limit)
+    world.gang("a", {"worker": (2, CPU2)}, queue="small", user="alice")
+    seen: list[dict[tuple[str, str], dict[str, int]]] = []
+
+    class Looks(Api):
+        def create(self, *write: Any) -> Placement:
+            seen.append({key: dict(use.staying) for key, use in world.state.ledger.queues.users.items()})
+            return super().create(*write)
+
+    session = world.session(Allocate())
+    writer_for(world, Looks(world)).place(session, of(session, decisions.Place)[0])
+    assert seen == [{("small", "alice"): {"cpu": 4000, "pods": 2}, ("small", ""): {"cpu": 1000}}]
+    assert world.state.ledger.queues.users.keys() == {("small", "")}
 
 
 def of_an_earlier_gang(world: World, pod_group_uid: str) -> Placement:
@@ -118,8 +163,7 @@ def test_a_placement_that_is_gone_when_it_is_changed_is_forgotten() -> None:
     key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
     uid = next(gang.uid for gang in world.session().snapshot.gangs if gang.key == key)
     stale = of_an_earlier_gang(world, uid)
-    reserved = replace(stale, status=PlacementStatus(phase="Reserved"))
-    world.state.on_placement(stale, reserved)
+    world.state.on_placement(stale, replace(stale, status=PlacementStatus(phase="Reserved")))
     gang = next(gang for gang in world.session().snapshot.gangs if gang.key == key)
     with pytest.raises(NotFound):
         writer_for(world, Api(world)).unreserve(decisions.Unreserve(gang, "nobody waits"))

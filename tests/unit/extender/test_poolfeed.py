@@ -1,10 +1,12 @@
 """What a pair of one node pool takes in, and what becomes of a node that enters or leaves the pool."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from builders import pod as a_pod
 from msgspec import convert
 
 from extender.planner.framework.snapshot import take
@@ -18,30 +20,21 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, Queue, QueueSp
 from muster.kube.errors import Unreachable
 from muster.kube.store import Mirror, Store
 
+pytestmark = pytest.mark.anyio
+
 
 def node(name: str, version: int = 1) -> Node:
     """A node of 8 CPUs."""
-    content = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)},
-        "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
-    }
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}
+    content = {"metadata": metadata, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
     return convert(content, Node)
 
 
 def pod(name: str, scheduler: str = "default-scheduler", at: str = "", version: int = 1, gang: str = "") -> Pod:
     """A pod of one CPU."""
-    content = {
-        "metadata": {
-            "name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version),
-            "annotations": {"scheduling.k8s.io/group-name": gang} if gang else {},
-        },
-        "spec": {
-            "schedulerName": scheduler, "nodeName": at,
-            "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
-        },
-        "status": {"phase": "Running" if at else "Pending"},
-    }  # fmt: skip
-    return convert(content, Pod)
+    requests = {"cpu": "1"}
+    uid = f"uid-{name}"
+    return a_pod(name, uid=uid, version=str(version), node=at, gang=gang, scheduler=scheduler, requests=requests)
 
 
 class Lists:
@@ -94,15 +87,13 @@ class World:
         return int(snapshot.free[snapshot.axis["cpu"], snapshot.index[name]])
 
 
-def run(story: Callable[[World], Awaitable[None]], pool: str = "b") -> None:
-    """Run a story on a loop."""
-
-    async def whole() -> None:
-        world = World(pool)
-        await asyncio.wait_for(story(world), 20)
-        world.feed.stop()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def running(pool: str = "b") -> AsyncIterator[World]:
+    """A world of a pool, whose feed stops in the end."""
+    world = World(pool)
+    async with asyncio.timeout(20):
+        yield world
+    world.feed.stop()
 
 
 async def settled(condition: Callable[[], Any]) -> None:
@@ -111,53 +102,41 @@ async def settled(condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_pods_are_the_pools_by_scheduler_or_by_node() -> None:
+async def test_pods_are_the_pools_by_scheduler_or_by_node() -> None:
     """Those of other pools are dropped, also while they have no node; the default pool has all that wait elsewhere."""
     pods = (
         pod("own", "muster-b"), pod("own-away", "muster-b", "c-1"), pod("daemon", at="b-1"),
         pod("guest", "muster", "b-1"),
         pod("other", "muster-c"), pod("other-away", at="c-1"), pod("free"), pod("plain", "muster"),
     )  # fmt: skip
-
-    async def in_b(world: World) -> None:
+    async with running() as world:
         world.feed.on_node(None, node("b-1"))
         assert world.tell(*pods) == {"own", "own-away", "daemon", "guest"}
         guest = world.state.pods["uid-guest"]
         assert (guest.ours, guest.gang, world.state.pods["uid-own"].ours) == (False, None, True)
-
-    async def in_default(world: World) -> None:
+    async with running("") as world:
         world.feed.on_node(None, node("d-1"))
         assert world.tell(*pods) == {"free", "plain", "guest"}
 
-    run(in_b)
-    run(in_default, "")
 
-
-def test_a_pod_that_goes_to_another_pool_is_gone() -> None:
+async def test_a_pod_that_goes_to_another_pool_is_gone() -> None:
     """One of a foreign scheduler waits in the default pool until it is bound elsewhere."""
-
-    async def story(world: World) -> None:
+    async with running("") as world:
         assert world.tell(pod("free")) == {"free"}
         assert world.tell(pod("free", at="b-1", version=2)) == set()
 
-    run(story, "")
 
-
-def test_a_gang_of_the_pool_keeps_members_of_other_schedulers() -> None:
+async def test_a_gang_of_the_pool_keeps_members_of_other_schedulers() -> None:
     """Its members are wherever their scheduler has put them."""
-
-    async def story(world: World) -> None:
+    async with running() as world:
         group = PodGroup(metadata=ObjectMeta(name="g", namespace="ns", uid="g"), spec=PodGroupSpec(min_member=1))
         world.state.on_pod_group(None, group)
         assert world.tell(pod("member", at="c-1", gang="g"), pod("other", at="c-1", gang="h")) == {"member"}
 
-    run(story)
 
-
-def test_a_node_that_leaves_takes_along_all_but_the_pools_own() -> None:
+async def test_a_node_that_leaves_takes_along_all_but_the_pools_own() -> None:
     """Gangs go on there; the planner has neither the node nor what others run on it."""
-
-    async def story(world: World) -> None:
+    async with running() as world:
         world.feed.on_node(None, node("b-1"))
         assert world.tell(pod("own", "muster-b", "b-1", gang="g"), pod("daemon", at="b-1")) == {"own", "daemon"}
         assert world.free("b-1") == 6_000
@@ -166,13 +145,10 @@ def test_a_node_that_leaves_takes_along_all_but_the_pools_own() -> None:
         with pytest.raises(KeyError):
             world.free("b-1")
 
-    run(story)
 
-
-def test_a_node_that_enters_comes_with_its_pods() -> None:
+async def test_a_node_that_enters_comes_with_its_pods() -> None:
     """It is not planned before they are listed, or it would look empty; what ends meanwhile does not come back."""
-
-    async def story(world: World) -> None:
+    async with running() as world:
         there = [pod("daemon", at="b-1"), pod("guest", "muster", "b-1"), pod("ends", at="b-1")]
         world.client.pods = there
         assert world.tell(*there) == set()
@@ -190,13 +166,10 @@ def test_a_node_that_enters_comes_with_its_pods() -> None:
         assert world.free("b-1") == 5_000
         assert world.client.asked == ["spec.nodeName=b-1"]
 
-    run(story)
 
-
-def test_a_list_that_fails_is_tried_again() -> None:
+async def test_a_list_that_fails_is_tried_again() -> None:
     """The node waits for it."""
-
-    async def story(world: World) -> None:
+    async with running() as world:
         world.client.pods = [pod("daemon", at="b-1")]
         world.tell(*world.client.pods)
         world.client.wrong = 1
@@ -208,13 +181,10 @@ def test_a_list_that_fails_is_tried_again() -> None:
         assert world.free("b-1") == 7_000
         assert len(world.client.asked) == 2
 
-    run(story)
 
-
-def test_a_node_that_leaves_while_it_enters_stays_away() -> None:
+async def test_a_node_that_leaves_while_it_enters_stays_away() -> None:
     """Its list comes too late, and it can come again."""
-
-    async def story(world: World) -> None:
+    async with running() as world:
         world.client.pods = [pod("daemon", at="b-1")]
         world.tell(*world.client.pods)
         world.feed.on_node(None, node("b-1"))
@@ -228,21 +198,16 @@ def test_a_node_that_leaves_while_it_enters_stays_away() -> None:
         await settled(lambda: not world.feed.held_back)
         assert world.free("b-1") == 7_000
 
-    run(story)
 
-
-def test_nodes_without_dropped_pods_cost_no_list() -> None:
+async def test_nodes_without_dropped_pods_cost_no_list() -> None:
     """In a cluster without pools there are no others."""
-
-    async def story(world: World) -> None:
+    async with running("") as world:
         for number in range(3):
             world.feed.on_node(None, node(f"d-{number}"))
             world.tell(pod(f"p-{number}", at=f"d-{number}"))
         world.feed.on_node(node("d-0"), node("d-0", 2))
         assert not world.client.asked
         assert len(world.names) == 3
-
-    run(story, "")
 
 
 def a_queue(name: str, parent: str = "", pool: str = "") -> Queue:

@@ -4,10 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extender_world import World as Cluster
 from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
-from extender.publish import AGAIN_S, ConfigPublisher
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.memory import PublishedInputs, published_inputs
+from extender.planner.timing import Timing
+from extender.publish import AGAIN_S, MEMORY_S, ConfigPublisher
 from extender.settings import ExtenderSettings
 from muster.api.muster.configuration import PublishedConfig
 from muster.kube.errors import Unreachable
@@ -15,6 +20,7 @@ from muster.kube.errors import Unreachable
 SUSPECTS = ExtenderSettings(suspect_conditions=("XidError=True", "-KernelDeadlock=True")).fault_rules.told
 GOOD = "actions: enqueue\n"
 BAD = "actions: alocate\n"
+TIMING = Timing(growth_delay_s=600.0, staleness_grace_s=-1.0, fault_stop=0.25)
 
 
 class Client:
@@ -51,14 +57,28 @@ class World:
         self.config = ConfigFile(file)
         writes: Any = AtOnce()
         self.publisher = ConfigPublisher(
-            self.client, "muster-system", self.config, writes, suspects=SUSPECTS, wall_s=lambda: self.now
-        )
+            self.client, "muster-system", self.config, writes, suspects=SUSPECTS, timing=TIMING,
+            wall_s=lambda: self.now,
+        )  # fmt: skip
+        self.gone: frozenset[str] = frozenset()
+        self.snapshot = take(Cluster().state)
 
     def says(self, text: str) -> None:
         """Another file, which is looked at, and a cycle."""
         self.file.write_text(text)
         self.config.look()
-        self.publisher.write()
+        self.cycle()
+
+    def cycle(self) -> None:
+        """The end of a cycle."""
+        self.publisher.write(Session(CycleInputs(snapshot=self.snapshot, now=self.now, gone=self.gone)))
+
+    @property
+    def inputs(self) -> PublishedInputs:
+        """What is read of the ConfigMap as it was written last."""
+        inputs, problems = published_inputs(self.client.data[-1])
+        assert problems == []
+        return inputs
 
     @property
     def told(self) -> PublishedConfig:
@@ -75,11 +95,11 @@ def world(tmp_path: Path) -> World:
 def test_a_change_is_published_once(world: World) -> None:
     """And the same again after a minute: another replica may have led meanwhile."""
     for _ in range(2):
-        world.publisher.write()
+        world.cycle()
     assert (len(world.client.data), world.told.text, world.told.answer_to(GOOD)) == (1, GOOD, "")
     assert world.told.answer_to("") is None
     world.now += AGAIN_S
-    world.publisher.write()
+    world.cycle()
     assert len(world.client.data) == 2
     world.says("")
     assert (world.told.text, world.told.answer_to("")) == ("", "")
@@ -98,21 +118,21 @@ def test_what_cannot_be_written_is_tried_again_later(world: World) -> None:
     """Planning goes on; a new text is tried at once."""
     world.client.down = True
     with capture_logs() as lines:
-        world.publisher.write()
+        world.cycle()
         world.now += AGAIN_S
-        world.publisher.write()
+        world.cycle()
     assert [line["event"] for line in lines] == ["the configuration is not published"], "once"
     world.client.down = False
-    world.publisher.write()
+    world.cycle()
     assert world.client.data == []
     world.now += AGAIN_S
-    world.publisher.write()
+    world.cycle()
     assert world.told.text == GOOD
 
 
 def test_what_suspects_nodes_is_told_whole(world: World) -> None:
     """With what the settings add to the known list and take from it; an older extender's ConfigMap says nothing."""
-    world.publisher.write()
+    world.cycle()
     told = world.told.suspects
     assert told == SUSPECTS
     assert "XidError=True" in told.conditions
@@ -126,3 +146,19 @@ def test_nothing_published_is_no_default() -> None:
     """A ConfigMap that no extender has written says nothing."""
     for empty in (PublishedConfig(), PublishedConfig(data=None)):
         assert (empty.text, empty.answer_to("")) == (None, None)
+
+
+def test_what_the_process_remembers_is_published_now_and_then(world: World) -> None:
+    """It changes with most cycles; what else has changed is published at once, and the memory with it."""
+    world.cycle()
+    assert (world.inputs.timing, world.inputs.memory.gone) == (TIMING, ())
+    world.gone = frozenset({"b", "a"})
+    world.now += MEMORY_S - 1
+    world.cycle()
+    assert len(world.client.data) == 1
+    world.now += 1
+    world.cycle()
+    assert world.inputs.memory.gone == ("a", "b")
+    world.gone = frozenset()
+    world.says("")
+    assert (len(world.client.data), world.inputs.memory.gone) == (3, ())

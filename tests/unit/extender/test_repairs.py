@@ -56,8 +56,7 @@ class Api:
 @pytest.fixture
 def world() -> RepairWorld:
     """A gang of two on four nodes."""
-    world = RepairWorld()
-    world.nodes(4)
+    world = RepairWorld().nodes(4)
     world.runs("a", 2)
     return world
 
@@ -116,8 +115,7 @@ def test_a_budget_holds_for_members_that_run_and_not_for_dead_ones(world: Repair
     api = Api(budget=True)
     carried_out(world, api)
     assert (api.done, api.events) == ([], [])
-    world = RepairWorld()
-    world.nodes(4)
+    world = RepairWorld().nodes(4)
     world.runs("a", 2)
     world.node("node-1", conditions={"Ready": "Unknown"}, since=world.now - 60)
     carried_out(world, api)
@@ -130,8 +128,7 @@ def test_a_pod_is_deleted_by_force_only_where_its_node_is_gone_or_out_of_service
     api = Api("node-1")
     carried_out(world, api)
     assert (api.done, api.asked) == (["delete a-worker-1 by force"], [])
-    world = RepairWorld()
-    world.nodes(4)
+    world = RepairWorld().nodes(4)
     world.runs("a", 2)
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
     world.gone_nodes = frozenset({"node-1"})

@@ -52,8 +52,7 @@ class Clerk:
 
 def full(*gangs: str, queue: str = "default") -> World:
     """A node, and gangs of two that do not fit, all of which know why they wait."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     for name in gangs:
         told(world, world.gang(name, {"worker": (2, GPU8)}, queue=queue))
     return world
@@ -61,15 +60,12 @@ def full(*gangs: str, queue: str = "default") -> World:
 
 def told(world: World, key: str, **status: Any) -> None:
     """The gang has the condition."""
-    group = world.state.groups[key]
-    new = structs.replace(group.status, conditions=WHY, **status)
-    world.state.on_pod_group(group, structs.replace(group, status=new))
+    world.change(world.state.groups[key], status={"conditions": WHY, **status})
 
 
 def test_places_count_by_queue_in_the_order_in_which_gangs_are_tried() -> None:
     """As muster explain tells them."""
-    world = full("a", "b")
-    world.queue("other")
+    world = full("a", "b").queue("other")
     told(world, world.gang("c", {"worker": (2, GPU8)}, queue="other"))
     session = world.plan()
     assert {key: each.place for key, each in standings(session).items()} == {"ns/a": 1, "ns/b": 2, "ns/c": 1}
@@ -82,8 +78,7 @@ def test_it_is_written_once_and_a_gang_once_a_minute() -> None:
     clerk = Clerk(world)
     assert clerk.look() == [("a", 1), ("b", 2), ("c", 3)]
     assert clerk.look() == []
-    first = world.state.groups["ns/a"]
-    world.state.on_pod_group(first, None)
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
     assert clerk.look() == []
     assert clerk.look(WRITE_EVERY_S) == [("b", 1), ("c", 2)]
 
@@ -107,8 +102,7 @@ def test_of_many_gangs_some_are_written_at_once() -> None:
 
 def test_a_gang_that_was_not_told_why_it_waits_is_left_alone() -> None:
     """Most start in a moment, and each write costs."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (2, GPU8)})
     assert Clerk(world).look() == []
 
@@ -134,8 +128,7 @@ def test_a_gang_that_waits_no_more_has_no_place(*, enqueued: bool, placed: bool,
 
 def test_a_reservation_says_when_a_gang_is_expected_to_start() -> None:
     """To the minute, as it changes with what runs; who runs for ever ends at no time that is known."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("old", {"worker": (1, GPU8)}, phase="Running", runtime="90s")
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", since=world.now)
     world.gang("big", {"worker": (1, GPU8)})

@@ -2,17 +2,21 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import select
 
 from history import read
-from history.folding import fold_namespace
-from history.model import DAY_MS, MEMORY, Changes, End, Gang, Happening, Holding, Run, What
+from history.folding import fold, fold_namespace
+from history.model import DAY_MS, MEMORY, Changes, End, Gang, Gap, Happening, Holding, Run, What
 from history.retain import tidy
+from history.schema import GANGS, METADATA
 from history.scope import EVERYTHING
 from history.spans import floors
 from history.store import Store
-from history.tally import Tallies
+from history.tally import Tallies, span_of
 from history.usage import Row, closed_since, usage
 from muster.api.muster.usage import PERIODS, period_of
 
@@ -104,13 +108,67 @@ def test_budgets_are_the_same_after_a_fold() -> None:
     by_room(store, 0)
     tallies = Tallies(NOW, lambda begin: closed_since(store, begin))
     gangs, _, holdings = store.open_rows()
-    told = tallies.document(NOW, [(gangs[0].queue, each) for each in holdings])
+    told = tallies.document(NOW, [span_of(gangs[0].queue, each) for each in holdings])
     assert len(holdings) == 1
     of_queue = told["queues"]["q"]
     published = {"month": of_queue, "week": of_queue["week"], "day": of_queue["day"]}
     for period in PERIODS:
         (row,) = usage(store, EVERYTHING, ("queue",), since=period_of(period, NOW / 1000).begin, now=NOW / 1000)
         assert published[period]["seconds"][GPU] == pytest.approx(row.resources[GPU].held), period
+
+
+def restarting(into: Changes, gang: str, namespace: str, begin: int, *, ends: bool) -> None:
+    """A Job whose runs end every six hours, with what happened to the Job itself."""
+    runs = [begin + number * DAY_MS // 4 for number in range(16)]
+    for number, at in enumerate(runs):
+        last = number == len(runs) - 1
+        put(into, gang, namespace, at, None if last and not ends else at + HOUR_MS)
+        uid = f"{gang}-{number}"
+        into.runs[uid] = replace(into.runs.pop(f"run-{gang}"), uid=uid)
+        into.holdings[uid] = replace(into.holdings.pop(f"pod-{gang}"), pod=uid, run=uid)
+        into.happenings.append(replace(into.happenings.pop(), run=uid))
+        into.happenings += [
+            Happening(gang=gang, run=f"job-{gang}", epoch=0, what=what, at=at, subject=str(number))
+            for what in (What.RESTARTED, What.SUBMITTED)
+        ]
+    into.gangs[gang] = replace(into.gangs[gang], name="train", submitted=begin)
+
+
+def rows_of_others(store: Store, namespace: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows of all tables that belong to another namespace, or to none."""
+    found = {}
+    with store.engine.connect() as connection:
+        mine = {*connection.scalars(select(GANGS.c.id).where(GANGS.c.namespace == namespace))}
+        for table in METADATA.sorted_tables:
+            rows = connection.execute(select(table)).mappings()
+            found[table.name] = sorted(
+                tuple(row.values())
+                for row in rows
+                if row.get("namespace") != namespace and row.get("gang", row.get("id")) not in mine
+            )
+    return found
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("hours", [1, 36, 24 * 9])
+@pytest.mark.parametrize("namespace", ["a", "b"])
+def test_folding_a_namespace_leaves_all_rows_of_others(namespace: str, hours: int, *, ends: bool) -> None:
+    """Gangs of one queue, user and name in both, whose Jobs restart: of the other one nothing is folded, or dropped."""
+    store, changes = Store.for_writing(MEMORY), Changes()
+    for each in "ab":
+        restarting(changes, f"early-{each}", each, 20 * DAY_MS, ends=True)
+        restarting(changes, f"late-{each}", each, 22 * DAY_MS, ends=ends)
+    changes.gaps.append(Gap(since=22 * DAY_MS, until=22 * DAY_MS + HOUR_MS, text="away"))
+    store.write(changes, {"seen-until": str(NOW)})
+    fold(store, 20 * DAY_MS, 21 * DAY_MS)
+    other = "b" if namespace == "a" else "a"
+    fold_namespace(store, other, 21 * DAY_MS, 21 * DAY_MS + HOUR_MS)
+    before, own = rows_of_others(store, namespace), rows_of_others(store, other)
+    assert all(before.values())
+    fold_namespace(store, namespace, 21 * DAY_MS, 21 * DAY_MS + hours * HOUR_MS)
+    for table, rows in rows_of_others(store, namespace).items():
+        assert rows == before[table], table
+    assert rows_of_others(store, other) != own
 
 
 def test_of_a_gang_that_lives_old_runs_go() -> None:

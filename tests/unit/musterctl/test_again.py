@@ -2,7 +2,7 @@
 
 import pytest
 
-from musterctl.output import again
+from musterctl.commands import queue
 
 
 def test_it_is_shown_until_the_user_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -10,12 +10,12 @@ def test_it_is_shown_until_the_user_interrupts(monkeypatch: pytest.MonkeyPatch) 
     shown: list[int] = []
 
     def pause(seconds: float) -> None:
-        assert seconds == again.WATCH_S
+        assert seconds == queue.WATCH_S
         if len(shown) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(again.time, "sleep", pause)
-    again.again(lambda: shown.append(1), watch=False)
+    monkeypatch.setattr(queue.time, "sleep", pause)
+    queue.again(lambda: shown.append(1), watch=False)
     assert len(shown) == 1
-    again.again(lambda: shown.append(1), watch=True)
+    queue.again(lambda: shown.append(1), watch=True)
     assert len(shown) == 3

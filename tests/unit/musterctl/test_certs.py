@@ -4,14 +4,13 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates_world import World
 from click.testing import CliRunner, Result
-from loopback_server import serving
+from loopback_server import Loopback, serving
 
 from muster.api import names
 from musterctl.app import main
@@ -34,35 +33,19 @@ class Cluster:
         meta = {"name": names.CERTIFICATES, "labels": world.labels, "annotations": world.annotations}
         self.objects[SECRET] = {"kind": "Secret", "metadata": meta, "data": data}
 
-    def handler(self) -> type[BaseHTTPRequestHandler]:
+    def handler(self) -> type[Loopback]:
         """Answers for one connection."""
         cluster = self
 
-        class Handler(BaseHTTPRequestHandler):
-            """One request."""
-
-            def do_GET(self) -> None:
-                """An object, or that there is none."""
+        class Handler(Loopback):
+            def reply(self) -> None:
+                """An object, or that there is none; a patch is noted."""
+                if self.command == "PATCH":
+                    cluster.patches.append(self.asked())
                 name = self.path.rpartition("/")[2]
                 missing = {"kind": "Status", "reason": "NotFound", "message": "no", "details": {"name": name}}
                 found = cluster.objects.get(self.path)
-                self._answer(200 if found else 404, found or missing)
-
-            def do_PATCH(self) -> None:
-                """Notes it."""
-                length = int(self.headers["content-length"])
-                cluster.patches.append(json.loads(self.rfile.read(length)))
-                self._answer(200, cluster.objects[self.path])
-
-            def _answer(self, code: int, body: Any) -> None:
-                text = json.dumps(body).encode()
-                self.send_response(code)
-                self.send_header("content-length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: Any) -> None:
-                """Silent."""
+                self.answer(found or missing, 200 if found else 404)
 
         return Handler
 

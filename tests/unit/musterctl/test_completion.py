@@ -1,14 +1,12 @@
 """Names that need not be typed: that of the only plane, and those of objects, which a shell completes."""
 
-import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.shell_completion import ShellComplete
-from loopback_server import serving
+from loopback_server import Loopback, serving
 
 from musterctl import cluster
 from musterctl.app import main
@@ -29,19 +27,12 @@ OBJECTS: dict[str, list[Any]] = {
 }
 
 
-class Lists(BaseHTTPRequestHandler):
+class Lists(Loopback):
     """Lists of objects by their path."""
 
-    def do_GET(self) -> None:
+    def reply(self) -> None:
         """Answer with the list."""
-        text = json.dumps({"metadata": {}, "items": OBJECTS[self.path.partition("?")[0]]}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None:
-        """Silent."""
+        self.answer({"metadata": {}, "items": OBJECTS[self.path.partition("?")[0]]})
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from loopback_server import serving
+from loopback_server import Loopback, serving
 
 from muster.kube.errors import warnings_of
 from musterctl.app import main
@@ -49,29 +48,16 @@ class Server:
         body = {"kind": "Status", "reason": "NotFound", "message": f"{name} not found", "details": {"name": name}}
         self.answers[request] = (404, body, [])
 
-    def handler(self) -> type[BaseHTTPRequestHandler]:
+    def handler(self) -> type[Loopback]:
         """The handler of its requests."""
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self) -> None:
+        class Handler(Loopback):
+            def reply(self) -> None:
                 self.rfile.read(int(self.headers.get("content-length", 0)))
                 path, _, query = self.path.partition("?")
                 status, body, warnings = server.answer(self.command, path, query)
-                content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-                self.send_response(status)
-                for text in warnings:
-                    self.send_header("Warning", text.encode().decode("latin-1"))
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server wants
-
-            def log_message(self, *_: Any) -> None:
-                """Says nothing."""
+                self.answer(body, status, warnings)
 
         return Handler
 
@@ -129,8 +115,7 @@ def test_delete_goes_on_after_one_that_is_missing(muster: Any, server: Server) -
         server.missing(f"DELETE {JOBS}/{name}", name)
     server.answers[f"DELETE {JOBS}/b"] = (200, {}, [])
     result = muster("job", "delete", "a", "b", "c")
-    assert result.exit_code == 1
-    assert result.stdout == 'job.batch.volcano.sh "b" deleted\n'
+    assert (result.exit_code, result.stdout) == (1, 'job.batch.volcano.sh "b" deleted\n')
     assert [f"there is no job.batch.volcano.sh/{name} in namespace default" in result.stderr for name in "abc"] == [
         True,
         False,
@@ -145,8 +130,7 @@ def test_suspend_goes_on_after_one_that_is_missing(muster: Any, server: Server) 
     commands = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
     server.answers[f"POST {commands}"] = (201, {"metadata": {"name": "b-1"}}, [])
     result = muster("job", "suspend", "a", "b")
-    assert result.exit_code == 1
-    assert result.stdout == "job.batch.volcano.sh/b: AbortJob asked for\n"
+    assert (result.exit_code, result.stdout) == (1, "job.batch.volcano.sh/b: AbortJob asked for\n")
     assert "there is no job.batch.volcano.sh/a" in result.stderr
     assert f"POST {commands}?fieldValidation=Strict" in server.requests
 

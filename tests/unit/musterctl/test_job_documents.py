@@ -7,7 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from musterctl.manifests.documents import as_yaml, documents
+from musterctl.manifests import documents
+from webhook.offline.manifests import as_yaml
 
 
 def read(folder: Path, text: str) -> list[Any]:
@@ -30,8 +31,7 @@ def read(folder: Path, text: str) -> list[Any]:
 )  # fmt: skip
 def test_what_a_text_means(tmp_path: Path, text: str, value: object) -> None:
     """YAML 1.1 as kubectl has it: no numbers of base 60, no dates, and exponents need no dot."""
-    found = read(tmp_path, f"v: {text}")[0]["v"]
-    assert json.dumps(found) == json.dumps(value)
+    assert json.dumps(read(tmp_path, f"v: {text}")[0]["v"]) == json.dumps(value)
 
 
 def test_keys_become_texts(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from loopback_server import serving
+from loopback_server import Loopback, serving
 
 from musterctl.app import main
 
@@ -70,10 +69,8 @@ def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
     """What may be listed, by path; all else is forbidden."""
     allowed: dict[str, list[Any]] = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
+    class Handler(Loopback):
+        def reply(self) -> None:
             path = self.path.partition("?")[0]
             kind = path.rpartition("/")[2]
             found = allowed.get(path, [])
@@ -83,14 +80,7 @@ def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
             if path not in allowed:
                 words = f'{kind} is forbidden: User "anne" cannot list resource "{kind}" at the cluster scope'
                 body = {"kind": "Status", "reason": "Forbidden", "message": words, "details": {"kind": kind}}
-            content = json.dumps(body).encode()
-            self.send_response(200 if path in allowed else 403)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
+            self.answer(body, 200 if path in allowed else 403)
 
     with serving(Handler, tmp_path / "kubeconfig"):
         yield allowed

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from muster.resources.near import near_resource
-from musterctl.commands.queuespec import queue_content
+from musterctl.commands.queuechange import queue_content
 
 KNOWN = {"cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "rdma/hca", "pods"}
 

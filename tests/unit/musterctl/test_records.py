@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from history.answers import QueryError, answers
 from history.model import Changes
 from history.scope import EVERYTHING
 from history.store import Store
 from musterctl.app import main
-from musterctl.records import QueryError, answers
 
 
 @pytest.fixture(scope="module")

@@ -107,10 +107,7 @@ WRONG = {
         f"{CERTIFICATES}certLifetime: 1000000h\n",
         ("certLifetime: at most a hundred years (876000h)",),
     ),
-    "an issuer": (
-        f"{CERTIFICATES}certIssuer: me\n",
-        ('certIssuer: Unsupported value: "me": should be one of',),
-    ),
+    "an issuer": (f"{CERTIFICATES}certIssuer: me\n", ('certIssuer: Unsupported value: "me": should be one of',)),
     "a duration": (
         "kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
         ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from builders import manifests
 from click.testing import CliRunner, Result
 
 from musterctl.app import main
@@ -15,31 +16,14 @@ LABELS = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 
 def job(**spec: Any) -> JSON:
     """An Indexed Job of four pods."""
-    pod = {"containers": [{"name": "node", "image": "image", "resources": {"requests": {"cpu": "2"}}}]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "train", "labels": LABELS},
-        "spec": {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": {"spec": pod}, **spec},
-    }
+    pod = {"containers": [manifests.container("node", requests={"cpu": "2"}, image="image")]}
+    return manifests.batch_job("train", 4, "", labels=LABELS, template={"spec": pod}, **spec)
 
 
 def pod(name: str, namespace: str, labels: JSON | None = None) -> JSON:
     """A pod."""
     metadata = {"name": name, "namespace": namespace, "labels": labels or {}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "a"}]}}
-
-
-@pytest.fixture
-def shape(tmp_path: Path) -> Any:
-    """Runs `muster shape` on objects."""
-
-    def run(*objects: JSON, options: tuple[str, ...] = ()) -> Result:
-        file = tmp_path / "objects.yaml"
-        file.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
-        return CliRunner().invoke(main, ["shape", "-f", str(file), *options])
-
-    return run
 
 
 def printed(result: Result) -> list[JSON]:
@@ -80,11 +64,8 @@ def test_diff_shows_what_is_replaced(shape: Any) -> None:
 
 def test_namespace_of_the_same_file(shape: Any) -> None:
     """A label on a namespace is seen without a cluster, and only in that namespace."""
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "team", "labels": {"muster.dev/queue": "q"}},
-    }
+    metadata = {"name": "team", "labels": {"muster.dev/queue": "q"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     _, inside, outside, system = printed(
         shape(namespace, pod("a", "team"), pod("b", "other"), pod("c", "kube-system", LABELS))
     )

@@ -1,27 +1,11 @@
 """`muster shape --native`: gangs in the words of Kubernetes' own PodGroups, and these in Muster's."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
-from click.testing import CliRunner, Result
-
-from musterctl.app import main
+from click.testing import Result
 
 JSON = dict[str, Any]
-
-
-@pytest.fixture
-def shape(tmp_path: Path) -> Any:
-    """Runs `muster shape` on an object."""
-
-    def run(obj: JSON, *options: str) -> Result:
-        file = tmp_path / "object.yaml"
-        file.write_text(yaml.safe_dump(obj), encoding="utf-8")
-        return CliRunner().invoke(main, ["shape", "-f", str(file), *options])
-
-    return run
 
 
 def shown(result: Result) -> list[JSON]:
@@ -58,10 +42,10 @@ def native(kind: str, spec: JSON) -> JSON:
 
 def test_a_gang_is_followed_by_the_group_as_which_it_is_published(shape: Any) -> None:
     """With its minimum and its priority; the pods of a Job name it."""
-    _, pod, group = shown(shape(JOB, "--native"))
+    _, pod, group = shown(shape(JOB, options=("--native",)))
     assert group["spec"] == {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": {"all": {}}}
     assert pod["spec"]["schedulingGroup"] == {"podGroupName": group["metadata"]["name"]}
-    *_, group = shown(shape(VOLCANO, "--native"))
+    *_, group = shown(shape(VOLCANO, options=("--native",)))
     assert group["apiVersion"] == "scheduling.k8s.io/v1beta1"
     assert group["spec"] == {**GANG, "priorityClassName": "high"}
 
@@ -69,17 +53,17 @@ def test_a_gang_is_followed_by_the_group_as_which_it_is_published(shape: Any) ->
 def test_nothing_of_it_is_shown_unasked_or_of_pods_that_start_alone(shape: Any) -> None:
     """Most clusters do not serve the kind."""
     assert "schedulingGroup" not in shape(JOB).stdout
-    assert "scheduling.k8s.io" not in shape({**JOB, "metadata": {"name": "train"}}, "--native").stdout
+    assert "scheduling.k8s.io" not in shape({**JOB, "metadata": {"name": "train"}}, options=("--native",)).stdout
 
 
 def test_a_native_group_is_followed_by_what_it_says_in_musters_words(shape: Any) -> None:
     """Minimum, queue, priority and required topology; the policy `basic` is a minimum of one."""
     spec = {**GANG, "priorityClassName": "high", "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
-    _, ours = shown(shape(native("PodGroup", spec), "--native"))
+    _, ours = shown(shape(native("PodGroup", spec), options=("--native",)))
     assert (ours["apiVersion"], ours["kind"]) == ("scheduling.volcano.sh/v1beta1", "PodGroup")
     assert ours["spec"] == {"minMember": 4, "queue": "research", "priorityClassName": "high"}
     assert ours["metadata"]["annotations"] == {"muster.dev/topology-required": "example.com/rack"}
-    _, ours = shown(shape(native("PodGroup", {"schedulingPolicy": {"basic": {}}}), "--native"))
+    _, ours = shown(shape(native("PodGroup", {"schedulingPolicy": {"basic": {}}}), options=("--native",)))
     assert ours["spec"]["minMember"] == 1
 
 
@@ -88,7 +72,7 @@ def test_what_a_native_group_says_in_annotations_is_shown(shape: Any) -> None:
     theirs = native("PodGroup", GANG)
     said = {"muster.dev/expected-runtime": "1h", "muster.dev/indivisible": "true", "muster.dev/queue": "research"}
     theirs["metadata"] = {"name": "theirs", "annotations": said}
-    _, ours = shown(shape(theirs, "--native"))
+    _, ours = shown(shape(theirs, options=("--native",)))
     assert ours["metadata"]["annotations"] == {"muster.dev/expected-runtime": "1h"}
     assert ours["spec"]["queue"] == "research"
 
@@ -96,7 +80,7 @@ def test_what_a_native_group_says_in_annotations_is_shown(shape: Any) -> None:
 def test_so_is_each_template_of_a_workload(shape: Any) -> None:
     """Each stands for PodGroups of its own."""
     templates = [{"name": "driver", "schedulingPolicy": {"basic": {}}}, {"name": "worker", **GANG}]
-    _, driver, worker = shown(shape(native("Workload", {"podGroupTemplates": templates}), "--native"))
+    _, driver, worker = shown(shape(native("Workload", {"podGroupTemplates": templates}), options=("--native",)))
     assert [driver["metadata"]["name"], worker["metadata"]["name"]] == ["theirs-driver", "theirs-worker"]
     assert worker["spec"]["minMember"] == 4
 
@@ -108,7 +92,7 @@ def test_parts_of_composite_groups_are_shown_with_what_they_lose(shape: Any) -> 
         policy = {"gang": {"minGroupCount": count}}
         outer = {"name": "outer", "schedulingPolicy": policy, "compositePodGroupTemplates": [inner]}
         spec = {"podGroupTemplates": None, "compositePodGroupTemplates": [outer]}  # as an API server has it
-        result = shape(native("Workload", spec), "--native")
+        result = shape(native("Workload", spec), options=("--native",))
         _, worker = shown(result)
         assert (worker["metadata"]["name"], worker["spec"]["minMember"]) == ("theirs-worker", 4)
         assert ("a part of composite group outer" in result.stdout) == lost
@@ -116,7 +100,7 @@ def test_parts_of_composite_groups_are_shown_with_what_they_lose(shape: Any) -> 
 
 def test_a_group_that_cannot_be_read_is_said_to_be_so(shape: Any) -> None:
     """With the place of the mistake, and exit code 1."""
-    result = shape(native("PodGroup", {"schedulingPolicy": {"gang": {"minCount": "four"}}}), "--native")
+    result = shape(native("PodGroup", {"schedulingPolicy": {"gang": {"minCount": "four"}}}), options=("--native",))
     assert result.exit_code == 1
     assert "refused: PodGroup theirs" in result.stderr
     assert "minCount" in result.stderr

@@ -1,14 +1,10 @@
 """`muster shape` shows the pods of every kind of workload, as rank 0 of each shape would be admitted."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 from frameworks_world import env_of
-
-from musterctl.app import main
 
 JSON = dict[str, Any]
 LABELS = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
@@ -23,18 +19,6 @@ def workload(api_version: str, kind: str, spec: JSON, labels: JSON | None = None
     """A workload named `train`."""
     metadata = {"name": "train", "labels": LABELS if labels is None else labels}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-@pytest.fixture
-def shape(tmp_path: Path) -> Any:
-    """Runs `muster shape` on an object."""
-
-    def run(obj: JSON, *options: str) -> Result:
-        file = tmp_path / "object.yaml"
-        file.write_text(yaml.safe_dump(obj), encoding="utf-8")
-        return CliRunner().invoke(main, ["shape", "-f", str(file), *options])
-
-    return run
 
 
 def job(count: int) -> JSON:
@@ -91,7 +75,8 @@ def test_a_deployment_has_no_ranks(shape: Any) -> None:
     result = shape(workload("apps/v1", "Deployment", deployment))
     assert result.exit_code == 1
     assert "pods of a ReplicaSet (or Deployment) have no index" in result.stderr
-    queued = shape(workload("apps/v1", "Deployment", deployment, {"muster.dev/queue": "default"}), "--explain")
+    labelled = workload("apps/v1", "Deployment", deployment, {"muster.dev/queue": "default"})
+    queued = shape(labelled, options=("--explain",))
     assert queued.exit_code == 0
     assert "schedulerName: muster" in queued.stdout
 

@@ -6,17 +6,17 @@ from click.testing import CliRunner
 from explain_world import ExplainWorld
 from extender_world import slots
 from hypernode_world import hyper_node, named, within
-from msgspec.structs import replace
 
 from extender.explain.clusterdump import save
 from extender.explain.find import gang_named
 from extender.explain.simulation import simulate
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
+from gangs.words import ranks_words
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec
 from musterctl.app import main
-from musterctl.output.report import NONE_LINES, ranks_words, topology_lines
+from musterctl.output.report import NONE_LINES, topology_lines
 
 ZONE = "topology.kubernetes.io/zone"
 WORKER = {"cpu": 1, "nvidia.com/gpu": 8}
@@ -24,8 +24,7 @@ WORKER = {"cpu": 1, "nvidia.com/gpu": 8}
 
 def world(*hyper_nodes: HyperNode) -> ExplainWorld:
     """Five nodes, the first four in two racks of one block; a gang of two runs, and half of a third node is used."""
-    made = ExplainWorld()
-    made.nodes(5, cpu=4)
+    made = ExplainWorld().nodes(5, cpu=4)
     for each in hyper_nodes or racks():
         made.state.on_hyper_node(None, each)
     return made
@@ -69,7 +68,7 @@ def test_nodes_and_one_resource() -> None:
     """As asked for; a cordoned node has nothing free."""
     made = world()
     node = next(each for each in made.state.nodes.nodes if each and each.metadata.name == "node-3")
-    made.state.on_node(node, replace(node, spec=replace(node.spec, unschedulable=True)))
+    made.change(node, spec={"unschedulable": True})
     assert drawn(made, nodes=True, resources=["cpu"])[1:-2] == [
         "DOMAIN          LEVEL          NODES  UNUSED  cpu FREE/ALL  FRAGMENTED",
         "block           tier 2             4       3         12/16          0%",
@@ -117,8 +116,7 @@ def test_kueues_topologies_are_drawn_under_their_names() -> None:
     made.state.on_topology(None, Topology(metadata=ObjectMeta(name="dc"), spec=TopologySpec(levels=levels)))
     for number, node in enumerate(list(made.state.nodes.nodes)[:4]):
         if node is not None:
-            labels = {**node.metadata.labels, "block": "b1", "rack": f"r{number // 2}"}
-            made.state.on_node(node, replace(node, metadata=replace(node.metadata, labels=labels)))
+            made.change(node, labels={**node.metadata.labels, "block": "b1", "rack": f"r{number // 2}"})
     what_if = WhatIf(made.dump())
     assert {"dc", "hypernodes"} <= {report.name for report in topology_reports(what_if)}
     [report] = topology_reports(what_if, name="dc")
@@ -131,10 +129,8 @@ def test_without_a_topology_the_hint_is_true(tmp_path: Path) -> None:
     made = ExplainWorld()
     for number, zone in enumerate(("a", "b", "b")):
         made.node(f"node-{number}", cpu=1, labels={ZONE: zone})
-    key = made.gang("train", {"w": (2, {"cpu": 1})})
-    group = made.state.told["podgroups.scheduling.volcano.sh"][key]
-    asking = replace(group, metadata=replace(group.metadata, annotations={"muster.dev/topology-required": ZONE}))
-    made.state.on_pod_group(group, asking)
+    group = made.state.told["podgroups.scheduling.volcano.sh"][made.gang("train", {"w": (2, {"cpu": 1})})]
+    made.change(group, annotations={"muster.dev/topology-required": ZONE})
     file = tmp_path / "snapshot"
     file.write_bytes(save(made.dump()))
     result = CliRunner().invoke(main, ["topo", f"--snapshot={file}"])
@@ -148,16 +144,13 @@ def test_without_a_topology_the_hint_is_true(tmp_path: Path) -> None:
 
 def says(made: ExplainWorld, key: str, **said: str) -> None:
     """The PodGroup of a gang has these annotations of Muster's."""
-    group = made.state.groups[key]
     annotations = {f"muster.dev/{name.replace('_', '-')}": text for name, text in said.items()}
-    meta = replace(group.metadata, annotations=annotations, resource_version=made.meta("any").resource_version)
-    made.state.on_pod_group(group, replace(group, metadata=meta))
+    made.change(made.state.groups[key], annotations=annotations)
 
 
 def test_spares_stand_where_they_are_with_who_borrows_them() -> None:
     """Without any there is no such column; with ranks, these come last."""
-    made = ExplainWorld()
-    made.nodes(5, cpu=4)
+    made = ExplainWorld().nodes(5, cpu=4)
     made.state.on_hyper_node(None, hyper_node("rack", 1, named(*(f"node-{number}" for number in range(5)))))
     for name, size, said in (("keeps", 2, {"spares": "2"}), ("other", 1, {}), ("guest", 1, {"borrow_spares": "true"})):
         key = made.gang(name, {"worker": (size, WORKER)})

@@ -13,12 +13,10 @@ NOBODY = "https://127.0.0.1:1"
 
 def kubeconfig(path: Path) -> Path:
     """A kubeconfig of a server that is not there."""
-    content = {
-        "clusters": [{"name": "c", "cluster": {"server": NOBODY}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "current-context": "x",
-    }
+    contexts = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
+    clusters = [{"name": "c", "cluster": {"server": NOBODY}}]
+    users = [{"name": "u", "user": {"token": "t"}}]
+    content = {"clusters": clusters, "contexts": contexts, "users": users, "current-context": "x"}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content))
     return path

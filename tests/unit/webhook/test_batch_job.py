@@ -57,11 +57,7 @@ BAD = {
         "spec.completionMode",
         '"NonIndexed": must be Indexed for muster.dev/framework, because the index of a pod is its rank',
     ),
-    "fewer pods than ranks": (
-        indexed_job(parallelism=2),
-        "spec.parallelism",
-        "2: must equal completions (4)",
-    ),
+    "fewer pods than ranks": (indexed_job(parallelism=2), "spec.parallelism", "2: must equal completions (4)"),
     "no number of pods": (indexed_job(completions=None), "spec.completions", "Required value"),
     "unknown framework": (
         indexed_job(labels={"muster.dev/framework": "torhc"}),

@@ -13,11 +13,7 @@ from webhook.objects.canonical import canonical, same
 from webhook.validate.volcano_job.job import check_update
 
 CONTAINER = {
-    "name": "main",
-    "image": "none",
-    "args": ["", "run"],
-    "tty": False,
-    "workingDir": "",
+    "name": "main", "image": "none", "args": ["", "run"], "tty": False, "workingDir": "",
     "env": [
         {"name": "EMPTY", "value": ""},
         {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
@@ -30,33 +26,22 @@ CONTAINER = {
     "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False, "capabilities": {}},
     "volumeMounts": [{"name": "scratch", "mountPath": "/scratch", "readOnly": False, "subPath": ""}],
     "livenessProbe": {"tcpSocket": {"port": 80}, "initialDelaySeconds": 0},
-}
+}  # fmt: skip
+NEAR = [{"topologyKey": "rack", "labelSelector": {"matchLabels": {}}, "namespaceSelector": {}}]
 TEMPLATE = {
     "metadata": {"labels": {"a": "", "timeout": "60m", "cpu": "1000m"}},
     "spec": {
-        "containers": [CONTAINER, {"name": "plain", "image": "none"}],
-        "initContainers": [],
-        "nodeSelector": {},
-        "hostNetwork": False,
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 0,
-        "overhead": {"cpu": "0.25"},
-        "priorityClassName": "",
-        "tolerations": [{"operator": "Exists", "key": ""}],
+        "containers": [CONTAINER, {"name": "plain", "image": "none"}], "initContainers": [], "nodeSelector": {},
+        "hostNetwork": False, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0,
+        "overhead": {"cpu": "0.25"}, "priorityClassName": "", "tolerations": [{"operator": "Exists", "key": ""}],
         "volumes": [
             {"name": "scratch", "emptyDir": {}},
             {"name": "memory", "emptyDir": {"medium": "", "sizeLimit": "1024Mi"}},
             {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": ""}}}},
         ],
-        "affinity": {
-            "podAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"topologyKey": "rack", "labelSelector": {"matchLabels": {}}, "namespaceSelector": {}}
-                ]
-            }
-        },
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NEAR}},
     },
-}
+}  # fmt: skip
 POLICY = {"event": "PodFailed", "action": "RestartJob", "timeout": "1h"}
 JOB = vcjob(
     {"name": "w", "replicas": 2, "template": TEMPLATE, "policies": [{**POLICY, "timeout": "1.5s"}], "maxRetry": 3},

@@ -55,8 +55,7 @@ def by_nodes(**expression: object) -> JSON:
 
 def by_pods(**expression: object) -> JSON:
     """A group with this expression about labels of pods."""
-    selector = {"matchExpressions": [{"key": "x", **expression}]}
-    term = {"topologyKey": "zone", "labelSelector": selector}
+    term = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "x", **expression}]}}
     return group(affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}})
 
 

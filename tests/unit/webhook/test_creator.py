@@ -1,5 +1,6 @@
 """Who created a workload is the user of the request, whatever the object says."""
 
+from itertools import product
 from typing import Any
 
 import jsonpatch
@@ -29,7 +30,7 @@ def admitted(
     request = AdmissionRequest(
         uid="u",
         kind=kind,
-        namespace="team",
+        namespace=more.get("namespace", "team"),
         operation="UPDATE" if "old" in more else "CREATE",
         user_info=UserInfo(username=user),
         object=msgspec.Raw(msgspec.json.encode(document)),
@@ -81,6 +82,45 @@ def test_what_a_controller_makes_is_its_owners(user: str) -> None:
 def test_an_owner_alone_makes_no_controller(user: str, metadata: dict[str, Any]) -> None:
     """Users, accounts of the namespace, and accounts that make what has no owner are creators themselves."""
     assert by(admitted({**metadata, "annotations": {CREATED_BY: "bob"}}, user)) == user
+
+
+ALIKE = ["team", "teams", "team-a", "tea", "my-team", "eam", "a", "team-team", "Team", "jobset", "jobset-system"]
+
+
+@pytest.mark.parametrize("namespace", ALIKE)
+def test_only_an_account_of_this_very_namespace_creates_what_has_an_owner(namespace: str) -> None:
+    """No account of a namespace with a similar name does (same beginning or end, or a longer name)."""
+    for home, account in product(ALIKE, (namespace, "controller")):
+        user = f"system:serviceaccount:{home}:{account}"
+        for said in ({}, {CREATED_BY: "bob"}):
+            after = admitted({**OWNED, "annotations": said}, user, namespace=namespace)
+            assert by(after) == (user if home == namespace else said.get(CREATED_BY))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "system:kube-controller-manager-2",
+        "my-system:kube-controller-manager",
+        "system:kube-controller",
+        "system:serviceaccounts:other:controller",
+        "system:serviceaccount",
+        "serviceaccount:other:controller",
+        "me@system:serviceaccount:other:controller",
+        "System:ServiceAccount:other:controller",
+    ],
+)
+def test_a_user_who_is_called_like_a_controller_is_none(user: str) -> None:
+    """An identity provider gives such names to people."""
+    assert by(admitted({**OWNED, "annotations": {CREATED_BY: "bob"}}, user)) == user
+
+
+@pytest.mark.parametrize("controls", [{}, {"controller": False}])
+def test_an_owner_that_does_not_control_it_makes_no_controller(controls: dict[str, bool]) -> None:
+    """The lookup of the creator would not read that owner."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", **controls}
+    after = admitted({"ownerReferences": [owner], "annotations": {CREATED_BY: "bob"}}, CONTROLLER)
+    assert by(after) == CONTROLLER
 
 
 @pytest.mark.parametrize("said", [None, "mallory"])

@@ -6,7 +6,7 @@ import pytest
 from webhook_world import JSON, request
 
 from muster.runtime import registry
-from webhook.validate.cronjob import reviewer
+from webhook.validate.jobtemplates import cron_reviewer
 
 TASK: JSON = {"name": "t", "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}
 
@@ -19,7 +19,7 @@ def cron_job(name: str = "cron", task: JSON = TASK, **spec: Any) -> JSON:
 
 def errors(*, old: JSON | None = None, **more: Any) -> list[str]:
     """The verdict of the webhook."""
-    review = reviewer(registry.framework())
+    review = cron_reviewer(registry.framework())
     return [str(each) for each in review(request(cron_job(**more), "UPDATE" if old else "CREATE", old)).errors]
 
 

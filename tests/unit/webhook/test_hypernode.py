@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from webhook_world import JSON, request
 
+from muster.api.limits import PATTERN_STEPS
 from webhook.validate.hypernode import review
 
 
@@ -68,6 +69,13 @@ def test_patterns_that_cost_too_much_or_are_not_re2_are_refused(pattern: str) ->
     """Whatever Python's engine would make of them."""
     [error] = errors(member(regexMatch={"pattern": pattern}))
     assert "member regexMatch pattern is invalid: " in error
+
+
+@pytest.mark.parametrize(("more", "refused"), [(0, 0), (1, 1)])
+def test_the_largest_pattern_is_one_of_as_many_steps_as_are_allowed(more: int, refused: int) -> None:
+    """RE2's program has four steps more than the pattern has characters."""
+    pattern = f"a{{{PATTERN_STEPS.value - 4 + more}}}"
+    assert len(errors(member(regexMatch={"pattern": pattern}))) == refused
 
 
 def test_a_pattern_that_keeps_other_engines_busy_is_taken() -> None:

@@ -86,8 +86,7 @@ TASKS = st.lists(
 @given(TASKS, st.dictionaries(st.sampled_from(["svc", "mpi", "ray"]), st.just(["--x"]), max_size=2), st.integers(0, 3))
 def test_defaults_are_idempotent_and_lose_nothing(tasks: list[Any], plugins: JSON, minimum: int) -> None:
     """A second review changes nothing, and every value that the user gave is still there."""
-    job = vcjob(*tasks, plugins=plugins, minAvailable=minimum)
-    once = defaulted(job)
+    once = defaulted(vcjob(*tasks, plugins=plugins, minAvailable=minimum))
     assert reviewer()(request(once)).outcome == "allowed"
     for before, after in zip(tasks, once["spec"]["tasks"], strict=True):
         assert after["replicas"] == before["replicas"]
@@ -225,8 +224,7 @@ def test_applying_again_changes_nothing(tasks: list[Any], others: list[Any], min
     once = defaulted(job)
     if 0 < minimum <= sum(each["replicas"] for each in tasks):
         assert same(applied(job, once), once)
-    after = applied(vcjob(*others), once)
-    for said, stored in zip(others, after["spec"]["tasks"], strict=True):
+    for said, stored in zip(others, applied(vcjob(*others), once)["spec"]["tasks"], strict=True):
         kept = {key: value for key, value in said.items() if key in {"replicas", "minAvailable"}}
         assert {**stored, **kept} == stored
 

@@ -239,11 +239,7 @@ BAD = {
         "spec.tasks[0].dependsOn",
         "doesn't form a directed acyclic graph(DAG): a needs b needs a; remove one of them",
     ),
-    "task that waits for itself": (
-        vcjob(task("a", dependsOn={"name": ["a"]})),
-        "spec.tasks[0].dependsOn",
-        "a needs a",
-    ),
+    "task that waits for itself": (vcjob(task("a", dependsOn={"name": ["a"]})), "spec.tasks[0].dependsOn", "a needs a"),
     "volume without a place": (
         vcjob(volumes=[{"volumeClaimName": "data"}]),
         "spec.volumes[0].mountPath",

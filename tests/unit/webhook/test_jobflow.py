@@ -9,7 +9,7 @@ from webhook_world import JSON, request
 
 from muster.api.limits import STEP_NEEDS, STEPS
 from muster.runtime import registry
-from webhook.validate.jobflow import review_flow, template_reviewer
+from webhook.validate.jobtemplates import review_flow, template_reviewer
 
 CONTAINER = {"name": "main", "image": "none"}
 TASK: JSON = {"name": "t", "replicas": 2, "template": {"spec": {"containers": [CONTAINER]}}}

@@ -66,8 +66,7 @@ def test_each_template_gets_its_group() -> None:
 def test_templates_that_are_left_alone() -> None:
     """One that wants it, and those of no group; then nothing is noted, either."""
     template = {"metadata": {"labels": {"muster.dev/managed": "false"}}, "spec": {"containers": []}}
-    after = created(vcjob(task(template=template)))
-    assert after["spec"]["tasks"][0]["template"] == template
+    assert created(vcjob(task(template=template)))["spec"]["tasks"][0]["template"] == template
     assert NOTE not in created(vcjob(task()), ())["metadata"].get("annotations", {})
 
 
@@ -89,8 +88,7 @@ def test_a_manifest_can_be_applied_again(groups: Sequence[ResourceGroup], *, mar
     after = updated(more, old, groups, marks=marks)
     assert specs(after) == specs(old)
     assert after["spec"]["tasks"][0]["replicas"] == 5
-    again = updated(MANIFEST, after, groups, marks=marks)
-    assert specs(again) == specs(old)
+    assert specs(updated(MANIFEST, after, groups, marks=marks)) == specs(old)
 
 
 @pytest.mark.parametrize("then", [True, False], ids=["marked", "not marked"])
@@ -146,8 +144,7 @@ def test_a_template_that_did_change_is_refused_for_that_alone() -> None:
 @pytest.mark.parametrize("note", ["{", "[]", '{"a": 1}', '{"a": "0123"}', ""])
 def test_a_foreign_note(note: str) -> None:
     """It is taken for none, or fits no template."""
-    manifest = {**MANIFEST, "metadata": {**MANIFEST["metadata"], "annotations": {NOTE: note}}}
-    old = created(manifest)
+    old = created({**MANIFEST, "metadata": {**MANIFEST["metadata"], "annotations": {NOTE: note}}})
     assert updated({**old, "status": {}}, old, LATER) == {**old, "status": {}}
 
 

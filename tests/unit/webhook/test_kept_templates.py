@@ -75,8 +75,7 @@ def test_owners_of_a_second_are_remembered_as_texts(live: list[str], monkeypatch
 def test_one_over_the_budget_is_read_when_it_is_asked_for(live: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last version, which the cache had, is no answer."""
     client = Client(Config("http://127.0.0.1:1"))
-    owners = OwnerLookup(client)
-    cached = owners.caches[INDEXED_JOBS]
+    cached = OwnerLookup(client).caches[INDEXED_JOBS]
     assert cached.reflector.mirror.budget is not None
     cached.reflector.mirror.put(msgspec.convert({"metadata": metadata(7, creationTimestamp="1")}, IndexedJob))
     assert cached.get("j7", "ns") == cached.store.list()[0]

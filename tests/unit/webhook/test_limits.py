@@ -25,9 +25,9 @@ TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
 
 @pytest.fixture(autouse=True)
 def _soon() -> Iterator[None]:
-    began = time.process_time()
+    began = time.thread_time()  # other threads of the process may be at work
     yield
-    assert time.process_time() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def job(**spec: Any) -> Job:

@@ -49,8 +49,7 @@ def test_a_sidecar_that_comes_later() -> None:
     """A second review, after another webhook has put a container in front, finds the markers."""
     once = marked(pod_of(indexed_job(labels=QUEUED)))
     once["spec"]["containers"].insert(0, container("proxy"))
-    verdict = mutate(once, "team", lookups(), FRAMEWORK, marks=True)
-    assert not verdict.patch
+    assert not mutate(once, "team", lookups(), FRAMEWORK, marks=True).patch
 
 
 def test_pods_that_muster_does_not_place() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from builders import manifests
 from webhook_world import JSON, DownWorld, OwnerWorld, QueueWorld, apply, lookups
 
 from muster.api import names
@@ -17,16 +18,11 @@ GROUP = {"podGroupName": "podgroup-u"}
 
 def pod(annotations: JSON | None = None, labels: JSON | None = None, **spec: Any) -> JSON:
     """A pod of batch Job `train` with a queue, as its controller creates it."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     labels = {"muster.dev/queue": "q", "batch.kubernetes.io/job-name": "train", **(labels or {})}
-    metadata = {
-        "generateName": "train-",
-        "labels": labels,
-        "annotations": annotations or {},
-        "ownerReferences": [owner],
-    }
-    container = {"name": "main", "image": "i", "resources": {"limits": {"cpu": "1"}}}
-    return {"metadata": metadata, "spec": {"containers": [container], "restartPolicy": "Never", **spec}}
+    metadata: JSON = {"generateName": "train-", "labels": labels, "annotations": annotations or {}}
+    metadata["ownerReferences"] = [manifests.owner("train", uid="u")]
+    pods = manifests.pod_spec(image="i", limits={"cpu": "1"}, restart_policy="Never", **spec)
+    return {"metadata": metadata, "spec": pods}
 
 
 def job(parallelism: int = 4, **annotations: str) -> OwnerWorld:
@@ -93,8 +89,7 @@ def test_the_group_that_every_job_has_makes_way() -> None:
 def test_nothing_is_said_where_nothing_is_published() -> None:
     """The API server does not serve the kind, or the settings say no."""
     assert named(pod(MINIMUM), served=False) is None
-    verdict = mutate(pod(MINIMUM), "team", lookups(QUEUES, job()), FRAMEWORK)
-    assert "schedulingGroup" not in str(verdict.patch)
+    assert "schedulingGroup" not in str(mutate(pod(MINIMUM), "team", lookups(QUEUES, job()), FRAMEWORK).patch)
 
 
 def test_an_owner_that_cannot_be_read_is_no_obstacle() -> None:

@@ -39,8 +39,7 @@ def job(scheduling: JSON | None, *, own: JSON | None = None, labels: JSON | None
 
 def admitted(workload: JSON) -> JSON:
     """The Job as it is created."""
-    verdict = mutate_workload.reviewer(NamespaceWorld())(request(workload))
-    return apply(workload, verdict.patch)
+    return apply(workload, mutate_workload.reviewer(NamespaceWorld())(request(workload)).patch)
 
 
 def errors(workload: JSON) -> dict[str, str]:
@@ -75,8 +74,7 @@ def test_a_job_that_asks_for_nothing_is_a_gang_as_muster_reads_it() -> None:
     """Also where the Job controller makes a native PodGroup for every Job."""
     workload = job(None)
     assert names.NATIVE_GROUP not in admitted(workload)["spec"]["template"]["metadata"]["annotations"]
-    pod = reviewed(member(admitted(workload)))
-    assert pod["metadata"]["labels"][names.GANG] == "podgroup-job-uid"
+    assert reviewed(member(admitted(workload)))["metadata"]["labels"][names.GANG] == "podgroup-job-uid"
 
 
 def test_a_template_that_names_a_group_has_it_as_its_gang() -> None:

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
+from builders import manifests
 from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, apply, lookups, request
 
 from muster.runtime import registry
@@ -30,11 +31,9 @@ def said(what: str, queue: str) -> JSON:
 
 def pod(labels: JSON | None = None, owner: str = "Job", **spec: Any) -> JSON:
     """A pod of a workload, as its controller creates it."""
-    reference = {"apiVersion": "batch/v1", "kind": owner, "name": "train", "uid": "u", "controller": True}
-    return {
-        "metadata": {"generateName": "train-", "labels": labels or {}, "ownerReferences": [reference]},
-        "spec": {"containers": [{"name": "main"}], "schedulerName": "default-scheduler", **spec},
-    }
+    references = [manifests.owner("train", owner, uid="u")]
+    metadata = {"generateName": "train-", "labels": labels or {}, "ownerReferences": references}
+    return {"metadata": metadata, "spec": manifests.pod_spec(**{"schedulerName": "default-scheduler", **spec})}
 
 
 def admitted(obj: JSON, namespace: JSON | None = None) -> JSON:
@@ -170,5 +169,4 @@ def test_labels_of_other_workloads(api_version: str, kind: str, spec: JSON, plac
             node = node[part]
         assert node["metadata"]["labels"] == labels
     assert not review(request(after)).patch
-    silent = {**obj, "metadata": {"name": "a"}}
-    assert not review(request(silent)).patch
+    assert not review(request({**obj, "metadata": {"name": "a"}})).patch

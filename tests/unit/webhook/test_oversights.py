@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from builders import manifests
 from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, RuntimeWorld, lookups, request, task, vcjob
 
 from muster.api.volcano.scheduling import Queue
@@ -49,13 +50,10 @@ class ServiceWorld:
 def job(whole: JSON | None = None, own: JSON | None = None, metadata: JSON | None = None, **spec: Any) -> JSON:
     """An Indexed Job with these labels on itself and its template."""
     containers = [{"name": "node", "image": "i", "resources": {"limits": spec.pop("limits", {})}}]
-    template = {"metadata": {"labels": own or {}}, "spec": {"containers": containers, **spec}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "train", "labels": whole or {}, **(metadata or {})},
-        "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template},
-    }
+    made = manifests.batch_job(
+        size=2, template={"metadata": {"labels": own or {}}, "spec": {"containers": containers, **spec}}
+    )
+    return {**made, "metadata": {"name": "train", "labels": whole or {}, **(metadata or {})}}
 
 
 def ask(document: JSON, namespaces: Any = None, services: Any = None, old: JSON | None = None) -> Verdict:
@@ -168,8 +166,7 @@ def test_a_request_that_no_node_has_is_said_at_submit() -> None:
     [much] = warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpu": "16"}))
     assert much == "spec.template.spec: a pod asks for 16 nvidia.com/gpu, and the largest node has 8; it cannot start"
     assert warnings(job({}, {}, limits={"nvidia.com/gpus": "8"})) == []
-    claimed = {"deviceclass.resource.kubernetes.io/gpu": "1"}
-    assert warnings(job(QUEUE, QUEUE, limits=claimed)) == []
+    assert warnings(job(QUEUE, QUEUE, limits={"deviceclass.resource.kubernetes.io/gpu": "1"})) == []
 
 
 def test_it_is_said_of_volcano_jobs_and_plain_pods_too() -> None:

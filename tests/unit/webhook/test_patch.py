@@ -53,7 +53,6 @@ def test_parents_are_made_once() -> None:
 
 def test_list_elements_are_addressed_by_number() -> None:
     """Members of list elements are set in place."""
-    document = {"tasks": [{"name": "a"}, {}]}
-    patch = Patch(document)
+    patch = Patch({"tasks": [{"name": "a"}, {}]})
     patch.set("tasks", 1, "name", value="b")
     assert patch.operations == [{"op": "add", "path": "/tasks/1/name", "value": "b"}]

@@ -199,8 +199,7 @@ def test_owner_that_cannot_be_shaped() -> None:
 
 def test_unknown_framework_and_queue_together() -> None:
     """Both are refused in one answer, each with what there is."""
-    pod = pod_of(indexed_job(labels={"muster.dev/framework": "touch", "muster.dev/queue": "nowhere"}))
-    found = refusal(pod)
+    found = refusal(pod_of(indexed_job(labels={"muster.dev/framework": "touch", "muster.dev/queue": "nowhere"})))
     assert found["metadata.labels[muster.dev/framework]"].startswith('Unsupported value: "touch": must be one of: ')
     assert "usable queues are: default" in found["metadata.labels[muster.dev/queue]"]
 
@@ -221,7 +220,7 @@ CONTAINERS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(
     CONTAINERS,
     st.sampled_from([BOTH, QUEUED, {"muster.dev/framework": "torch"}]),

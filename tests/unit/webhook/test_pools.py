@@ -16,11 +16,8 @@ from webhook.validate.volcano_job.job import reviewer as validate_job
 def a_queue(name: str, parent: str = "", pool: str | None = None, **status: Any) -> JSON:
     """A queue; `pool` is its label."""
     labels = {} if pool is None else {NODE_POOL: pool}
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"parent": parent},
-        "status": {"state": "Open", **status},
-    }
+    metadata = {"name": name, "labels": labels}
+    return {"metadata": metadata, "spec": {"parent": parent}, "status": {"state": "Open", **status}}
 
 
 def queues_of(*queues: JSON) -> QueueTree:
@@ -53,8 +50,7 @@ def test_a_job_is_applied_again(again: str) -> None:
     given = vcjob(task(replicas=1), queue="b1", schedulerName=again)
     made = apply(given, job.reviewer(queues=QUEUES)(request(given)).patch)
     sent = {**given, "metadata": {**given["metadata"], "labels": {"new": "label"}}}
-    after = apply(sent, job.reviewer(queues=QUEUES)(request(sent, "UPDATE", made)).patch)
-    assert after["spec"] == made["spec"]
+    assert apply(sent, job.reviewer(queues=QUEUES)(request(sent, "UPDATE", made)).patch)["spec"] == made["spec"]
 
 
 def test_a_job_of_another_pool_is_refused() -> None:
@@ -71,12 +67,9 @@ def test_a_job_of_another_pool_is_refused() -> None:
 
 def a_pod(queue_name: str, **spec: Any) -> JSON:
     """A pod in a queue."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "labels": {"muster.dev/queue": queue_name}},
-        "spec": {"containers": [{"name": "main", "image": "none"}], **spec},
-    }
+    metadata = {"name": "p", "labels": {"muster.dev/queue": queue_name}}
+    containers = [{"name": "main", "image": "none"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
 @pytest.mark.parametrize(
@@ -189,8 +182,7 @@ def test_a_queue_with_gangs_does_not_move_to_another_pool() -> None:
     (error,) = review(request(moved, "UPDATE", a_queue("one", "plain", running=1))).errors
     assert error.path == "spec.parent"
     assert "node pool 'b'" in error.message
-    within = a_queue("one", "", running=1)
-    assert not review(request(within, "UPDATE", a_queue("one", "plain", running=1))).errors
+    assert not review(request(a_queue("one", "", running=1), "UPDATE", a_queue("one", "plain", running=1))).errors
 
 
 def test_labels_below_hold_a_change_up() -> None:

@@ -10,17 +10,8 @@ from muster.kube.config import Config
 from webhook.lookup import QueueLookup
 from webhook.validate import podgroup, queue
 
-QUEUES = QueueWorld(
-    a=("root", "Open"),
-    b=("a", "Open"),
-    c=("b", ""),
-    d=("c", ""),
-    e=("d", ""),
-    shut=("root", "Closed"),
-    closing=("root", "Closing"),
-    parent=("root", "Closing"),
-    leaf=("parent", "Closing"),
-)
+QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"),
+                    closing=("root", "Closing"), parent=("root", "Closing"), leaf=("parent", "Closing"))  # fmt: skip
 
 
 def a_queue(name: str = "new", **spec: object) -> JSON:
@@ -31,40 +22,31 @@ def a_queue(name: str = "new", **spec: object) -> JSON:
 BAD = {
     "bad quantity": (a_queue(capability={"cpu": "many"}), "spec.capability[cpu]", "is not a quantity"),
     "negative": (a_queue(deserved={"cpu": "-1"}), "spec.deserved[cpu]", "must not be negative"),
-    "guarantee over deserved": (
-        a_queue(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "1500m"}}),
-        "spec.guarantee.resource[cpu]",
-        '"1500m": deserved[cpu]=1000m must be >= guarantee[cpu]=1500m',
-    ),
+    "guarantee over deserved": (a_queue(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "1500m"}}),
+                                "spec.guarantee.resource[cpu]",
+                                '"1500m": deserved[cpu]=1000m must be >= guarantee[cpu]=1500m'),
     "guarantee without deserved": (
         a_queue(guarantee={"resource": {"memory": "1Gi"}}),
         "spec.guarantee.resource[memory]",
         "deserved[memory] must be >= guarantee[memory]=1073741824; set spec.deserved[memory] too",
     ),
-    "deserved over capability": (
-        a_queue(deserved={"nvidia.com/gpu": 9}, capability={"nvidia.com/gpu": 8}),
-        "spec.deserved[nvidia.com/gpu]",
-        "deserved[nvidia.com/gpu]=9 must be <= capability[nvidia.com/gpu]=8",
-    ),
-    "own parent": (
-        a_queue(parent="new"),
-        "spec.parent",
-        "cannot use itself as parent: a queue can not be its own ancestor: new is below new",
-    ),
+    "deserved over capability": (a_queue(deserved={"nvidia.com/gpu": 9}, capability={"nvidia.com/gpu": 8}),
+                                 "spec.deserved[nvidia.com/gpu]",
+                                 "deserved[nvidia.com/gpu]=9 must be <= capability[nvidia.com/gpu]=8"),
+    "own parent": (a_queue(parent="new"), "spec.parent",
+                   "cannot use itself as parent: a queue can not be its own ancestor: new is below new"),
     "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
     "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
-    "too long a notice": (
-        {"metadata": {"name": "new", "annotations": {"muster.dev/max-evict-notice": "2h"}}, "spec": {}},
-        "metadata.annotations[muster.dev/max-evict-notice]",
-        "must be at most 3600 (seconds; limit 'eviction notice')",
-    ),
+    "too long a notice": ({"metadata": {"name": "new", "annotations": {"muster.dev/max-evict-notice": "2h"}},
+                           "spec": {}}, "metadata.annotations[muster.dev/max-evict-notice]",
+                          "must be at most 3600 (seconds; limit 'eviction notice')"),
     "weights": (
         {"metadata": {"name": "new", "annotations": {"muster.dev/weights": "nvidia.com/gpu=-1"}}, "spec": {}},
         "metadata.annotations[muster.dev/weights]",
         "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5",
     ),
     "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("obj", "path", "words"), BAD.values(), ids=BAD.keys())

@@ -88,14 +88,9 @@ def test_a_pod_that_says_nothing() -> None:
 def test_a_pod_that_says_something_else() -> None:
     """The group wins for labels and scheduler; other labels stay, so does an affinity; no toleration comes twice."""
     own = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
-    spec = admitted(
-        pod(
-            nodeSelector={"zone": "b", "disk": "ssd"},
-            affinity=own,
-            tolerations=[{"key": "size", "operator": "", "value": "big"}, {"key": "mine"}],
-            schedulerName="foreign",
-        )
-    )
+    tolerations = [{"key": "size", "operator": "", "value": "big"}, {"key": "mine"}]
+    node_selector = {"zone": "b", "disk": "ssd"}
+    spec = admitted(pod(nodeSelector=node_selector, affinity=own, tolerations=tolerations, schedulerName="foreign"))
     assert spec["nodeSelector"] == {"zone": "a", "disk": "ssd", "nodetype": "gpu"}
     assert spec["affinity"] == own
     assert [each["key"] for each in spec["tolerations"]] == ["size", "mine", "gpu"]
@@ -128,8 +123,7 @@ def test_the_groups_scheduler_decides_about_the_queue() -> None:
     member = pod_of(indexed_job(labels=QUEUED))
     member["spec"]["schedulerName"] = "foreign"
     spec = admitted(member)
-    assert spec["schedulerName"] == "volcano"
-    assert spec["schedulingGates"] == [{"name": "muster.dev/gang"}]
+    assert (spec["schedulerName"], spec["schedulingGates"]) == ("volcano", [{"name": "muster.dev/gang"}])
     foreign = pod(QUEUED, {"team": "ops"})
     verdict = reviewed(foreign, "x")
     assert apply(foreign, verdict.patch)["spec"]["schedulerName"] == "default-scheduler"
@@ -241,8 +235,7 @@ def test_the_advice_helps(labelled: str) -> None:
     """With the label on either, the gate is there."""
     world = lookups(namespaces=NamespaceWorld(x=QUEUED if labelled == "namespace" else {}))
     member = pod(QUEUED if labelled == "pod" else None, HELD)
-    after = apply(member, reviewed(member, "x", world=world).patch)
-    assert after["spec"]["schedulingGates"] == [{"name": GATE}]
+    assert apply(member, reviewed(member, "x", world=world).patch)["spec"]["schedulingGates"] == [{"name": GATE}]
 
 
 def test_groups_are_only_what_is_configured() -> None:

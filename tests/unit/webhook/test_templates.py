@@ -168,10 +168,8 @@ def test_muster_without_the_permission_says_so() -> None:
 
 def test_a_sample_opts_out_of_muster() -> None:
     """Labels that opt in are left out, and it is marked as none of ours."""
-    metadata = {
-        "labels": {"muster.dev/queue": "q", "muster.dev/framework": "torch", "a": "b"},
-        "annotations": {"c": "d"},
-    }
+    labels = {"muster.dev/queue": "q", "muster.dev/framework": "torch", "a": "b"}
+    metadata = {"labels": labels, "annotations": {"c": "d"}}
     job = decoded(a_job({"metadata": metadata, "spec": {"hostname": "h"}}, priorityClassName="high"))
     pod = sample(job, job.spec.tasks[0])
     assert pod["metadata"]["labels"] == {"a": "b", "muster.dev/managed": "false"}
@@ -191,8 +189,7 @@ def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
         "spec.tasks[0].template.metadata.labels",
     ]
     assert len(dry_runs.asked) == 1
-    changed = a_job(queue="nowhere", minAvailable=1)
-    assert not review(request(changed, "UPDATE", document)).errors
+    assert not review(request(a_job(queue="nowhere", minAvailable=1), "UPDATE", document)).errors
     assert len(dry_runs.asked) == 1
 
 

@@ -11,8 +11,7 @@ from muster.kube.errors import Invalid
 from muster.runtime import registry
 from webhook.mutate import trainjob as mutate
 from webhook.review import Verdict
-from webhook.validate import trainingruntime as validate_runtime
-from webhook.validate.trainjob import reviewer
+from webhook.validate.trainjob import reviewer, runtime_reviewer
 
 FRAMEWORK = registry.framework()
 R = "spec.template.spec.replicatedJobs"
@@ -168,6 +167,21 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
             )
         ],
     ),
+    "a mistake that was there": (
+        train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
+        train_job(trainer={"env": [{"name": "PET_NNODES"}], "numNodes": 3}),
+        [],
+    ),
+    "another mistake beside it": (
+        train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
+        train_job(trainer={"env": [{"name": "PET_NNODES"}, {"name": "PET_NODE_RANK"}]}),
+        [
+            (
+                'spec.trainer.env: Invalid value: ["PET_NNODES","PET_NODE_RANK"]: must not have reserved envs, '
+                "invalid envs configured: [PET_NNODES PET_NODE_RANK]"
+            )
+        ],
+    ),
     "nothing that matters": (train_job(), train_job(suspend=True), []),
     "only the time of a patch": (
         train_job(runtimePatches=[patch()]),
@@ -204,58 +218,44 @@ def test_deprecated_runtimes() -> None:
     assert warning.startswith("ClusterTrainingRuntime r is deprecated and will be removed; choose another runtime")
 
 
+NO_CONTAINER = (
+    f'{R}[0].template.spec.template.spec.containers: Invalid value: ["main"]: must contain the required container for '
+    "the ancestor: trainer; name one of them node"
+)
 RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
     "replicas": (runtime(step(replicas=2)), [f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer"]),
     "container": (
         runtime(step(container="main")),
-        [
-            (
-                f'{R}[0].template.spec.template.spec.containers: Invalid value: ["main"]: must contain the required '
-                "container for the ancestor: trainer; name one of them node"
-            )
-        ],
+        [NO_CONTAINER],
     ),
-    "order": (
-        runtime(step(dependsOn=[{"name": "later", "status": "Ready"}])),
-        [
-            (
-                f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of a replicated job that stands '
-                "before it: none"
-            )
-        ],
-    ),
-    "count": (
-        runtime(mlPolicy={"numNodes": -1}),
-        ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 20000"],
-    ),
-    "two gangs": (
-        runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),
-        ["spec.podGroupPolicy: Forbidden: must have either coscheduling or volcano, not both"],
-    ),
+    "order": (runtime(step(dependsOn=[{"name": "later", "status": "Ready"}])),
+              [(f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of a replicated job that stands '
+                "before it: none")]),
+    "count": (runtime(mlPolicy={"numNodes": -1}),
+              ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 20000"]),
+    "two gangs": (runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),
+                  ["spec.podGroupPolicy: Forbidden: must have either coscheduling or volcano, not both"]),
     "two at once": (
         runtime(step(replicas=2, container="main")),
         [
             f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer",
-            (
-                f'{R}[0].template.spec.template.spec.containers: Invalid value: ["main"]: must contain the required '
-                "container for the ancestor: trainer; name one of them node"
-            ),
+            NO_CONTAINER,
         ],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "messages"), RUNTIMES.values(), ids=RUNTIMES.keys())
 def test_runtimes(document: JSON, messages: list[str]) -> None:
     """Refused with 403, all errors together."""
-    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(document))
+    verdict = runtime_reviewer(ClusterTrainingRuntime)(request(document))
     assert said(verdict) == messages
     assert verdict.refusal == 403
 
 
 def test_flux_is_warned_of() -> None:
     """A runtime that cannot be used here may exist in the cluster."""
-    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"flux": {}})))
+    verdict = runtime_reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"flux": {}})))
     assert not verdict.errors
     assert list(verdict.warnings) == [
         "spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused"
@@ -264,7 +264,7 @@ def test_flux_is_warned_of() -> None:
 
 def test_a_policy_of_a_later_version_is_refused() -> None:
     """It would have no effect."""
-    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
+    verdict = runtime_reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
     known = "Muster knows jax, mpi, torch, xgboost, and runs no other"
     assert said(verdict) == [f'spec.mlPolicy.ray: Unsupported value: "ray": must be left out: {known}']
 
@@ -272,7 +272,7 @@ def test_a_policy_of_a_later_version_is_refused() -> None:
 def test_an_unchanged_spec_is_not_looked_at_again() -> None:
     """A runtime from before Muster can be labelled, and freed of a finalizer."""
     old = runtime(mlPolicy={"ray": {}}, template={"spec": {"managedBy": "a.io/b"}})
-    review = validate_runtime.reviewer(ClusterTrainingRuntime)
+    review = runtime_reviewer(ClusterTrainingRuntime)
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
     assert not review(request(labelled, "UPDATE", old)).errors
     assert review(request(old)).errors

@@ -66,8 +66,7 @@ def test_deletion_of_a_parent_whose_child_is_gone() -> None:
             """See webhook.lookup.Queues."""
             return self._now if name == "b" else self.get(name)
 
-    moved = Queue(metadata=ObjectMeta(name="b"), spec=QueueSpec(parent="root"))
-    for now in (None, moved):
+    for now in (None, Queue(metadata=ObjectMeta(name="b"), spec=QueueSpec(parent="root"))):
         assert not list(queue.check_delete("a", Behind(now)))
 
 

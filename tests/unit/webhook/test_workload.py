@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from webhook_world import JSON, NamespaceWorld, QueueWorld, request
+from workload_kinds import KINDS, job_spec, jobset, made, template, with_annotation
 
 from muster.runtime import registry
 from webhook.review import MalformedError, Verdict
@@ -15,60 +16,7 @@ from webhook.validate import workload
 FRAMEWORK = registry.framework()
 
 
-def template(**spec: Any) -> JSON:
-    """A pod template that asks for torch, in a queue."""
-    labels = {"muster.dev/framework": "torch", "muster.dev/queue": "default"}
-    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "node", "image": "i"}], **spec}}
-
-
-def made(api_version: str, kind: str, spec: JSON) -> JSON:
-    """Workload `train`; its own labels are those that admission has brought to the templates."""
-    labels = {"muster.dev/framework": "torch", "muster.dev/queue": "default"}
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "train", "labels": labels}, "spec": spec}
-
-
-def with_annotation(document: JSON, key: str, value: str) -> JSON:
-    """The object with one annotation more."""
-    metadata = document["metadata"]
-    return {**document, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), key: value}}}
-
-
-def job_spec(pods: JSON) -> JSON:
-    """Spec of an Indexed Job of four."""
-    return {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": pods}
-
-
-def stateful(pods: JSON) -> JSON:
-    """A StatefulSet of four."""
-    spec = {"replicas": 4, "serviceName": "peers", "podManagementPolicy": "Parallel", "template": pods}
-    return made("apps/v1", "StatefulSet", spec)
-
-
-def jobset(pods: JSON) -> JSON:
-    """A JobSet of two Jobs."""
-    jobs = [{"name": "node", "replicas": 2, "template": {"spec": job_spec(pods)}}]
-    return made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
-
-
-def leader_worker(pods: JSON) -> JSON:
-    """A LeaderWorkerSet of groups of four."""
-    spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": pods}}
-    return made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
-
-
-def cron_job(pods: JSON) -> JSON:
-    """A CronJob of an Indexed Job."""
-    return made("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": job_spec(pods)}})
-
-
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-KINDS: dict[str, tuple[Callable[[JSON], JSON], str]] = {
-    "Job": (lambda pods: made("batch/v1", "Job", job_spec(pods)), "spec.template"),
-    "CronJob": (cron_job, "spec.jobTemplate.spec.template"),
-    "StatefulSet": (stateful, "spec.template"),
-    "JobSet": (jobset, "spec.replicatedJobs[0].template.spec.template"),
-    "LeaderWorkerSet": (leader_worker, "spec.leaderWorkerTemplate.workerTemplate"),
-}
 UNRANKED = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -114,32 +62,17 @@ def reserved(pods: JSON) -> None:
 # What is wrong → the change of the template, the path ("T" for the template's), and words of the message.
 MISTAKES: dict[str, tuple[Callable[[JSON], None], str, str]] = {
     "reserved env": (reserved, "T.spec.containers[0].env[0].name", "is set by Muster for framework torch; remove it"),
-    "unknown framework": (
-        labelled("muster.dev/framework", "tortch"),
-        "metadata.labels[muster.dev/framework]",
-        "one of",
-    ),
-    "unknown queue": (
-        labelled("muster.dev/queue", "none"),
-        "metadata.labels[muster.dev/queue]",
-        "unable to find job queue",
-    ),
-    "no processes": (
-        annotated("muster.dev/nproc-per-node", "0"),
-        "T.metadata.annotations[muster.dev/nproc-per-node]",
-        '"0"',
-    ),
-    "minimum above all pods": (
-        annotated("muster.dev/min-member", "9"),
-        "T.metadata.annotations[muster.dev/min-member]",
-        "from 1 to",
-    ),
-    "unknown container": (
-        annotated("muster.dev/inject-into", "x"),
-        "T.metadata.annotations[muster.dev/inject-into]",
-        '"x"',
-    ),
-}
+    "unknown framework": (labelled("muster.dev/framework", "tortch"), "metadata.labels[muster.dev/framework]",
+                          "one of"),
+    "unknown queue": (labelled("muster.dev/queue", "none"), "metadata.labels[muster.dev/queue]",
+                      "unable to find job queue"),
+    "no processes": (annotated("muster.dev/nproc-per-node", "0"), "T.metadata.annotations[muster.dev/nproc-per-node]",
+                     '"0"'),
+    "minimum above all pods": (annotated("muster.dev/min-member", "9"), "T.metadata.annotations[muster.dev/min-member]",
+                               "from 1 to"),
+    "unknown container": (annotated("muster.dev/inject-into", "x"), "T.metadata.annotations[muster.dev/inject-into]",
+                          '"x"'),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,10 +1,10 @@
 """Small ASGI apps on a real server in this process's loop, and clients that send bytes as they like."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-import uvloop
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -48,8 +48,7 @@ class Client(NamedTuple):
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
         """The next answer: status, headers, body."""
         async with asyncio.timeout(DEADLINE_S):
-            head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
-            first, *lines = head.strip().split("\r\n")
+            first, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
             headers = dict(line.split(": ", 1) for line in lines)
             body = await self.reader.readexactly(int(headers.get("content-length", "0")))
             return int(first.split()[1]), headers, body
@@ -66,33 +65,30 @@ class Client(NamedTuple):
 Connect = Callable[[], Awaitable[Client]]
 
 
-def served(app: ASGIApp, story: Callable[[Connect, Callable[[], Awaitable[None]]], Awaitable[None]]) -> None:
-    """Runs a story against a server; it gets what opens a connection, and what stops the server."""
+@asynccontextmanager
+async def served(app: ASGIApp) -> AsyncIterator[tuple[Connect, Callable[[], Awaitable[None]]]]:
+    """A server: what opens a connection to it, and what stops it."""
+    listening = listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    opened: list[Client] = []
 
-    async def run() -> None:
-        listening = listen("127.0.0.1", 0)
-        port = listening.getsockname()[1]
-        opened: list[Client] = []
+    async def connect() -> Client:
+        opened.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+        return opened[-1]
 
-        async def connect() -> Client:
-            opened.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
-            return opened[-1]
+    server = serving(app, listening)
+    await server.__aenter__()
+    stopped = asyncio.Event()
 
-        server = serving(app, listening)
-        await server.__aenter__()
-        stopped = asyncio.Event()
+    async def stop() -> None:
+        stopped.set()
+        await server.__aexit__(None, None, None)
 
-        async def stop() -> None:
-            stopped.set()
-            await server.__aexit__(None, None, None)
-
-        try:
-            async with asyncio.timeout(3 * DEADLINE_S):
-                await story(connect, stop)
-        finally:
-            for client in opened:
-                client.writer.close()
-            if not stopped.is_set():
-                await stop()
-
-    uvloop.run(run())
+    try:
+        async with asyncio.timeout(3 * DEADLINE_S):
+            yield connect, stop
+    finally:
+        for client in opened:
+            client.writer.close()
+        if not stopped.is_set():
+            await stop()

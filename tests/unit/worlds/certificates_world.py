@@ -6,8 +6,9 @@ replica may show any certificate that stood in the Secret within the last `load_
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
@@ -16,12 +17,22 @@ from certs.rotation import Seen, Since, Step, Terms, Wanted, bundle_for, look_ag
 from muster.api import names
 
 DAY_S = 86400.0
-_bundle = cache(read_bundle)
-_certificate = cache(Certificate.read)
-_signed = cache(Certificate.signed_by)
+_bundle = lru_cache(maxsize=256)(read_bundle)
+_certificate = lru_cache(maxsize=256)(Certificate.read)
 TERMS = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=30, load_wait_s=600)
 WEBHOOK = Wanted(name="tls", common_name="muster-webhook", names=frozenset({"muster-webhook.muster-system.svc"}))
 REPORTS = Wanted(name="reports", common_name="muster-reports", names=frozenset({"muster-reports.muster-system.svc"}))
+
+
+@lru_cache(maxsize=256)
+def _content(
+    data: tuple[tuple[str, bytes], ...],
+    labels: tuple[tuple[str, str], ...],
+    annotations: tuple[tuple[str, str], ...],
+    leaves: tuple[str, ...],
+) -> Content:
+    """Read a Secret once: a pass that writes nothing leaves it to the next one as it is."""
+    return read(dict(data), dict(labels), dict(annotations), leaves)
 
 
 @dataclass
@@ -37,8 +48,10 @@ class Written:
         return self.history[-1][1] if self.history else b""
 
     def write(self, at_s: float, content: bytes) -> None:
-        """Writes it."""
-        self.history.append((at_s, content))
+        """Writes it; what nobody goes by any more is forgotten."""
+        following = [written_s for written_s, _ in self.history[1:]]
+        over = sum(replaced_s + self.wait_s <= at_s for replaced_s in following)
+        self.history = [*self.history[over:], (at_s, content)]
 
     def in_effect(self, at_s: float) -> Iterator[bytes]:
         """Everything by which somebody may go at that time."""
@@ -74,8 +87,10 @@ class World:
     @property
     def content(self) -> Content | None:
         """The Secret, read."""
+        if self.data is None:
+            return None
         wanted = tuple(each.name for each in self.wanted)
-        return None if self.data is None else read(self.data, self.labels, self.annotations, wanted)
+        return _content(tuple(self.data.items()), tuple(self.labels.items()), tuple(self.annotations.items()), wanted)
 
     @property
     def clock_s(self) -> float:
@@ -153,15 +168,28 @@ class World:
 
     def broken(self, *, at_s: float | None = None) -> list[str]:
         """Which caBundles in effect do not verify which certificates in effect; with `at_s`, at that time, too."""
+        bundles = {content for bundle in self.bundles for content in bundle.in_effect(self.now_s)}
+        leaves = {content for written in self.shown.values() for content in written.in_effect(self.now_s)}
         return [
             f"{leaf} is not verified by {list(trusted)}"
-            for bundle in self.bundles
-            for trusted in map(_bundle, bundle.in_effect(self.now_s))
-            for written in self.shown.values()
-            for leaf in map(_certificate, written.in_effect(self.now_s))
-            if not any(_signed(leaf, each) and _valid(at_s, leaf, each) for each in trusted)
+            for trusted in map(_bundle, bundles)
+            for leaf in map(_certificate, leaves)
+            if not any(leaf.signed_by(each) and _valid(at_s, leaf, each) for each in trusted)
         ]
 
 
 def _valid(at_s: float | None, *certificates: Certificate) -> bool:
     return at_s is None or all(each.valid_at(at_s) for each in certificates)
+
+
+@cache
+def _settled() -> World:
+    """Make keys and certificates of a first start once; every world that begins with them is a copy."""
+    world = World()
+    world.settle()
+    return world
+
+
+def settled() -> World:
+    """Return a cluster whose certificates are in use everywhere, with the steps that led there."""
+    return deepcopy(_settled())

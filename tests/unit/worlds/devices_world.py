@@ -1,7 +1,7 @@
 """A cluster in memory whose nodes have devices that are claimed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from extender_world import World
@@ -64,12 +64,13 @@ class Devices(World):
         self.plugins.append(DynamicResources({}))
         self.objects: dict[str, Any] = {}
 
-    def device_class(self, name: str = "gpu", *cel: str, extended: str | None = None, **meta: Any) -> None:
-        """A class of devices of the driver that match these expressions too."""
+    def device_class(self, name: str = "gpu", *cel: str, extended: str | None = None, **meta: Any) -> Self:
+        """A class of devices of the driver that match these expressions too; returns the world, as the next two do."""
         expressions = (f'device.driver == "{DRIVER}"', *cel)
         selectors = [{"cel": {"expression": expression}} for expression in expressions]
         spec = {"selectors": selectors, "extendedResourceName": extended}
         self.tell(DeviceClass, self.state.claimants.on_class, name, spec, namespace="", **meta)
+        return self
 
     def equip(self, node: str, *devices: dict[str, Any], **more: Any) -> None:
         """The devices of a node: a slice that says all of it."""
@@ -82,15 +83,17 @@ class Devices(World):
         spec = {"deviceSelector": selector, "taint": {"key": "sick", "effect": effect}}
         self.tell(DeviceTaintRule, self.state.claimants.on_rule, name, spec, namespace="")
 
-    def gpus(self, nodes: int, each: int, **more: Any) -> None:
+    def gpus(self, nodes: int, each: int, **more: Any) -> Self:
         """node-0 … with so many devices each."""
         for number in range(nodes):
             self.node(f"node-{number}")
             self.equip(f"node-{number}", *(device(f"d{index}", **more) for index in range(each)))
+        return self
 
-    def template(self, name: str, spec: dict[str, Any]) -> None:
+    def template(self, name: str, spec: dict[str, Any]) -> Self:
         """A claim template."""
         self.tell(ResourceClaimTemplate, self.state.claimants.on_template, name, {"spec": spec})
+        return self
 
     def claim(
         self, name: str, spec: dict[str, Any], *, got: tuple[tuple[str, str], ...] = (), pod: Pod | None = None,
@@ -115,8 +118,7 @@ class Devices(World):
         body = {"spec": spec, **({"status": more.pop("status")} if "status" in more else {})}
         made = msgspec.convert(body, kind)
         made.metadata = self.meta(name, **more)
-        known = self.objects.get((kind, name))
-        on(known, made)
+        on(self.objects.get((kind, name)), made)
         self.objects[kind, name] = made
 
     def gone(self, kind: Any, on: Any, name: str) -> None:

@@ -8,8 +8,9 @@ from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
 from extender.explain.whatif import WhatIf
-from extender.planner.state.faults import DEFAULT_RULES
+from extender.planner.memory import Memory, PublishedInputs
 from extender.planner.state.feed import FEED
+from muster.api.muster.node_faults import DEFAULT_RULES
 
 
 class ToldState(RememberingState):
@@ -44,10 +45,17 @@ class ExplainWorld(World):
         self.state: ToldState = ToldState()
         self.queue("default")
 
+    @property
+    def inputs(self) -> PublishedInputs:
+        """What the extender has published besides its configuration."""
+        arrived = {uid: tuple(slots) for uid, slots in self.arrived.items()}
+        memory = Memory(arrived, self.refusals, tuple(self.gone_nodes))
+        return PublishedInputs(self.timing, memory, dict(self.state.failures.remembered))
+
     def dump(self) -> ClusterDump:
         """Everything there is, now."""
         objects = {kind: list(items.values()) for kind, items in self.state.told.items()}
-        return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.told})
+        return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.told}, inputs={"": self.inputs})
 
     def explain(self, name: str, kind: str = "gang") -> GangReport | PodReport:
         """The report of an object in namespace `ns`."""

@@ -1,10 +1,11 @@
 """Builders: a small cluster in memory, for tests of the planner that read as scenarios."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import msgspec
+from builders import job_owner
 from msgspec import structs
 from state_oracle import differences, digest, objects_of, rebuilt
 
@@ -14,21 +15,23 @@ from extender.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
+from extender.planner.ask import Asks
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action, Plugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import LONGEST_NOTICE_S, CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
+from extender.planner.timing import Timing
 from extender.replay.placed import spec_of
 from muster.api import names
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, ReportedCondition, format_time
+from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.usage import Usage
@@ -36,6 +39,7 @@ from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
+T = TypeVar("T", bound=Object)
 
 
 class RememberingState(State):
@@ -101,14 +105,9 @@ def as_it_was(before: Pod, new: Pod, known: PodRecord, *, read: bool) -> Pod:
             key: text for key, text in old.items() if key in kept
         }
 
-    return structs.replace(
-        new,
-        metadata=structs.replace(
-            meta,
-            labels=mixed(before.metadata.labels, meta.labels),
-            annotations=mixed(before.metadata.annotations, meta.annotations),
-        ),
-    )
+    annotations = mixed(before.metadata.annotations, meta.annotations)
+    metadata = structs.replace(meta, labels=mixed(before.metadata.labels, meta.labels), annotations=annotations)
+    return structs.replace(new, metadata=metadata)
 
 
 class World:
@@ -121,11 +120,12 @@ class World:
         self.state = RememberingState(looks)
         self.checked = checked
         self.causes = Causes()
+        self.kept_asks = Asks()
         self.now = NOW
-        self.growth_delay_s = 0.0
-        self.longest_notice_s = LONGEST_NOTICE_S
+        self.timing = Timing(growth_delay_s=0.0)
         self.progress = TrackPlacements()
         self.gone_nodes: frozenset[str] = frozenset()
+        self.refusals: dict[str, dict[str, float]] = {}
         self.usage: Usage | None = None
         self.arrived: dict[str, frozenset[Slot]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -138,13 +138,17 @@ class World:
         defaults = {"uid": f"uid-{name}-{version}", "namespace": "ns", "creation_timestamp": format_time(self.now)}
         return ObjectMeta(name=name, resource_version=version, **(defaults | more))
 
-    def queue(self, name: str, state: str = "Open", **more: Any) -> None:
-        """A queue, or a newer version of it: fields of its spec, and annotations by their names without the domain."""
+    def queue(self, name: str, state: str = "Open", **more: Any) -> Self:
+        """A queue, or a newer version of it: fields of its spec, and annotations by their names without the domain.
+
+        Returns the world.
+        """
         spec = {key: value for key, value in more.items() if key in QueueSpec.__struct_fields__}
         said = {f"muster.dev/{key}": text for key, text in more.items() if key not in spec}
         meta = self.meta(name, namespace="", annotations=said)
         status = QueueStatus(state=state)  # type: ignore[arg-type]
         self.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec), status=status))
+        return self
 
     def node(
         self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None,
@@ -152,86 +156,87 @@ class World:
     ) -> Node:  # fmt: skip
         """A node; its conditions are type → status, and have that status `since` then."""
         allocatable = {"cpu": cpu, "memory": "256Gi", "pods": 110, "nvidia.com/gpu": gpus}
-        node = Node(
-            metadata=self.meta(name, namespace="", uid=f"uid-{name}", labels=dict(labels or {})),
-            spec=NodeSpec(**spec),
-            status=NodeStatus(
-                allocatable=allocatable,
-                conditions=[
-                    NodeCondition(kind, status, None if since is None else format_time(since))
-                    for kind, status in (conditions or {}).items()
-                ],
-            ),
-        )
+        at = None if since is None else format_time(since)
+        told = [NodeCondition(kind, status, at) for kind, status in (conditions or {}).items()]
+        meta = self.meta(name, namespace="", uid=f"uid-{name}", labels=dict(labels or {}))
+        node = Node(metadata=meta, spec=NodeSpec(**spec), status=NodeStatus(allocatable, told))
         self.state.on_node(None, node)
         return node
 
-    def nodes(self, number: int, **more: Any) -> None:
-        """node-0 … node-(number-1)."""
+    def nodes(self, number: int, **more: Any) -> Self:
+        """node-0 … node-(number-1); returns the world."""
         for index in range(number):
             self.node(f"node-{index}", **more)
+        return self
 
     def gang(
         self, name: str, tasks: Mapping[str, tuple[int, Mapping[str, Any]]], *, min_member: int | None = None,
         min_task_member: Mapping[str, int] | None = None, phase: str = "Inqueue", queue: str = "default",
         priority_class: str = "", spec: Mapping[str, Any] | None = None, runtime: str = "", user: str = "",
+        notes: Mapping[str, str] | None = None,
     ) -> str:  # fmt: skip
-        """A Job and its PodGroup; tasks are name → (replicas, requests). Returns the gang's key."""
-        job = Job(
-            metadata=self.meta(name),
-            spec=JobSpec(
-                priority_class_name=priority_class,
-                tasks=[
-                    TaskSpec(name=task, replicas=replicas, template={"spec": self.pod_spec(requests, **(spec or {}))})
-                    for task, (replicas, requests) in tasks.items()
-                ],
-            ),
-        )
-        owner = OwnerReference(
-            api_version="batch.volcano.sh/v1alpha1", kind="Job", name=name, uid=job.metadata.uid, controller=True
-        )
+        """A Job and its PodGroup; tasks are name → (replicas, requests), `notes` annotations of their templates.
+
+        Returns the gang's key.
+        """
+        own = {"metadata": {"annotations": dict(notes)}} if notes else {}
+        made = [
+            TaskSpec(name=task, replicas=replicas, template={**own, "spec": self.pod_spec(requests, **(spec or {}))})
+            for task, (replicas, requests) in tasks.items()
+        ]
+        job = Job(metadata=self.meta(name), spec=JobSpec(priority_class_name=priority_class, tasks=made))
         total = sum(replicas for replicas, _ in tasks.values())
         minimums = {task: replicas for task, (replicas, _) in tasks.items()}
         annotations = {"muster.dev/expected-runtime": runtime} if runtime else {}
         annotations |= {names.CREATED_BY: user} if user else {}
         group = PodGroup(
-            metadata=self.meta(name, owner_references=[owner], annotations=annotations),
+            metadata=self.meta(name, owner_references=[job_owner(name, job.metadata.uid)], annotations=annotations),
             spec=PodGroupSpec(
-                min_member=total if min_member is None else min_member,
+                min_member=total if min_member is None else min_member, queue=queue, priority_class_name=priority_class,
                 min_task_member=dict(minimums if min_task_member is None else min_task_member),
-                queue=queue,
-                priority_class_name=priority_class,
             ),
             status=PodGroupStatus(phase=phase),  # type: ignore[arg-type]
-        )
+        )  # fmt: skip
         self.state.on_pod_group(None, group)
         self.state.on_job(None, job)
         return group.metadata.key
 
     def scale(self, key: str, task: str, replicas: int) -> None:
         """Another number of replicas for one task of a gang's Job; its minimums become as high."""
-        group = self.state.groups[key]
-        owner = group.metadata.controller
-        job = self.state.jobs[owner.uid if owner else ""]
+        group, job = self.state.groups[key], self.job_of(key)
         tasks = [structs.replace(one, replicas=replicas) if one.name == task else one for one in job.spec.tasks]
         minimums = {one.name: one.replicas for one in tasks}
-        spec = structs.replace(group.spec, min_member=sum(minimums.values()), min_task_member=minimums)
-        scaled = structs.replace(group, spec=spec, metadata=self._newer(group.metadata))
-        self.state.on_pod_group(group, scaled)
-        larger = structs.replace(job, spec=structs.replace(job.spec, tasks=tasks), metadata=self._newer(job.metadata))
-        self.state.on_job(job, larger)
+        self.change(group, spec={"min_member": sum(minimums.values()), "min_task_member": minimums})
+        self.change(job, spec={"tasks": tasks})
 
     def _newer(self, meta: ObjectMeta) -> ObjectMeta:
         return structs.replace(meta, resource_version=str(next(self._versions)))
 
+    def change(
+        self, known: T, *, spec: Mapping[str, Any] | None = None, status: Mapping[str, Any] | None = None,
+        **metadata: Any,
+    ) -> T:  # fmt: skip
+        """A newer version of an object, with these fields of its spec, of its status and of its metadata."""
+        fields: dict[str, Any] = {"metadata": self._newer(structs.replace(known.metadata, **metadata))}
+        fields |= {"spec": structs.replace(known.spec, **spec)} if spec else {}  # type: ignore[attr-defined]
+        fields |= {"status": structs.replace(known.status, **status)} if status else {}  # type: ignore[attr-defined]
+        new = structs.replace(known, **fields)
+        self.notify(known, new)
+        return new
+
+    def notify(self, known: Object | None, new: Object | None) -> None:
+        """An object comes, changes or goes."""
+        kinds = {Pod: "pod", PodGroup: "pod_group", Job: "job", Node: "node", Queue: "queue", Placement: "placement"}
+        getattr(self.state, f"on_{kinds[type(new or known)]}")(known, new)
+
+    def job_of(self, key: str) -> Job:
+        """The Job of a gang."""
+        owner = self.state.groups[key].metadata.controller
+        return self.state.jobs[owner.uid if owner else ""]
+
     def restarts_whole(self, key: str) -> None:
         """From now on the Job of a gang restarts as a whole when a pod is evicted."""
-        owner = self.state.groups[key].metadata.controller
-        job = self.state.jobs[owner.uid if owner else ""]
-        meta = msgspec.structs.replace(job.metadata, resource_version=self.meta("any").resource_version)
-        policies = [LifecyclePolicy(action="RestartJob", event="PodEvicted")]
-        spec = msgspec.structs.replace(job.spec, policies=policies)
-        self.state.on_job(job, msgspec.structs.replace(job, metadata=meta, spec=spec))
+        self.change(self.job_of(key), spec={"policies": [LifecyclePolicy(action="RestartJob", event="PodEvicted")]})
         assert self.view(key).restarts_whole
 
     @staticmethod
@@ -267,19 +272,31 @@ class World:
             at = format_time(bound)
             conditions.append(ReportedCondition(type="PodScheduled", status="True", last_transition_time=at))
         name = f"{gang.partition('/')[2]}-{task}-{index}"
-        pod = msgspec.convert(
-            {
-                "metadata": msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", annotations=annotations)),
-                "spec": spec,
-            },
-            Pod,
-        )
+        metadata = msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", annotations=annotations))
+        pod = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
         started = None if since is None else format_time(since)
         pod.status = PodStatus(phase=phase, conditions=conditions, start_time=started)
         for key, value in more.items():
             setattr(pod.metadata, key, value)
         self.state.on_pod(None, pod)
         return pod
+
+    def members(
+        self, gang: str, ranks: int | Iterable[int], requests: Mapping[str, Any], *, task: str = "worker",
+        node: str | Sequence[str] = "", pinned: bool = False, **more: Any,
+    ) -> None:  # fmt: skip
+        """Pods of these ranks, on the node of a pattern such as `node-{}` or on one node each, perhaps pinned there."""
+        for place, rank in enumerate(range(ranks) if isinstance(ranks, int) else ranks):
+            there = node.format(rank) if isinstance(node, str) else node[place]
+            self.pod(gang, task, rank, requests, node=there, pin=there if pinned else "", **more)
+
+    def start(self, key: str, requests: Mapping[str, Any]) -> list[str]:
+        """Plan, and let the members of a gang run where they were placed; return the nodes by rank."""
+        self.plan()
+        nodes = slots(self.state.placements[key])["worker"]
+        self.members(key, len(nodes), requests, node=nodes, pinned=True, epoch=1, phase="Running")
+        self.close(self.plan())
+        return nodes
 
     def view(self, key: str) -> GangView:
         """A gang as the planner sees it now."""
@@ -292,16 +309,9 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        inputs = CycleInputs(
-            snapshot=take(self.state),
-            now=self.now,
-            causes=self.causes,
-            arrived=self.arrived,
-            gone=self.gone_nodes,
-            usage=self.usage,
-            growth_delay_s=self.growth_delay_s,
-            longest_notice_s=self.longest_notice_s,
-        )
+        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, asks=self.kept_asks,
+                             arrived=self.arrived, avoided=self.refusals, gone=self.gone_nodes,
+                             usage=self.usage, timing=self.timing)  # fmt: skip
         return run_cycle(inputs, actions, self.plugins)
 
     def plan(self) -> Session:
@@ -317,10 +327,7 @@ class World:
     def keep_spares(self, session: Session) -> None:
         """Write the spares of running gangs that a session decided into the state."""
         for keep in of(session, decisions.KeepSpares):
-            known = self.state.placements[keep.gang.key]
-            spec = msgspec.structs.replace(known.spec, spares=keep.spares)
-            meta = self.meta(known.metadata.name, uid=known.metadata.uid)
-            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
+            self.change(self.state.placements[keep.gang.key], spec={"spares": keep.spares})
 
     def write_reservations(self, session: Session) -> None:
         """Write what a session reserved, and reserves no more, into the state."""
@@ -344,10 +351,7 @@ class World:
         for avoid in of(session, decisions.Avoid):
             known = self.state.placement_of(avoid.gang.key)
             if known is not None and avoid.avoided is not None:
-                status = structs.replace(known.status, avoided=list(avoid.avoided))
-                self.state.on_placement(
-                    known, structs.replace(known, metadata=self._newer(known.metadata), status=status)
-                )
+                self.change(known, status={"avoided": list(avoid.avoided)})
             self.state.failures.remember(avoid.gang.key, avoid.avoided or ())
             self.state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
@@ -361,11 +365,8 @@ class World:
             spec = msgspec.structs.replace(known.spec)
             if close.pod_sets is not None:
                 spec.epoch, spec.pod_sets = close.gang.next_epoch(), close.pod_sets
-            written = Placement(
-                metadata=self.meta(known.metadata.name, uid=known.metadata.uid),
-                spec=spec,
-                status=msgspec.convert(status, PlacementStatus),
-            )
+            metadata = self.meta(known.metadata.name, uid=known.metadata.uid)
+            written = Placement(metadata=metadata, spec=spec, status=msgspec.convert(status, PlacementStatus))
             self.state.on_placement(known, written)
 
     def place(self, place: decisions.Place) -> Placement:
@@ -386,14 +387,9 @@ class World:
         """Write into the state that placements have their room now."""
         for there in of(session, decisions.RoomIsThere):
             known = self.state.placements[there.gang.key]
-            spec = msgspec.structs.replace(
-                known.spec,
-                deadline=format_time(self.now + there.remade_s + 60),
-                pod_sets=there.pod_sets,
-                victims=[],
-                victims_reason="",
-                notices=[],
-            )
+            spec = msgspec.structs.replace(known.spec, deadline=format_time(self.now + there.remade_s + 60),
+                                           pod_sets=there.pod_sets, victims=[], victims_reason="",
+                                           notices=[])  # fmt: skip
             meta = self.meta(known.metadata.name, uid=known.metadata.uid)
             changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known, there)
             status = msgspec.convert(changed, PlacementStatus)

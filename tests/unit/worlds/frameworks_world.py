@@ -106,8 +106,7 @@ def indexed_job(pods: JSON, *, old: bool = False) -> Group:
     """A batch/v1 Job of four."""
     spec = {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": pods}
     index = {INDEX: "2"}
-    pod = _pod(pods, ("batch/v1", "Job"), annotations=index, labels={} if old else index)
-    return Group(pod, _owner(spec))
+    return Group(_pod(pods, ("batch/v1", "Job"), annotations=index, labels={} if old else index), _owner(spec))
 
 
 def jobset(pods: JSON, *, jobs: int = 1) -> Group:
@@ -208,8 +207,7 @@ def mpi_runtime(launcher: JSON | None = None, node: JSON | None = None, **policy
 def train_job(metadata: JSON | None = None, **spec: Any) -> TrainJob:
     """A TrainJob named `train`."""
     meta = {"name": "train", "namespace": "team", "uid": "uid", **(metadata or {})}
-    document = {"metadata": meta, "spec": {"runtimeRef": {"name": "runtime"}, **spec}}
-    return msgspec.convert(document, TrainJob)
+    return msgspec.convert({"metadata": meta, "spec": {"runtimeRef": {"name": "runtime"}, **spec}}, TrainJob)
 
 
 def compiled(job: TrainJob, on: ClusterTrainingRuntime, target: Target = "JobSet") -> Compiled:

@@ -1,13 +1,21 @@
 """Stores with gangs of some days: they run, fail, are evicted, start again, save their work, or never end."""
 
+import json
 import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from history.integral import KEYS, Amounts, Totals, integrate
-from history.model import DAY_MS, Changes, End, Gang, Holding, Run
+from msgspec import structs
+from sqlalchemy import select
+
+from history.model import DAY_MS, MS, Changes, End, Gang, Holding, Run
+from history.schema import GANGS, HOLDINGS, RUNS
 from history.scope import Scope
-from history.spans import Window, spans
 from history.store import Store
-from history.sums import sums
+from history.usage import KEYS, usage
+from muster.resources.vector import unit
 
 
 def lived(url: str, seed: int) -> tuple[Store, int]:
@@ -37,18 +45,81 @@ def lived(url: str, seed: int) -> tuple[Store, int]:
     return store, now
 
 
-def same_by_sums_and_spans(store: Store, now: int, seed: int) -> None:
-    """The database sums up times to what the integral of each span comes to, for many questions."""
+class Rows(NamedTuple):
+    """All that a store has before any of it is folded."""
+
+    gangs: dict[str, Any]
+    runs: list[Any]
+    holdings: list[Any]
+
+
+def rows_of(store: Store) -> Rows:
+    """Read every row."""
+    with store.engine.connect() as connection:
+        gangs, runs, holdings = (connection.execute(select(table)).all() for table in (GANGS, RUNS, HOLDINGS))
+    return Rows({gang.id: gang for gang in gangs}, [*runs], [*holdings])
+
+
+def overlap(begin: int | None, end: int, since: int, until: int) -> int:
+    """How long two times have in common."""
+    return 0 if begin is None else max(0, min(end, until) - max(begin, since))
+
+
+def lost_from(rows: Rows, holding: Any) -> int | None:
+    """From when on the work of a member is lost: it was evicted, or its gang was bound again after it had ended."""
+    bound = [each.bound for each in rows.holdings if each.gang == holding.gang]
+    again = holding.ended is not None and holding.reason not in {"", "completed"} and max(bound) >= holding.ended
+    lost = holding.reason == "evicted" or again
+    return max(holding.ran_from or holding.bound, holding.saved or 0) if lost else None
+
+
+def expected(rows: Rows, by: Sequence[str], since: int, until: int) -> dict[Any, Counter[tuple[str, str]]]:
+    """Unit-milliseconds by key, and by resource and kind of amount: row by row, and day by day."""
+    found: dict[Any, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for row in (*rows.runs, *rows.holdings):
+        gang, end = rows.gangs[row.gang], until if row.ended is None else row.ended
+        if row in rows.runs:
+            begins, amounts = {"asked": row.submitted}, row.asked
+        else:
+            begins, amounts = {"held": row.bound, "used": row.ran_from, "lost": lost_from(rows, row)}, row.amounts
+        for day in range(since // DAY_MS, until // DAY_MS + 1):
+            first, last = max(since, day * DAY_MS), min(until, (day + 1) * DAY_MS)
+            date = f"{datetime.fromtimestamp(day * DAY_MS / MS, UTC):%Y-%m-%d}"
+            names = {"day": date, "workload": f"{gang.namespace}/{gang.kind}/{gang.name}"}
+            key = tuple(names.get(each) or getattr(gang, each) for each in by)
+            for what, begin in begins.items():
+                for resource, amount in json.loads(amounts).items():
+                    found[key][resource, what] += amount * overlap(begin, end, first, last)
+    return found
+
+
+def same_as_rows(store: Store, rows: Rows, now: int, seed: int, keys: Sequence[str] = KEYS, unit_ms: int = 1) -> None:
+    """Usage is what every row comes to, for many questions about times of whole `unit_ms`."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for _ in range(20):
-        since, until = sorted(chance.randrange(8 * DAY_MS, now + 1) for _ in range(2))
+        since, until = sorted(chance.randrange(8 * DAY_MS, now + 1) // unit_ms * unit_ms for _ in range(2))
         scope = Scope(chance.choice([None, frozenset("a"), frozenset("ab"), frozenset[str]()]))
-        window = Window(since, until, scope, chance.choice([None, "a", "b"]), chance.choice([None, "q"]))
-        by = chance.sample(KEYS, chance.randrange(len(KEYS)))
-        expected = integrate(spans(store, window), by, since, until, now)
-        assert some(sums(store, window, by)) == some(expected), (window, by)
-
-
-def some(totals: Totals) -> Totals:
-    """Totals without those of nothing."""
-    return {place: each for place, each in totals.items() if each != Amounts()}
+        namespace, queue = chance.choice([None, "a", "b"]), chance.choice([None, "q"])
+        gangs = {
+            gang.id: gang
+            for gang in rows.gangs.values()
+            if scope.has(gang.namespace) and namespace in {None, gang.namespace} and queue in {None, gang.queue}
+        }
+        mine = Rows(gangs, *([each for each in some if each.gang in gangs] for some in rows[1:]))
+        by = chance.sample(keys, chance.randrange(len(keys) + 1))
+        told = usage(
+            store, scope, by, since=since / MS, until=until / MS, now=now / MS, namespace=namespace, queue=queue
+        )
+        found = {
+            (row.key, resource, what): amount
+            for row in told
+            for resource, seconds in row.resources.items()
+            for what, amount in structs.asdict(seconds).items()
+            if amount
+        }
+        assert found == {
+            (key, resource, what): amount / (unit(resource) * MS)
+            for key, amounts in expected(mine, by, since, until).items()
+            for (resource, what), amount in amounts.items()
+            if amount
+        }, (since, until, by)

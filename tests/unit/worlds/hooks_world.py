@@ -10,7 +10,6 @@ import numpy as np
 from app_world import ask
 from extender_world import World, cluster_of, of, slots
 from gpus_world import shares
-from msgspec import structs
 from victims_world import Cluster, victims
 
 from extender.app import Verbs, create_app
@@ -67,6 +66,13 @@ def refused(session: Session, *nodes: str) -> Any:
                      for c in range(len(session.snapshot.nodes))], dtype=np.int16)  # fmt: skip
 
 
+def world_with(third: Third, nodes: int = 1) -> World:
+    """A world with this plugin before all others."""
+    world = World().nodes(nodes)
+    world.plugins.insert(0, third)
+    return world
+
+
 def where(world: World) -> dict[str, dict[str, list[str]]]:
     """Gang → pod set → nodes, as one cycle decides."""
     return {place.gang.group.metadata.name: slots(place) for place in of(world.plan(), decisions.Place)}
@@ -74,8 +80,7 @@ def where(world: World) -> dict[str, dict[str, list[str]]]:
 
 def planned(third: Third, arrange: Callable[[World], object]) -> dict[str, dict[str, list[str]]]:
     """The same of a new world."""
-    world = World()
-    world.plugins.insert(0, third)
+    world = world_with(third, 0)
     arrange(world)
     return where(world)
 
@@ -90,9 +95,7 @@ def two_gangs(world: World, nodes: int = 1, gpus: Mapping[str, int] = WHOLE) -> 
 
 def shared_gpu(third: Third) -> list[str]:
     """The GPU of the only node that a pod gets which shares one."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     shares(world, "a", 1, gpu_fraction="0.5")
     [place] = of(world.plan(), decisions.Place)
     return [gpu for pod_set in place.pod_sets for gpu in pod_set.gpus]
@@ -108,19 +111,14 @@ def sub_groups(world: World) -> None:
     """A gang of two sub-groups of two, of which it needs one, on a node that has room for one."""
     world.nodes(1)
     key = world.gang("a", {"worker": (4, HALF)}, min_member=2, min_task_member={})
-    group = world.state.groups[key]
     policy = [SubGroupPolicy(name="worker", sub_group_size=2)]
-    spec = structs.replace(group.spec, sub_group_policy=policy)
-    meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
-    world.state.on_pod_group(group, structs.replace(group, spec=spec, metadata=meta))
+    world.change(world.state.groups[key], spec={"sub_group_policy": policy})
 
 
 def pods_of_one_set(world: World) -> None:
     """Two pods that exist, of which one is needed, and a node for one."""
     world.nodes(1)
-    key = world.gang("a", {"worker": (2, WHOLE)}, min_member=1, min_task_member={})
-    for rank in range(2):
-        world.pod(key, "worker", rank, WHOLE, gated=True)
+    world.members(world.gang("a", {"worker": (2, WHOLE)}, min_member=1, min_task_member={}), 2, WHOLE, gated=True)
 
 
 def half_fits(world: World) -> None:
@@ -132,9 +130,7 @@ def half_fits(world: World) -> None:
 
 def pending(third: Third) -> list[str]:
     """Gangs, of two, that are let in."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     for name in "ab":
         world.gang(name, {"worker": (1, HALF)}, phase="Pending")
     return [each.gang.group.metadata.name for each in of(world.session(Enqueue()), decisions.Enqueue)]
@@ -185,18 +181,14 @@ class _WhatIf:
 
 def deserved(third: Third) -> int:
     """What the report of queues says that the default one deserves."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     reports = queue_reports(_WhatIf(world.session()))  # type: ignore[arg-type]
     return next(report.deserved.get("nvidia.com/gpu", 0) for report in reports if report.queue == "default")
 
 
 def statuses(third: Third) -> dict[str, object]:
     """Queue → the fair share that is written into its status."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     written: dict[str, object] = {}
 
     class Client:
@@ -213,9 +205,7 @@ def statuses(third: Third) -> dict[str, object]:
 
 def waits(third: Third) -> str:
     """Why a gang of two pods waits, in a cluster that has room for it."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(2)
+    world = world_with(third, 2)
     world.gang("a", {"worker": (2, WHOLE)})
     [waiting] = of(world.session(Allocate()), decisions.Unschedulable)
     return waiting.message.partition(";")[0]
@@ -223,9 +213,7 @@ def waits(third: Third) -> str:
 
 def topologies(third: Third) -> list[str]:
     """Topologies that the report has."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     return [report.name for report in topology_reports(_WhatIf(world.session()))]  # type: ignore[arg-type]
 
 
@@ -246,9 +234,7 @@ async def _bound(bind: Bind, call: ExtenderBindingArgs) -> str:
 
 def bound_with(third: Third) -> str | None:
     """The third plugin's annotation in the binding of a gang of one."""
-    world = World()
-    world.plugins.insert(0, third)
-    world.nodes(1)
+    world = world_with(third)
     key = world.gang("a", {"worker": (1, WHOLE)})
     session = world.plan()
     pod = world.pod(key, "worker", 0, WHOLE, pin="node-0", epoch=1)
@@ -273,8 +259,6 @@ def bound_with(third: Third) -> str | None:
 
 def page(third: Third) -> object:
     """What the extender answers to a GET of the third plugin's page."""
-    world = World()
-    world.plugins.insert(0, third)
-    session = world.session(Allocate())
+    session = world_with(third, 0).session(Allocate())
     app = create_app(Verbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
     return msgspec.json.decode(ask(app, "GET", "/plugins/third").body).get("said")

@@ -34,10 +34,8 @@ def within(*names: str) -> list[Member]:
 
 def hyper_node(name: str, tier: int, members: list[Member], tier_name: str = "", created: str = "") -> HyperNode:
     """A HyperNode."""
-    return HyperNode(
-        metadata=ObjectMeta(name=name, creation_timestamp=created or None),
-        spec=HyperNodeSpec(tier=tier, tier_name=tier_name, members=members),
-    )
+    spec = HyperNodeSpec(tier=tier, tier_name=tier_name, members=members)
+    return HyperNode(metadata=ObjectMeta(name=name, creation_timestamp=created or None), spec=spec)
 
 
 def node(name: str, **labels: str) -> Node:

@@ -1,12 +1,47 @@
 """An HTTP server on loopback and a kubeconfig for it, for tests of clients."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import yaml
+
+
+class Loopback(BaseHTTPRequestHandler):
+    """A handler that answers in JSON, and logs nothing; `reply` replies to every method."""
+
+    protocol_version = "HTTP/1.1"
+
+    def reply(self) -> None:
+        """Answer the request."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        """Answer the request."""
+        self.reply()
+
+    do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that http.server wants
+
+    def answer(self, body: Any, status: int = 200, warnings: Iterable[str] = ()) -> None:
+        """Send an answer; a text is sent as it is."""
+        content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.send_response(status)
+        for text in warnings:
+            self.send_header("Warning", text.encode().decode("latin-1"))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def asked(self) -> Any:
+        """Read the body of the request."""
+        return json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"null")
+
+    def log_message(self, *_: Any) -> None:
+        """Silent."""
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import msgspec
+from builders import placement, pod
 
 from extender.explain.queues import QueueReport, WaitingGang
+from gangs.rows import Row
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
-from musterctl.gangs.rows import Row
 
 NOW = 1_800_000_000.0
 
@@ -33,27 +33,12 @@ def report(queue: str = "research", *waiting: WaitingGang, **more: Any) -> Queue
 
 def reserved(namespace: str, name: str, *nodes: str) -> Placement:
     """A placement that keeps nodes for a gang."""
-    runs = [{"node": node, "count": 1} for node in nodes]
-    return msgspec.convert(
-        {
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {"epoch": 3, "podSets": [{"name": "worker", "runs": runs}]},
-            "status": {"phase": "Reserved", "expectedAt": "2027-01-15T09:00:00Z", "reservedAt": "2027-01-15T07:30:00Z"},
-        },
-        Placement,
-    )
+    status = {"expectedAt": "2027-01-15T09:00:00Z", "reservedAt": "2027-01-15T07:30:00Z"}
+    return placement(name, {"worker": nodes}, namespace, epoch=3, phase="Reserved", status=status)
 
 
 def member(name: str, rank: int, node: str = "", phase: str = "Running", **more: Any) -> Pod:
     """A pod of pod set `worker`."""
+    status = {"startTime": "2027-01-15T07:40:00Z", **more.pop("status", {})}
     labels = {"volcano.sh/task-index": str(rank)}
-    annotations = {"volcano.sh/task-spec": "worker", "volcano.sh/task-index": str(rank)}
-    status = {"phase": phase, "startTime": "2027-01-15T07:40:00Z", **more.pop("status", {})}
-    return msgspec.convert(
-        {
-            "metadata": {"name": name, "namespace": "ours", "labels": labels, "annotations": annotations, **more},
-            "spec": {"nodeName": node, "containers": [{"name": "main"}]},
-            "status": status,
-        },
-        Pod,
-    )
+    return pod(name, "ours", node=node, task="worker", index=rank, labels=labels, phase=phase, status=status, **more)

@@ -1,9 +1,12 @@
 """Jobs with plugins, and their pods after all plugins have shaped them."""
 
+from copy import deepcopy
 from typing import Any
 
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from builders import job as a_job
+from builders.manifests import task
+
+from muster.api.volcano.batch import Job
 from muster.volcano.plugins.base import Owned
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
@@ -12,13 +15,9 @@ from muster.volcano.tasks import slot
 
 def job(tasks: dict[str, int], **plugins: list[str]) -> Job:
     """Job `n/j`; each task has as many pods as said, with containers `main` and `side` and an init container."""
-
-    def template() -> dict[str, Any]:
-        main = [{"name": "main"}, {"name": "side"}]
-        return {"spec": {"containers": main, "initContainers": [{"name": "init"}]}}
-
-    made = [TaskSpec(name=name, replicas=count, template=template()) for name, count in tasks.items()]
-    return Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=made, plugins=plugins))
+    spec = {"containers": [{"name": "main"}, {"name": "side"}], "initContainers": [{"name": "init"}]}
+    made = [task(name, count, template={"spec": deepcopy(spec)}) for name, count in tasks.items()]
+    return a_job("j", made, "n", uid="u", plugins=plugins)
 
 
 def shaped(of: Job, task: str, index: int) -> dict[str, Any]:

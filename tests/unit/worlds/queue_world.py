@@ -7,7 +7,17 @@ from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import Pod
+
+
+def shared_world(nodes: int) -> World:
+    """Nodes of 8 GPUs, and the plugin that shares them among queues."""
+    world = World().nodes(nodes)
+    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    return world
 
 
 @dataclass
@@ -45,16 +55,19 @@ class QueueWorld(World):
             if run.started is not None and run.pods and self.now >= run.started + run.lasts_s:
                 self._end(run)
         session = self.plan()
-        for place in of(session, decisions.Place):
+        places = of(session, decisions.Place)
+        for place in places:
             self._start(self.runs[place.gang.key], place)
+        if places:
+            self.close(self.session(self.progress))
         return session
 
-    def until_started(self, key: str, most_s: int) -> float:
-        """When the gang started, after stepping second by second for so long at most."""
-        for _ in range(most_s):
+    def until_started(self, key: str, most_s: int, step_s: int = 1) -> float:
+        """When the gang started, after stepping for so long at most."""
+        for _ in range(0, most_s, step_s):
             if self.runs[key].started is not None:
                 break
-            self.step()
+            self.step(step_s)
         started = self.runs[key].started
         assert started is not None, f"{key} has not started"
         return started
@@ -67,7 +80,6 @@ class QueueWorld(World):
                 since=self.now,
             )  # fmt: skip
             run.pods.append(pod)
-        self.close(self.session(self.progress))
 
     def _end(self, run: Run) -> None:
         for pod in run.pods:

@@ -70,8 +70,8 @@ class NotingPlanning(Planning):
 class RecordedWorld:
     """A small cluster whose gangs come at times; `record` plays and records it."""
 
-    def __init__(self, **settings: Any) -> None:
-        self.world = ExplainWorld()
+    def __init__(self, nodes: int = 0, **settings: Any) -> None:
+        self.world = ExplainWorld().nodes(nodes)
         self.start_s = self.world.now
         self.history = History(head(settings=settings), self.start_s, self.start_s + 3600)
 
@@ -80,11 +80,8 @@ class RecordedWorld:
         self.world.now = self.start_s + at
         key = self.world.gang(name, {"worker": (pods, {GPU: gpus, "cpu": 1})}, queue=queue, phase="Pending")
         group = self.world.state.groups[key]
-        owner = group.metadata.controller
-        assert owner is not None
-        job = self.world.state.jobs[owner.uid]
         came = self.start_s + at
-        workload = Workload(key, GROUP, group, came, queue, job, minimum=pods)
+        workload = Workload(key, GROUP, group, came, queue, self.world.job_of(key), minimum=pods)
         for place, member in members_of(workload).items():
             workload.members[place] = Member(member.pod, came, "", since_s=came, ended_s=came + runs_s)
         workload.started_s = came
@@ -109,8 +106,7 @@ class RecordedWorld:
     @classmethod
     def capped(cls, folder: Path) -> Path:
         """Record two nodes, and a queue that may use one of them: its three gangs of 100 seconds run one by one."""
-        world = cls()
-        world.world.nodes(2)
+        world = cls(2)
         world.world.queue("team", capability={GPU: 8})
         for name in ("a", "b", "c"):
             world.gang(name, 0, 100, queue="team")

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender_world import World, of
-from msgspec import structs
 
-from extender.planner.actions.repair import Repair
+from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.muster.placement import (
@@ -37,10 +36,8 @@ class RepairWorld(World):
         """A gang that runs; what is `said` are annotations without their domain."""
         minimum = members if least is None else least
         key = self.gang(name, {"worker": (members, GPU8)}, min_member=minimum, min_task_member={"worker": minimum})
-        group = self.state.groups[key]
         annotations = {f"muster.dev/{word.replace('_', '-')}": text for word, text in said.items()}
-        meta = structs.replace(self._newer(group.metadata), annotations=annotations)
-        self.state.on_pod_group(group, structs.replace(group, metadata=meta))
+        self.change(self.state.groups[key], annotations=annotations)
         for rank in range(members):
             self.member(key, rank, f"node-{first + rank}", labels=dict(labels or {}))
         return key
@@ -49,6 +46,19 @@ class RepairWorld(World):
         """A member that runs."""
         self.pod(key, "worker", rank, GPU8, node=node, phase="Running", **more)
 
+    def faults(self, *nodes: str) -> Session:
+        """The cycle of repairs after these nodes have become suspect, and their faults have settled."""
+        for node in nodes:
+            self.node(node, conditions=XID)
+        self.look()
+        return self.look(SETTLE_S)
+
+    def replaced(self, node: str) -> decisions.Place:
+        """A node becomes suspect, and the placement that follows from it is written."""
+        [place] = of(self.faults(node), decisions.Place)
+        self.place(place)
+        return place  # type: ignore[no-any-return]  # decisions are told by their types
+
     def look(self, after: float = 0.0) -> Session:
         """A cycle of repairs alone, so many seconds later."""
         self.now += after
@@ -56,15 +66,9 @@ class RepairWorld(World):
 
 
 def placed(
-    world: RepairWorld,
-    name: str,
-    members: int,
-    first: int = 0,
-    *,
-    keeps: tuple[str, ...] = (),
-    loans: tuple[Loan, ...] = (),
-    **said: str,
-) -> str:
+    world: RepairWorld, name: str, members: int, first: int = 0, *, keeps: tuple[str, ...] = (),
+    loans: tuple[Loan, ...] = (), **said: str,
+) -> str:  # fmt: skip
     """A gang that runs by its placement, with these spares, and these of others."""
     key = world.runs(name, members, first, **said)
     pod_set = PodSetPlacement("worker", [NodeRun(f"node-{first + rank}", 1) for rank in range(members)])

@@ -112,8 +112,7 @@ class Api:
             meta["namespace"] = namespace or meta.get("namespace") or "n"
         if not meta.get("name"):
             meta["name"] = f"{meta['generateName']}{self._version}"
-        key = self._key(res, meta["name"], meta.get("namespace"))
-        if key in self.kind(res):
+        if self._key(res, meta["name"], meta.get("namespace")) in self.kind(res):
             raise AlreadyExists(f"{res.kind} {meta['name']} exists")
         meta |= {"uid": f"uid-{self._version}", "generation": 1, "creationTimestamp": format_time(self._now_s())}
         if res in WITH_STATUS:

@@ -66,8 +66,7 @@ class Cluster:
         """Tells the caches of some changes; whether there were any."""
         told = False
         for name, reflector in self.controller.reflectors.items():
-            changes = self.api.changes(_resource(reflector))
-            waiting = changes[self.cursors[name] :]
+            waiting = self.api.changes(_resource(reflector))[self.cursors[name] :]
             if waiting and (everything or self.chance.random() < 0.6):
                 count = len(waiting) if everything else self.chance.randint(1, len(waiting))
                 for change in waiting[:count]:
@@ -230,8 +229,7 @@ class Cluster:
             (1, self.users.delete_group),
             (2, self.api.collect),
         ]
-        weights = [weight for weight, _ in happens]
-        (act,) = self.chance.choices([act for _, act in happens], weights)
+        (act,) = self.chance.choices([act for _, act in happens], [weight for weight, _ in happens])
         act()
 
     def pass_time(self) -> None:

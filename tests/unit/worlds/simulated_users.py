@@ -78,12 +78,8 @@ def random_job(chance: random.Random, name: str) -> dict[str, Any]:
     tasks = []
     for task_name in ("x", "y")[: chance.randint(1, 2)]:
         replicas = chance.randint(0 if tasks else 1, 4)
-        container = {"name": "main", "image": "none"}
-        task: dict[str, Any] = {
-            "name": task_name,
-            "replicas": replicas,
-            "template": {"spec": {"containers": [container]}},
-        }
+        template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+        task: dict[str, Any] = {"name": task_name, "replicas": replicas, "template": template}
         if chance.random() < 0.5:
             task["minAvailable"] = chance.randint(0, replicas)
         if chance.random() < 0.3:

@@ -56,21 +56,16 @@ class Racks(World):
 
     def annotate_templates(self, key: str, annotations: Mapping[str, Mapping[str, str]]) -> None:
         """Puts annotations on the templates of a gang's Job, by task."""
-        owner = self.state.groups[key].metadata.controller
-        job = self.state.jobs[owner.uid if owner else ""]
+        job = self.job_of(key)
         for task in job.spec.tasks:
             task.template = {**task.template, "metadata": {"annotations": dict(annotations.get(task.name, {}))}}
         self.state.on_job(None, job)
 
     def forget(self, key: str) -> None:
         """A gang is gone, with its Job and its placement."""
-        group = self.state.groups[key]
-        owner = group.metadata.controller
-        placement = self.state.placements.get(key)
-        if placement is not None:
-            self.state.on_placement(placement, None)
-        self.state.on_pod_group(group, None)
-        self.state.on_job(self.state.jobs[owner.uid if owner else ""], None)
+        for each in (self.state.placements.get(key), self.job_of(key), self.state.groups[key]):
+            if each is not None:
+                self.notify(each, None)
 
     def placed(self, key: str) -> dict[str, list[str]]:
         """Pod set → node of each rank, as the gang's placement has it; empty if it has none."""

@@ -1,38 +1,44 @@
 """A production trace played on a few nodes whose queue is never empty: what was known then, and what happened."""
 
 import csv
-import os
+import gzip
 from collections import defaultdict
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple
 
-from musterctl.gangs.runs import LATEST
-from musterctl.gangs.starts import Life, Runs, Scene, Waits
+from gangs.runs import LATEST
+from gangs.starts import Life, Runs, Scene, Waits
 
-TRACE = Path(os.environ.get("MUSTER_TRACES", "traces")) / "openb_pod_list_default.csv"
-"""In the folder that the environment names, as for `python -m tests.bench trace`."""
+TRACE = Path(__file__).parent / "trace" / "tasks.csv.gz"
+"""An extract of the trace; the README beside it names its source."""
 GPUS = "nvidia.com/gpu"
 EACH = 8
 """GPUs of a node."""
 
 
 class Task(NamedTuple):
-    """One task of the trace, as a gang of one."""
+    """One task of the trace, as a gang of one; its class of service is its queue."""
 
     queue: str
     gpus: int
-    runs_s: float
+    begin_s: float
+    end_s: float
+
+    @property
+    def runs_s(self) -> float:
+        """How long it ran."""
+        return self.end_s - self.begin_s
 
 
 def tasks() -> list[Task]:
-    """Return the tasks with GPUs that ran, in the order of their creation; by their class of service as queues."""
-    with TRACE.open(encoding="utf-8") as file:
-        ran = [row for row in csv.DictReader(file) if row["scheduled_time"] and row["deletion_time"]]
-    ran.sort(key=lambda row: float(row["creation_time"]))
-    runs = [(row, float(row["deletion_time"]) - float(row["scheduled_time"])) for row in ran]
-    return [Task(row["qos"], int(row["num_gpu"]), seconds) for row, seconds in runs if int(row["num_gpu"])]
+    """Return the tasks that ran, in the order of their creation."""
+    with gzip.open(TRACE, "rt", encoding="utf-8") as file:
+        return [
+            Task(row["qos"], int(row["num_gpu"]), float(row["scheduled_time"]), float(row["deletion_time"]))
+            for row in csv.DictReader(file)
+        ]
 
 
 @dataclass

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-import msgspec
+from builders import pod
 from extender_world import World
 
 from extender.barrier import Barrier
@@ -57,21 +57,13 @@ class Extender:
         scheduler: str = "muster",
         cpu: int = 1,
         limits: Mapping[str, Any] | None = None,
-        notes: Mapping[str, str] | None = None,
+        notes: dict[str, str] | None = None,
     ) -> Pod:
         """A pod without a gang."""
-        resources = {"requests": {"cpu": cpu}, "limits": dict(limits or {})}
-        spec = {"schedulerName": scheduler, "containers": [{"name": "main", "resources": resources}]}
-        meta = {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "annotations": notes or {},
-        }
-        pod = msgspec.convert({"metadata": meta, "spec": spec}, Pod)
-        self.world.state.on_pod(None, pod)
-        return pod
+        requests, uid = {"cpu": cpu}, f"uid-{name}"
+        made = pod(name, uid=uid, version="1", scheduler=scheduler, requests=requests, limits=limits, annotations=notes)
+        self.world.state.on_pod(None, made)
+        return made
 
     def passed(self, pod: Pod, *nodes: str) -> list[str]:
         """What filter answers."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 from extender_world import World, of
-from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Preempt
@@ -11,7 +10,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework.decisions import MakeRoom, Place
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
-from muster.api.kubernetes.core import PodStatus, PriorityClass
+from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, format_time
 from muster.api.kubernetes.quota import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
@@ -41,8 +40,7 @@ class Cluster(World):
         """A gang that waits, its pods gated."""
         requests = {"nvidia.com/gpu": gpus}
         key = self.gang(name, {"worker": (pods, requests)}, priority_class=priority_class, **more)
-        for rank in range(pods):
-            self.pod(key, "worker", rank, requests, gated=True)
+        self.members(key, pods, requests, gated=True)
         return key
 
     def cycle(self) -> Session:
@@ -55,21 +53,15 @@ class Cluster(World):
     def label_pods(self, start: str, **labels: str) -> None:
         """Labels on all pods whose names begin so, such as those of a gang."""
         for pod in [pod for pod in self.state.pod_objects.values() if f"{pod.metadata.name}-".startswith(f"{start}-")]:
-            meta = structs.replace(pod.metadata, labels=labels, resource_version=self.meta("x").resource_version)
-            self.state.on_pod(pod, structs.replace(pod, metadata=meta))
+            self.change(pod, labels=labels)
 
     def ends(self, gang: str, rank: int) -> None:
         """A pod succeeds."""
-        pod = self.state.pod_objects[f"uid-{gang}-worker-{rank}"]
-        meta = structs.replace(pod.metadata, resource_version=self.meta("x").resource_version)
-        self.state.on_pod(pod, structs.replace(pod, metadata=meta, status=PodStatus(phase="Succeeded")))
+        self.change(self.state.pod_objects[f"uid-{gang}-worker-{rank}"], status={"phase": "Succeeded"})
 
     def annotate(self, key: str, name: str, value: str) -> None:
         """An annotation on a PodGroup."""
-        group = self.state.groups[key]
-        version = self.meta("x").resource_version
-        meta = structs.replace(group.metadata, annotations={name: value}, resource_version=version)
-        self.state.on_pod_group(group, structs.replace(group, metadata=meta))
+        self.change(self.state.groups[key], annotations={name: value})
 
     def budget(self, name: str, *, allowed: int, **labels: str) -> None:
         """A disruption budget of pods with these labels (all, without any) that lets so many go now."""

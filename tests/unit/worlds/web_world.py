@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+from builders import manifests
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -18,10 +19,10 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config
-from musterctl.web.app import make_app
-from musterctl.web.caches import Caches
-from musterctl.web.caller import Caller
-from musterctl.web.site import Site
+from web.app import make_app
+from web.caches import Caches
+from web.caller import Caller
+from web.site import Site
 
 JSON = dict[str, Any]
 HERE = "pages.example"
@@ -138,60 +139,50 @@ class Pages:
         return Answer(sent[0]["status"], begun, b"".join(each.get("body", b"") for each in sent[1:]).decode())
 
 
+CREATED = "2026-11-26T08:00:00Z"
+
+
 def job(namespace: str, name: str, queue: str = "default", size: int = 2) -> JSON:
     """A Volcano Job."""
-    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "4"}}}
-    task = {"name": "worker", "replicas": size, "template": {"spec": {"containers": [container]}}}
-    return {
-        "metadata": _meta(namespace, name, "2026-11-26T08:00:00Z"),
-        "spec": {"queue": queue, "minAvailable": size, "tasks": [task]},
-        "status": {"state": {"phase": "Pending"}},
-    }
+    task = manifests.task("worker", size, template={"spec": manifests.pod_spec(limits={"nvidia.com/gpu": "4"})})
+    uid, spec = f"{namespace}-{name}", {"queue": queue, "min_available": size}
+    return manifests.job(name, [task], namespace, uid=uid, version="1", created=CREATED, phase="Pending", **spec)
 
 
 def group(namespace: str, name: str, queue: str = "default", size: int = 2, **status: Any) -> JSON:
     """The PodGroup of a Job."""
-    owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": name, "uid": f"{namespace}-{name}"}
-    return {
-        "metadata": _meta(namespace, f"{name}-group", "2026-11-26T08:00:00Z")
-        | {"ownerReferences": [owner | {"controller": True}]},
-        "spec": {"minMember": size, "queue": queue},
-        "status": {"phase": "Inqueue", **status},
-    }
+    uid, owner = f"{namespace}-{name}-group", manifests.job_owner(name, f"{namespace}-{name}")
+    return manifests.pod_group(
+        f"{name}-group", size, namespace, queue=queue, uid=uid, version="1", created=CREATED, owner=owner, status=status
+    )
 
 
 def pods(namespace: str, name: str, nodes: Iterable[str], gpus: int = 4) -> list[JSON]:
     """Its pods, on these nodes; an empty name: not bound yet."""
-    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
-    notes = {"scheduling.k8s.io/group-name": f"{name}-group", "volcano.sh/task-spec": "worker"}
     return [
-        {
-            "metadata": _meta(namespace, f"{name}-worker-{rank}") | {"annotations": notes},
-            "spec": {"schedulerName": "muster", "nodeName": node, "containers": [container]},
-            "status": {"phase": "Running" if node else "Pending"},
-        }
+        manifests.pod(
+            f"{name}-worker-{rank}",
+            namespace,
+            uid=f"{namespace}-{name}-worker-{rank}",
+            version="1",
+            node=node,
+            gang=f"{name}-group",
+            task="worker",
+            limits={"nvidia.com/gpu": str(gpus)},
+        )
         for rank, node in enumerate(nodes)
     ]
 
 
 def node(name: str, gpus: int = 8) -> JSON:
     """A node."""
-    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
-    ready = {"type": "Ready", "status": "True"}
-    return {
-        "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"kubernetes.io/hostname": name}},
-        "status": {"allocatable": amounts, "conditions": [ready]},
-    }
+    labels = {"kubernetes.io/hostname": name}
+    return manifests.node(name, gpus=gpus, cpu=64, memory="512Gi", uid=name, version="1", labels=labels)
 
 
 def queue(name: str, **spec: Any) -> JSON:
     """A queue."""
-    parent = {} if name == "root" else {"parent": "root"}
-    return {
-        "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
-        "spec": {"weight": 1, **parent, **spec},
-        "status": {"state": "Open"},
-    }
+    return manifests.queue(name, uid=name, version="1", **spec)
 
 
 def gang(pages: Pages, namespace: str, name: str, nodes: Iterable[str] = ("", ""), queue: str = "default") -> None:
@@ -207,8 +198,3 @@ def cluster(pages: Pages, nodes: Iterable[str] = ("node-0", "node-1"), queues: I
     """Have the caches see nodes and queues."""
     pages.put(NODES, *(node(name) for name in nodes))
     pages.put(QUEUES, queue("root"), *(queue(name) for name in queues))
-
-
-def _meta(namespace: str, name: str, created: str = "") -> JSON:
-    stamp = {"creationTimestamp": created} if created else {}
-    return {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "resourceVersion": "1", **stamp}

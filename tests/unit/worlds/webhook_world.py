@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonpatch
 import msgspec
+from builders import manifests
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import RuntimeRef
@@ -173,17 +174,12 @@ def apply(document: JSON, operations: Iterable[Operation]) -> JSON:
 
 def task(name: str = "worker", replicas: int = 2, **fields: Any) -> JSON:
     """A task of a Volcano Job."""
-    return {"name": name, "replicas": replicas, "template": {"spec": {"containers": [{"name": "main"}]}}, **fields}
+    return manifests.task(name, replicas, **fields)
 
 
 def vcjob(*tasks: JSON, name: str = "train", **spec: Any) -> JSON:
     """A Volcano Job; one task of two pods unless tasks are given."""
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": {"queue": "default", "tasks": list(tasks) or [task()], **spec},
-    }
+    return manifests.job(name, list(tasks) or [task()], "team", **{"queue": "default", **spec})
 
 
 def container(name: str = "node", env: list[JSON] | None = None, **resources: Any) -> JSON:
@@ -221,16 +217,8 @@ def pod_of(job: JSON, index: int = 0) -> JSON:
     """A pod as the Job controller submits it."""
     template = copy.deepcopy(job["spec"]["template"])
     metadata = template["metadata"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": f"train-{index}-",
-            "labels": {**metadata["labels"], "batch.kubernetes.io/job-completion-index": str(index)},
-            "annotations": metadata["annotations"],
-            "ownerReferences": [
-                {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-uid", "controller": True}
-            ],
-        },
-        "spec": {"schedulerName": "default-scheduler", "hostname": f"train-{index}", **template["spec"]},
-    }
+    labels = {**metadata["labels"], "batch.kubernetes.io/job-completion-index": str(index)}
+    spec = {"schedulerName": "default-scheduler", "hostname": f"train-{index}", **template["spec"]}
+    meta = {"generateName": f"train-{index}-", "labels": labels, "annotations": metadata["annotations"]}
+    meta["ownerReferences"] = [manifests.owner("train", uid="job-uid")]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

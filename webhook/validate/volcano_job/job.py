@@ -81,10 +81,16 @@ def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # metadata only: none of our business, and a finalizer must be able to go
-    errors = [*check_update(old, new), *check_counts(job), *check_tasks(job), *check_names(job)]
+    before = _check_changed(decode(request.old_object, _JOB))
+    errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return Verdict(errors=errors)
+
+
+def _check_changed(job: Job) -> Findings:
+    """Check what depends on fields that may change."""
+    return Findings([*check_counts(job), *check_tasks(job), *check_names(job)])
 
 
 def check(job: Job) -> list[FieldError]:

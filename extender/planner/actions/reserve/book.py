@@ -59,6 +59,8 @@ class Book:
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Take over the reservations of placements, the first of each queue."""
         told = [gang for gang in gangs if _says_reserved(gang) and not gang.taken]
+        if not told:
+            return
         for gang in self._session.ordered_gangs(told):
             full = gang.queue in self._live or self._full()
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
@@ -211,11 +213,14 @@ class Book:
     def close(self) -> None:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
-        placed = {place.gang.key for place in session.decided(decisions.Place)}
         session.kept = self
+        before = [gang for gang in session.snapshot.gangs if _says_reserved(gang)]
+        if not before and not self._live:
+            return
+        placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
-        for gang in session.snapshot.gangs:
-            if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
+        for gang in before:
+            if gang.key not in live and gang.key not in placed:
                 session.decide(decisions.Unreserve(gang, reasons.queues.OVER))
         for key, each in live.items():
             if key not in placed and not each.written:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.actions.reserve.ends import Releases, used_by_gangs
-from extender.planner.actions.search import place_minimum, runs_of_operations
+from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.ask import Ask
 from extender.planner.framework.answers import LeftFree
-from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
@@ -168,7 +168,8 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
     try:
-        fits = not _too_little(session, gang) and place_minimum(session, statement, gang) is None
+        ask = session.ask(gang)
+        fits = not _too_little(session, ask) and SlotSearch(session, statement, ask).minimum() is None
         operations = list(statement.operations) if fits else []
     finally:
         statement.discard()
@@ -176,11 +177,10 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
     return operations or None
 
 
-def _too_little(session: Session, gang: GangView) -> bool:
+def _too_little(session: Session, ask: Ask) -> bool:
     """Return True if some pod set has too little room even alone: a cheap end of most trials that fail."""
-    wanted = minimum_wanted(gang)
-    for pod_set in gang.pod_sets:
-        need = wanted[pod_set.name]
+    for pod_set in ask.gang.pod_sets:
+        need = ask.minimum[pod_set.name]
         if need and pod_set.cls is not None and not pod_set.mixed:
             room = np.where(session.node_codes(pod_set.cls) == 0, session.room(pod_set.cls), 0)
             if int(np.minimum(room, need).sum()) < need:

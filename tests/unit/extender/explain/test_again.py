@@ -37,7 +37,7 @@ def told(what_if: WhatIf, name: str) -> GangReport | PodReport:
     return explain(what_if, "gang", name, "ns")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 4)
 @given(names=st.lists(st.sampled_from(NAMES), min_size=2, max_size=6), others=st.lists(st.booleans(), max_size=6))
 def test_the_same_is_said_whatever_was_explained_before(
     world: ExplainWorld, names: Sequence[str], others: Sequence[bool]

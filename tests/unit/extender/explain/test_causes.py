@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import pytest
 from explain_world import ExplainWorld
-from msgspec.structs import replace
 from state_oracle import recomputed_use
 
 from extender.explain.find import explain
@@ -76,8 +75,7 @@ def missing_pod_slots(world: ExplainWorld) -> None:
     """Nodes take 110 pods."""
     world.nodes(1)
     key = world.gang("first", {"worker": (110, {})}, phase="Running")
-    for rank in range(110):
-        world.pod(key, "worker", rank, {}, node="node-0", phase="Running")
+    world.members(key, 110, {}, node="node-0", phase="Running")
     world.gang("a", {"worker": (1, {})})
 
 
@@ -131,9 +129,7 @@ def spread_over_nothing(world: ExplainWorld) -> None:
 def too_few_pods(world: ExplainWorld) -> None:
     """Pods of another owner: three of five exist."""
     world.nodes(5)
-    key = world.gang("a", {}, min_member=5)
-    for rank in range(3):
-        world.pod(key, "pods", rank, GPU8, gated=True)
+    world.members(world.gang("a", {}, min_member=5), 3, GPU8, task="pods", gated=True)
 
 
 def queue_closed(world: ExplainWorld) -> None:
@@ -209,8 +205,7 @@ def just_bound(world: ExplainWorld) -> None:
     """Both run; the placement does not say so yet."""
     world.nodes(2)
     key, placement = placed(world)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", epoch=placement.spec.epoch)
+    world.members(key, 2, GPU8, node="node-{}", phase="Running", epoch=placement.spec.epoch)
 
 
 def member_refused(world: ExplainWorld) -> None:
@@ -255,8 +250,8 @@ def evicted_for_good(world: ExplainWorld) -> None:
     group = world.state.groups[world.gang("a", {"worker": (8, GPU1)}, phase="Completed")]
     evicted = awaits_owner(8, reclaimed(queue="speech"), "Job")
     said = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
-    status = replace(group.status, conditions=[said], ending="more of its pods failed than backoffLimit 6 allows")
-    world.state.on_pod_group(group, replace(group, status=status))
+    said_so = {"conditions": [said], "ending": "more of its pods failed than backoffLimit 6 allows"}
+    world.change(group, status=said_so)
 
 
 def evicted_by_a_neighbour(world: ExplainWorld) -> None:
@@ -270,8 +265,7 @@ def evicted_by_a_neighbour(world: ExplainWorld) -> None:
 def without_success(world: ExplainWorld) -> None:
     """All there is are failed pods."""
     world.nodes(1)
-    group = world.state.groups[world.gang("a", {"worker": (2, GPU1)}, phase="Completed")]
-    world.state.on_pod_group(group, replace(group, status=replace(group.status, failed=2)))
+    world.change(world.state.groups[world.gang("a", {"worker": (2, GPU1)}, phase="Completed")], status={"failed": 2})
 
 
 def running(world: ExplainWorld) -> None:
@@ -456,18 +450,18 @@ def test_a_gang_is_explained(case: Case) -> None:
 
 
 def test_a_half_placed_gang_is_told_the_recovery_timeout_of_its_extender() -> None:
-    """It is an option there, and here."""
+    """It is a setting there, and an option here."""
     world = ExplainWorld()
     half_placed(world)
-    report = explain(WhatIf(world.dump(), recovery_s=5), "gang", "a", "ns")
+    dump = world.dump()
+    dump.set_timing("", recovery_s=5)
+    report = explain(WhatIf(dump), "gang", "a", "ns")
     assert "if the others get none within 5 s" in report.summary
 
 
 def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
     """In its queue and over all, with those that are tried before it."""
-    world = ExplainWorld()
-    world.nodes(1)
-    world.queue("other")
+    world = ExplainWorld().nodes(1).queue("other")
     for name, queue in (("first", "default"), ("second", "other"), ("a", "default"), ("last", "default")):
         world.now += 1
         world.gang(name, {"worker": (2, GPU8)}, queue=queue)
@@ -478,8 +472,7 @@ def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
 
 def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
     """Bound, pinned, not created, and what its placement holds."""
-    world = ExplainWorld()
-    world.nodes(4)
+    world = ExplainWorld().nodes(4)
     key, placement = placed(world, members=4)
     epoch = placement.spec.epoch
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", pin="node-0", epoch=epoch)
@@ -499,8 +492,7 @@ def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
 
 def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     """No single gang is enough, and of three, two are."""
-    world = ExplainWorld()
-    world.nodes(6)
+    world = ExplainWorld().nodes(6)
     world.runs("one", 1, GPU8)
     world.runs("two", 2, GPU8, first_node=1)
     world.runs("three", 3, GPU8, first_node=3)
@@ -512,8 +504,7 @@ def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
 
 def test_what_an_older_gang_would_take_is_no_help() -> None:
     """The end of the only running gang makes room for the older of two that wait."""
-    world = ExplainWorld()
-    world.nodes(2)
+    world = ExplainWorld().nodes(2)
     world.runs("first", 2, GPU8)
     world.gang("older", {"worker": (2, GPU8)})
     world.now += 1
@@ -540,8 +531,7 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
 
 def test_members_above_the_minimum_that_wait_say_so() -> None:
     """The gang runs; the rest of its pods find no room."""
-    world = ExplainWorld()
-    world.nodes(2)
+    world = ExplainWorld().nodes(2)
     world.runs("first", 1, GPU8, first_node=1)
     key = world.gang("a", {"worker": (2, GPU8)}, min_member=1, min_task_member={"worker": 1}, phase="Running")
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")

@@ -29,31 +29,20 @@ SECRET = "hunter2"  # noqa: S105 - it stands for one
 
 def world_of_secrets() -> ExplainWorld:
     """A running and a waiting gang, with values that must not leave the cluster."""
-    world = ExplainWorld()
-    world.nodes(2)
+    world = ExplainWorld().nodes(2)
     world.runs("first", 2, GPU8)
     world.now += 1
     key = world.gang("a", {"worker": (2, GPU8)}, spec={"volumes": [{"name": "s", "secret": {"secretName": SECRET}}]})
-    pod = world.pod(key, "worker", 0, GPU8, gated=True)
-    content = msgspec.to_builtins(pod)
-    container = {
-        "image": SECRET,
-        "command": [SECRET],
-        "args": [SECRET],
-        "env": [
-            {"name": "PASSWORD", "value": SECRET},
-            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": SECRET}}},
-        ],
-    }
+    content = msgspec.to_builtins(world.pod(key, "worker", 0, GPU8, gated=True))
+    env = [{"name": "PASSWORD", "value": SECRET}, {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": SECRET}}}]
+    container = {"image": SECRET, "command": [SECRET], "args": [SECRET], "env": env}
     content["spec"]["containers"][0] |= container
     content["spec"]["volumes"] = [
         {"name": "data", "persistentVolumeClaim": {"claimName": "kept"}},
         {"name": "keys", "secret": {"secretName": SECRET}},
     ]
-    claim = PersistentVolumeClaim(
-        metadata=world.meta("kept", annotations={BIND_COMPLETED: "yes", SELECTED_NODE: "node-0", "note": SECRET}),
-        spec=PersistentVolumeClaimSpec(volume_name="disk"),
-    )
+    metadata = world.meta("kept", annotations={BIND_COMPLETED: "yes", SELECTED_NODE: "node-0", "note": SECRET})
+    claim = PersistentVolumeClaim(metadata=metadata, spec=PersistentVolumeClaimSpec(volume_name="disk"))
     world.state.on_claim(None, claim)
     world.state.on_volume(None, PersistentVolume(metadata=world.meta("disk", namespace="")))
     content["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = SECRET
@@ -106,8 +95,7 @@ def test_another_file_is_refused_with_a_sentence(content: bytes, words: str, tmp
 
 def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
     """Where nobody looks at a terminal, a line is a line."""
-    world = ExplainWorld()
-    world.nodes(2)
+    world = ExplainWorld().nodes(2)
     world.runs("first", 2, GPU8)
     world.gang("a", {"worker": (2, GPU8)})
     file = tmp_path / "file"
@@ -126,8 +114,7 @@ def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
 
 def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
     """As the extender told it; where an older file has no list, that of this version counts, and a note says so."""
-    world = ExplainWorld()
-    world.node("node-0", conditions={"XidError": "True"})
+    world = ExplainWorld().nodes(1, conditions={"XidError": "True"})
     world.gang("a", {"worker": (1, GPU8)})
     dump = world.dump()
     dump.suspects = {"": Suspects(("XidError=True",))}

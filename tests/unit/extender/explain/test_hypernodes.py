@@ -2,7 +2,6 @@
 
 from explain_world import ExplainWorld
 from hypernode_world import hyper_node, named
-from msgspec.structs import replace
 
 from muster.api.volcano.scheduling import NetworkTopology
 
@@ -11,14 +10,12 @@ NEAR = NetworkTopology(highest_tier_allowed=1)
 
 def waiting(near: NetworkTopology | None) -> list[str]:
     """The details of a gang of two whole nodes, where one of two is in two racks."""
-    world = ExplainWorld()
-    world.nodes(2)
+    world = ExplainWorld().nodes(2)
     for name, members in (("a", named("node-0", "node-1")), ("b", named("node-1"))):
         world.state.on_hyper_node(None, hyper_node(name, 1, members))
     world.runs("first", 1, {"nvidia.com/gpu": 1})
     key = world.gang("train", {"worker": (2, {"nvidia.com/gpu": 8})})
-    group = world.state.groups[key]
-    world.state.on_pod_group(group, replace(group, spec=replace(group.spec, network_topology=near)))
+    world.change(world.state.groups[key], spec={"network_topology": near})
     return world.gang_report("train").details
 
 

@@ -29,8 +29,7 @@ def gang(world: ExplainWorld, members: int = 4) -> str:
     """Gang `a`, all of whose members run, each on a node of its own; it can do without one."""
     world.nodes(members)
     key = world.gang("a", {"worker": (members, GPU8)}, phase="Running", min_member=max(1, members - 1))
-    for rank in range(members):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.members(key, members, GPU8, node="node-{}", phase="Running")
     return key
 
 
@@ -76,8 +75,7 @@ def test_a_gang_whose_containers_do_not_start_does_not_run(reason: str, kind: st
 def test_one_container_that_crashes_does_not_hide_the_others() -> None:
     """Three of four run."""
     world = ExplainWorld()
-    key = gang(world)
-    says(world, key, 3, waiting("CrashLoopBackOff", "back-off 20s", phase="Running"))
+    says(world, gang(world), 3, waiting("CrashLoopBackOff", "back-off 20s", phase="Running"))
     report = world.gang_report("a")
     assert report.cause == "members-hindered"
     assert report.summary.startswith("it runs: 4 members have their node")
@@ -88,8 +86,7 @@ def test_one_container_that_crashes_does_not_hide_the_others() -> None:
 def test_a_refused_pod_has_failed_and_is_not_missing(reason: str) -> None:
     """Its owner has created it; kubelet said no."""
     world = ExplainWorld()
-    key = gang(world)
-    says(world, key, 3, PodStatus(phase="Failed", reason=reason, message="no"))
+    says(world, gang(world), 3, PodStatus(phase="Failed", reason=reason, message="no"))
     report = world.gang_report("a")
     [workers] = report.pod_sets
     assert (workers.bound, workers.failed, workers.missing) == (3, 1, 0)
@@ -127,8 +124,7 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
 
 def test_a_gang_that_a_dead_node_leaves_in_part() -> None:
     """It goes back as a whole if this lasts; the node is named all the same."""
-    world = ExplainWorld()
-    world.nodes(4)
+    world = ExplainWorld().nodes(4)
     key = world.runs("a", 4, GPU8)
     dies(world, "node-3")
     deleted(world, key, 3)
@@ -162,8 +158,7 @@ def test_a_pod_whose_node_is_gone() -> None:
 def test_a_pod_that_goes_slowly_on_a_good_node() -> None:
     """Since when, and which finalizers keep it; the gang runs."""
     world = ExplainWorld()
-    key = gang(world)
-    deleted(world, key, 3, finalizers=["example.com/report"])
+    deleted(world, gang(world), 3, finalizers=["example.com/report"])
     report = world.gang_report("a")
     kept = "it is kept by the finalizers example.com/report"
     assert report.details == [f"a-worker-3 is being deleted since {DELETED} from node-3; {kept}"]
@@ -173,8 +168,7 @@ def test_a_pod_that_goes_slowly_on_a_good_node() -> None:
 @pytest.mark.parametrize("taint", [UNREACHABLE, "node.kubernetes.io/not-ready", "node.kubernetes.io/out-of-service"])
 def test_nobody_is_told_to_tolerate_a_dead_node(taint: str) -> None:
     """The node has to recover; whether that is enough is tried."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     world.node("node-1", taints=[Taint(key=taint, effect="NoSchedule")])
     world.gang("a", {"worker": (2, GPU8)})
     report = world.gang_report("a")
@@ -184,8 +178,7 @@ def test_nobody_is_told_to_tolerate_a_dead_node(taint: str) -> None:
 
 def test_a_suspect_node_has_to_recover_also_where_only_a_condition_says_so() -> None:
     """No toleration would help: nothing new goes to a suspect node."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     world.node("node-1", conditions={"KernelDeadlock": "True"})
     world.gang("a", {"worker": (2, GPU8)})
     report = world.gang_report("a")
@@ -206,24 +199,20 @@ def test_of_many_members_the_first_are_told() -> None:
 def test_a_snapshot_file_keeps_reasons_and_no_images() -> None:
     """Kubelet's messages about containers name them."""
     world = ExplainWorld()
-    key = gang(world, 1)
-    says(world, key, 0, waiting("ErrImagePull", "registry.example/secret:1 not found"))
-    content = save(world.dump())
-    report = explain(WhatIf(load(content)), "gang", "a", "ns")
+    says(world, gang(world, 1), 0, waiting("ErrImagePull", "registry.example/secret:1 not found"))
+    report = explain(WhatIf(load(save(world.dump()))), "gang", "a", "ns")
     assert isinstance(report, GangReport)
     assert report.details == ["a-worker-0 on node-0: container main: ErrImagePull"]
 
 
 def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
     """It says until when; the controller is not to blame."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     world.runs("a", 1, GPU8)
     world.state.on_pod_group(world.state.groups["ns/a"], None)
     [job] = world.state.jobs.values()
     job.status.state.phase, job.status.state.reason, job.status.state.message = "Pending", "BackOff", "refused"
-    report = world.explain("a", "job")
-    assert report.summary == "it has no gang: the Job is Pending (BackOff: refused)"
+    assert world.explain("a", "job").summary == "it has no gang: the Job is Pending (BackOff: refused)"
 
 
 def test_what_becomes_of_members_on_a_suspect_node() -> None:

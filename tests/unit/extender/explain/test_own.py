@@ -53,8 +53,7 @@ def report(world: ExplainWorld, name: str, kind: str = "gang", *, queues: bool =
 
 def full() -> ExplainWorld:
     """A node that is taken for 90 s more, and two gangs that wait for it."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     key = world.gang("old", {"worker": (1, GPU8)}, phase="Running", runtime="90s")
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", since=world.now)
     for name in ("first", "second"):
@@ -86,8 +85,7 @@ def test_lines_have_the_place_and_nothing_that_is_not_known() -> None:
     """No placement and no node, as these may not be read; of how many it is the second the Queue says."""
     world = full()
     lines = {line.label: line.text for line in lines_of(report(world, "second"), world.now)}
-    assert lines["queue"] == "default, place 2 in it"
-    assert lines["has"] == "worker: 1 behind the gate"
+    assert (lines["queue"], lines["has"]) == ("default, place 2 in it", "worker: 1 behind the gate")
     assert {"placement", "nodes", "would help"}.isdisjoint(lines)
     lines = {line.label: line.text for line in lines_of(report(world, "first"), world.now)}
     assert lines["expected"] == f"to start at {world.state.groups['ns/first'].status.expected_start}"
@@ -105,8 +103,7 @@ def test_what_runs_is_not_lost_only_as_its_node_may_not_be_read() -> None:
     assert (mine.cause, mine.nodes) == ("running", ["worker: node-0"])
     dump = own(world)
     dump.unread -= {kind_name(NODES)}
-    lost = explain(WhatIf(dump), "gang", "old", "ns")
-    assert lost.cause == "members-lost"
+    assert explain(WhatIf(dump), "gang", "old", "ns").cause == "members-lost"
 
 
 @pytest.mark.parametrize(("pod", "cause"), [("second-worker-0", "gated"), ("old-worker-0", "running")])
@@ -121,8 +118,7 @@ def test_a_pod_is_explained_with_its_gang(pod: str, cause: str) -> None:
 
 def test_a_gang_of_which_nothing_was_said_yet_is_not_called_overlooked() -> None:
     """A moment after it was made; once it was placed it starts."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     key = world.gang("new", {"worker": (1, GPU8)})
     assert "has not said yet" in report(world, "new").summary
     world.pod(key, "worker", 0, GPU8, gated=True)

@@ -39,8 +39,7 @@ def held(world: ExplainWorld, *gates: str) -> None:
     """Its gang has no room, and the pod waits behind these gates."""
     world.nodes(2)
     world.runs("first", 2, GPU8)
-    key = world.gang("a", {"worker": (2, GPU8)})
-    pod = world.pod(key, "worker", 0, GPU8)
+    pod = world.pod(world.gang("a", {"worker": (2, GPU8)}), "worker", 0, GPU8)
     pod.spec.scheduling_gates = [SchedulingGate(name=gate) for gate in gates]
     world.state.on_pod(None, pod)
 
@@ -141,8 +140,7 @@ def test_a_pod_says_its_slot_and_tells_of_its_gang() -> None:
     world = ExplainWorld()
     gated(world)
     report = world.pod_report("a-worker-0")
-    assert report.slot == "worker 0"
-    assert report.gates == ["muster.dev/gang"]
+    assert (report.slot, report.gates) == ("worker 0", ["muster.dev/gang"])
     assert report.gang is not None
     assert report.gang.cause == "no-room"
 
@@ -158,8 +156,7 @@ def test_a_pod_says_its_slot_and_tells_of_its_gang() -> None:
 )
 def test_an_unknown_name_is_answered_with_near_ones(kind: str, name: str, words: str) -> None:
     """So that a slip of the finger costs nothing."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     world.runs("train-1", 1, GPU8)
     with pytest.raises(UnknownNameError) as error:
         world.explain(name, kind)
@@ -168,8 +165,7 @@ def test_an_unknown_name_is_answered_with_near_ones(kind: str, name: str, words:
 
 def test_gangs_that_are_there_are_called_as_their_owners_are() -> None:
     """The PodGroup of a plain Job has a name that nobody has written."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     group = world.state.groups[world.runs("train-1", 1, GPU8)]
     owner = OwnerReference(api_version="batch/v1", kind="Job", name="longrun", uid="u", controller=True)
     meta = msgspec.structs.replace(group.metadata, name="podgroup-0b3f", uid="other", owner_references=[owner])
@@ -180,12 +176,10 @@ def test_gangs_that_are_there_are_called_as_their_owners_are() -> None:
 
 def test_a_job_is_found_by_its_own_name_and_says_so_when_it_has_no_gang_yet() -> None:
     """The PodGroup carries the Job's UID in its name; before there is one, the Job's phase is all there is."""
-    world = ExplainWorld()
-    world.nodes(1)
+    world = ExplainWorld().nodes(1)
     world.runs("train", 1, GPU8)
     assert world.explain("train", "job").cause == "running"
-    group = world.state.groups["ns/train"]
-    world.state.on_pod_group(group, None)
+    world.state.on_pod_group(world.state.groups["ns/train"], None)
     report = world.explain("train", "job")
     assert report.cause == "no-pod-group"
     assert "look whether Muster's controller runs" in report.summary

@@ -1,7 +1,6 @@
 """A dump holds the whole cluster; a cycle over it plans one node pool, as the pair of that pool would."""
 
 from explain_world import ExplainWorld
-from msgspec.structs import replace
 
 from extender.explain.clusterdump import load, save
 from extender.explain.find import explain
@@ -22,19 +21,12 @@ def world() -> ExplainWorld:
     for index in range(4):
         made.node(f"node-{index}", cpu=8, labels={NODE_POOL: "b"} if index < 2 else {})
     made.queue("team-b")
-    team = made.state.told["queues.scheduling.volcano.sh"]["team-b"]
-    labelled = replace(team, metadata=replace(team.metadata, labels={NODE_POOL: "b"}, resource_version="900"))
-    made.state.on_queue(team, labelled)
+    made.change(made.state.told["queues.scheduling.volcano.sh"]["team-b"], labels={NODE_POOL: "b"})
     made.gang("here", {"worker": (5, CPU)})
     for name, queue in (("there", "team-b"), ("lost", "default")):
         key = made.gang(name, {"worker": (4, CPU)}, queue=queue)
-        group = made.state.groups[key]
-        meta = replace(group.metadata, labels={NODE_POOL: "b"}, resource_version="901")
-        made.state.on_pod_group(group, replace(group, metadata=meta))
-        owner = meta.controller
-        assert owner is not None
-        job = made.state.told["jobs.batch.volcano.sh"][f"ns/{name}"]
-        made.state.on_job(job, replace(job, spec=replace(job.spec, scheduler_name="muster-b")))
+        made.change(made.state.groups[key], labels={NODE_POOL: "b"})
+        made.change(made.job_of(key), spec={"scheduler_name": "muster-b"})
     return made
 
 
@@ -48,15 +40,13 @@ def test_each_gang_is_explained_in_its_pool() -> None:
         report = explain(WhatIf(in_pool(dump, pool)), "gang", name, "ns")
         assert isinstance(report, GangReport)
         found[name] = report.cause
-    assert found["lost"] == "queue-of-other-pool"
-    assert found["there"] == "about-to-start"
+    assert (found["lost"], found["there"]) == ("queue-of-other-pool", "about-to-start")
     assert found["here"] not in {"about-to-start", "queue-of-other-pool"}
 
 
 def test_a_simulation_places_each_in_its_pool() -> None:
     """A new node like one of a pool is one of that pool."""
-    dump = world().dump()
-    after = changed(dump, Change("ns", added={"node-2": 1}))
+    after = changed(world().dump(), Change("ns", added={"node-2": 1}))
     placed = {gang.gang: gang for pool in ("", "b") for gang in simulate(WhatIf(in_pool(after, pool)), [])}
     assert {key: gang.placed for key, gang in placed.items()} == {"ns/here": True, "ns/there": True}
     runs = [run.node for each in placed["ns/there"].pod_sets for run in each.runs]
@@ -84,8 +74,7 @@ def test_a_file_keeps_the_configurations_of_pools() -> None:
 
 def test_a_cluster_without_pools_is_one() -> None:
     """Then nothing is copied."""
-    made = ExplainWorld()
-    made.node("node-0")
+    made = ExplainWorld().nodes(1)
     made.gang("one", {"worker": (1, CPU)})
     dump = made.dump()
     assert pools_of(dump) == [""]

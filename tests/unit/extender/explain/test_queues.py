@@ -2,16 +2,15 @@
 
 from explain_world import ExplainWorld
 from extender_world import slots
-from msgspec import structs
 
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
-from extender.explain.queues import queue_reports
+from extender.explain.queues import changed_shares, queue_reports
 from extender.explain.whatif import Change, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
 from muster.api.muster.usage import QueueUsage, Usage, period_of
-from musterctl.output.report import bar, changed_shares, queue_lines, top_lines
+from musterctl.output.report import bar, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
 GPU8 = {"nvidia.com/gpu": 8}
@@ -19,13 +18,10 @@ GPU8 = {"nvidia.com/gpu": 8}
 
 def world_of_two() -> ExplainWorld:
     """One node of 8 GPUs, used by one of two queues, which keeps what it has; the other one wants some."""
-    world = ExplainWorld()
-    world.nodes(1)
-    world.queue("a", weight=1, reclaimable=False)
+    world = ExplainWorld().nodes(1).queue("a", weight=1, reclaimable=False)
     world.queue("b", weight=3, capability={"nvidia.com/gpu": 7})
     key = world.gang("running", {"worker": (8, GPU)}, queue="a", phase="Running")
-    for rank in range(8):
-        world.pod(key, "worker", rank, GPU, node="node-0", phase="Running")
+    world.members(key, 8, GPU, node="node-0", phase="Running")
     world.gang("late", {"worker": (8, GPU)}, queue="b")
     world.gang("small", {"worker": (6, GPU)}, queue="b")
     return world
@@ -37,8 +33,7 @@ def test_a_report_says_what_a_queue_has_is_due_and_why_it_waits() -> None:
     gpu = "nvidia.com/gpu"
     assert reports["a"].allocated[gpu] == 8000
     assert (reports["a"].fair_share[gpu], reports["b"].fair_share[gpu]) == (2000, 6000)
-    assert reports["root"].allocated[gpu] == 8000
-    assert reports["b"].waiting == 2
+    assert (reports["root"].allocated[gpu], reports["b"].waiting) == (8000, 2)
     assert {gang.reason for gang in reports["b"].first} == {"QueueOverCapability", "NotEnoughResources"}
     lines = list(queue_lines(reports["b"]))
     assert lines[0] == "Queue b, below root"
@@ -89,16 +84,14 @@ def test_limits_and_budgets_are_told() -> None:
 
 def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:
     """An empty queue is shown by what it deserves, else by the main resource of the cluster, and not by its pods."""
-    world = world_of_two()
-    world.queue("empty", deserved={"nvidia.com/gpu": 4, "cpu": 8})
+    world = world_of_two().queue("empty", deserved={"nvidia.com/gpu": 4, "cpu": 8})
     world.queue("slow", deserved={"cpu": 8})
     world.queue("below", parent="b")
     world.gang("deep", {"worker": (8, GPU)}, queue="below")
     lines = list(top_lines(queue_reports(WhatIf(world.dump())), ""))
     rows = {line.split()[0]: line.split() for line in lines}
     assert rows["empty"][1:5] == ["nvidia.com/gpu", "0", "0", "4"]
-    assert rows["slow"][1:5] == ["cpu", "0", "0", "8"]
-    assert rows["default"][1:3] == ["nvidia.com/gpu", "0"]
+    assert (rows["slow"][1:5], rows["default"][1:3]) == (["cpu", "0", "0", "8"], ["nvidia.com/gpu", "0"])
     assert [rows[name][-1] for name in ("root", "b", "below", "a")] == ["3", "3", "1", "0"]
 
 
@@ -112,13 +105,10 @@ def test_a_change_of_a_queue_is_simulated() -> None:
 
 def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
     """The other one has more, and is not reclaimable."""
-    world = ExplainWorld()
-    world.nodes(2)
-    world.queue("keeps", deserved={"nvidia.com/gpu": 8}, reclaimable=False)
+    world = ExplainWorld().nodes(2).queue("keeps", deserved={"nvidia.com/gpu": 8}, reclaimable=False)
     world.queue("waits", deserved={"nvidia.com/gpu": 8})
     key = world.gang("runs", {"worker": (2, GPU8)}, phase="Running", queue="keeps")
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.members(key, 2, GPU8, node="node-{}", phase="Running")
     world.gang("asks", {"worker": (1, GPU8)}, queue="waits")
     [report] = [each for each in queue_reports(WhatIf(world.dump())) if each.queue == "waits"]
     assert [each.message.endswith(reasons.queues.OF_OTHERS) for each in report.first] == [True]
@@ -126,14 +116,9 @@ def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
 
 def test_what_is_kept_as_spares_is_told() -> None:
     """In the queue of the gang and in those above it."""
-    world = ExplainWorld()
-    world.nodes(3)
+    world = ExplainWorld().nodes(3)
     key = world.gang("running", {"worker": (1, GPU8)}, phase="Running")
-    group = world.state.groups[key]
-    meta = structs.replace(
-        group.metadata, annotations={names.SPARES: "1"}, resource_version=world.meta("x").resource_version
-    )
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.change(world.state.groups[key], annotations={names.SPARES: "1"})
     world.plan()
     [node] = slots(world.state.placements[key])["worker"]
     world.pod(key, "worker", 0, GPU8, node=node, phase="Running")

@@ -12,11 +12,9 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def reserved() -> ExplainWorld:
     """Two of four nodes are taken for 100 s more; `big` wants all, `long` one."""
-    world = ExplainWorld()
-    world.nodes(4)
+    world = ExplainWorld().nodes(4)
     key = world.gang("old", {"worker": (2, GPU8)}, phase="Running", runtime="100s")
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", since=world.now)
+    world.members(key, 2, GPU8, node="node-{}", phase="Running", since=world.now)
     world.gang("big", {"worker": (4, GPU8)})
     world.now += 1
     world.gang("long", {"worker": (1, GPU8)})
@@ -43,8 +41,7 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
 
 def test_what_the_extender_writes_names_nobody_else() -> None:
     """Neither to a gang nor of a queue: its readers may not see the namespace of the other."""
-    world = reserved()
-    session = world.plan()
+    session = reserved().plan()
     told = {each.gang.key: each.message for each in session.decided(decisions.Unschedulable)}
     assert "a gang of queue default" in told["ns/long"]
     assert not [message for message in told.values() if "ns/" in message]

@@ -19,12 +19,9 @@ GPU = {"nvidia.com/gpu": 8}
 
 def waiting() -> tuple[ExplainWorld, str]:
     """A gang of two nodes, of which there is one, in a queue that asks an autoscaler; the UID of the gang."""
-    world = ExplainWorld()
-    world.node("node-0")
-    world.queue("auto", **{"scale-up": "provisioning-request"})
+    world = ExplainWorld().nodes(1).queue("auto", **{"scale-up": "provisioning-request"})
     key = world.gang("a", {"worker": (2, GPU)}, queue="auto")
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU, gated=True)
+    world.members(key, 2, GPU, gated=True)
     return world, world.state.groups[key].metadata.uid
 
 
@@ -47,11 +44,8 @@ def test_an_autoscalers_refusal_is_told() -> None:
     failed = ReportedCondition(
         type="Failed", status="True", reason="NoQuota", message="no quota left", last_transition_time=at
     )
-    request = ProvisioningRequest(
-        metadata=meta,
-        spec=ProvisioningRequestSpec(provisioning_class_name=asked.provisioning_class),
-        status=ProvisioningRequestStatus(conditions=[failed]),
-    )
+    spec = ProvisioningRequestSpec(provisioning_class_name=asked.provisioning_class)
+    request = ProvisioningRequest(metadata=meta, spec=spec, status=ProvisioningRequestStatus(conditions=[failed]))
     dump.put(PROVISIONING_REQUESTS, [request])
     assert refusal(dump)[0] == "ProvisioningFailed"
     assert "no quota left" in refusal(dump)[1]

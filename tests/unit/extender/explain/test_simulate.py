@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from builders import manifests
 from click.testing import CliRunner
 from explain_world import ExplainWorld
 
@@ -16,26 +17,29 @@ from muster.api.kubernetes.meta import ObjectMeta
 from musterctl.app import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+PODS = {"image": "i", "requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 8}, "restart_policy": "Never"}
+BARE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "bare"},
+    "spec": manifests.pod_spec(scheduler_name="volcano", **PODS),
+}
 Simulate = Callable[..., Any]
 
 
 def job(name: str, replicas: int, gpus: int = 8, **spec: Any) -> dict[str, Any]:
     """A Volcano Job as users write it: without any default."""
-    resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": gpus}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i", "resources": resources}]}}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"tasks": [{"name": "worker", "replicas": replicas, "template": template}], **spec},
-    }
+    pods = {**PODS, "limits": {"nvidia.com/gpu": gpus}}
+    task = manifests.task("worker", replicas, template={"spec": manifests.pod_spec(**pods)})
+    made = manifests.job(name, [task], "")
+    made["spec"] |= spec
+    return made
 
 
 @pytest.fixture
 def world() -> ExplainWorld:
     """Four nodes; two are used by a gang that runs."""
-    world = ExplainWorld()
-    world.nodes(4)
+    world = ExplainWorld().nodes(4)
     world.runs("first", 2, GPU8)
     world.now += 1
     return world
@@ -99,17 +103,7 @@ def test_gangs_that_wait_already_come_first(world: ExplainWorld, simulate: Simul
 def test_a_batch_job_with_muster_labels_is_a_gang(world: ExplainWorld, simulate: Simulate) -> None:
     """Its pods start together, as it has a framework; without labels it is none of ours, unless its namespace asks."""
     labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
-    content = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "torchrun", "labels": labels},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": 3,
-            "parallelism": 3,
-            "template": job("x", 1)["spec"]["tasks"][0]["template"],
-        },
-    }
+    content = manifests.batch_job("torchrun", 3, "", labels=labels, template={"spec": manifests.pod_spec(**PODS)})
     gang = simulate(content)["Job ns/torchrun"]
     assert not gang["placed"]
     assert "it waits: room is missing for 3 pods of 8 nvidia.com/gpu each: 2 fit now" in gang["why"]["summary"]
@@ -124,21 +118,9 @@ def test_a_batch_job_with_muster_labels_is_a_gang(world: ExplainWorld, simulate:
 
 def test_a_pod_group_with_pods_is_a_gang(simulate: Simulate) -> None:
     """As users of Volcano and of the coscheduling plugin write it."""
-    group = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g"},
-        "spec": {"minMember": 2, "queue": "default"},
-    }
-    pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"g-{index}", "annotations": {"scheduling.k8s.io/group-name": "g"}},
-            "spec": {**job("x", 1)["spec"]["tasks"][0]["template"]["spec"], "schedulerName": "volcano"},
-        }
-        for index in range(2)
-    ]
+    group = manifests.manifest("scheduling.volcano.sh/v1beta1", "PodGroup", "g", min_member=2, queue="default")
+    notes = {"annotations": {"scheduling.k8s.io/group-name": "g"}}
+    pods = [{**BARE, "metadata": {"name": f"g-{index}", **notes}} for index in range(2)]
     assert simulate(group, *pods)["ns/g"]["nodes"] == ["pods: node-2, node-3"]
 
 
@@ -152,11 +134,9 @@ def test_resource_groups_take_jobs_and_pods_to_their_nodes(
     config.write_text(yaml.safe_dump({"resourceGroups": [{**group, "labels": {"pool": "a"}}]}))
     options = ("--admission-config", str(config))
     assert simulate(job("new", 1), options=options)["Job ns/new"]["nodes"] == ["worker: special"]
-    spec = {**job("x", 1)["spec"]["tasks"][0]["template"]["spec"], "schedulerName": "volcano"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": spec}
-    [gang] = simulate(pod, options=options).values()
+    [gang] = simulate(BARE, options=options).values()
     assert gang["nodes"] == ["pods: special"]
-    [gang] = simulate(pod).values()
+    [gang] = simulate(BARE).values()
     assert gang["nodes"] == ["pods: node-2"]
 
 
@@ -165,9 +145,7 @@ def test_the_queue_that_the_namespace_names(world: ExplainWorld, simulate: Simul
     annotations = {"scheduling.volcano.sh/queue-name": "shut"}
     world.state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", annotations=annotations)))
     world.queue("shut", "Closed")
-    spec = {**job("x", 1)["spec"]["tasks"][0]["template"]["spec"], "schedulerName": "volcano"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": spec}
-    gangs = simulate(job("new", 1), pod)
+    gangs = simulate(job("new", 1), BARE)
     assert [gang["why"]["queue"]["name"] for gang in gangs.values()] == ["shut", "shut"]
 
 

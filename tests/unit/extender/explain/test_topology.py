@@ -17,8 +17,7 @@ def racks(world: ExplainWorld, *, asked: int) -> None:
         group = world.state.groups[f"ns/{name}"]
         group.metadata.labels = {"volcano.sh/preemptable": "false"}
         world.state.on_pod_group(None, group)
-    key = world.gang("a", {"worker": (asked, GPU8)})
-    group = world.state.groups[key]
+    group = world.state.groups[world.gang("a", {"worker": (asked, GPU8)})]
     group.metadata.annotations = {"muster.dev/topology-required": "rack"}
     world.state.on_pod_group(None, group)
 

@@ -25,8 +25,7 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
         ledger = Ledger(classes)
         for step in order:
             step(ledger)
-        assert ledger.queues.queues == {"c": two}
-        assert ledger.queues.gangs == {"ns/g": two}
+        assert (ledger.queues.queues, ledger.queues.gangs) == ({"c": two}, {"ns/g": two})
         ledger.moved("ns/g", None)
         assert ledger.queues.queues == {"a": one, "b": one}
         ledger.close("p")
@@ -36,8 +35,7 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
 
 def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
     """Its binding is under way: what is seen of the pod meanwhile says nothing of its node, and does not matter."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.pod("ns/g", "worker", 0, {"cpu": 2})
     ledger, [pod] = world.state.ledger, list(world.state.pods.values())
     for failed in (True, False):

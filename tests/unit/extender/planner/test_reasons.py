@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -13,8 +14,15 @@ import extender
 from extender.planner import reasons
 
 MODULES = [found.name for found in pkgutil.iter_modules(reasons.__path__)]
-TREES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in Path(extender.__file__).parent.rglob("*.py")}
 Said = dict[tuple[str, str], list[ast.Call]]
+
+
+@cache
+def trees() -> dict[Path, list[ast.AST]]:
+    """The nodes of each file that can name a sentence."""
+    texts = {path: path.read_text() for path in Path(extender.__file__).parent.rglob("*.py")}
+    known = {path: text for path, text in texts.items() if path.parent.name == "reasons" or "reasons" in text}
+    return {path: list(ast.walk(ast.parse(text))) for path, text in known.items()}
 
 
 def texts(module: str) -> Iterator[tuple[str, str]]:
@@ -25,27 +33,35 @@ def texts(module: str) -> Iterator[tuple[str, str]]:
             yield name, text
 
 
+def _dotted(node: ast.expr) -> list[str]:
+    """The names of an expression like `a.b.c`; the last one of any other expression with an attribute."""
+    match node:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Attribute(value=value, attr=name):
+            return [*_dotted(value), name]
+    return [""]
+
+
+@cache
 def calls() -> Said:
     """Module and name of sentences → where they are called, in their own module or as `reasons.<module>.<name>`."""
     found: Said = {}
-    for path, nodes in TREES.items():
+    for path, nodes in trees().items():
         alias = {
             node.targets[0].id: node.value.attr
             for node in nodes
             if isinstance(node, ast.Assign)
             and isinstance(node.targets[0], ast.Name)
             and isinstance(node.value, ast.Attribute)
-            and ast.unparse(node.value.value) == "reasons"
+            and _dotted(node.value.value) == ["reasons"]
         }
         for node in nodes:
             if isinstance(node, ast.Call):
-                *module, name = ast.unparse(node.func).split(".")
+                *module, name = _dotted(node.func)
                 of = module[-1] if module else path.stem
                 found.setdefault((alias.get(of, of), name), []).append(node)
     return found
-
-
-CALLS = calls()
 
 
 @pytest.mark.parametrize(
@@ -54,8 +70,8 @@ CALLS = calls()
 def test_who_says_a_sentence_fills_its_blanks(module: str, name: str, text: str) -> None:
     """All of them and no others, by name: mypy does not look into `str.format`."""
     blanks = {field.partition(".")[0] for _, field, _, _ in Formatter().parse(text) if field}
-    assert (module, name) in CALLS, "nobody says it"
-    for call in CALLS[module, name]:
+    assert (module, name) in calls(), "nobody says it"
+    for call in calls()[module, name]:
         assert not call.args
         assert {keyword.arg for keyword in call.keywords} == blanks
 
@@ -63,14 +79,14 @@ def test_who_says_a_sentence_fills_its_blanks(module: str, name: str, text: str)
 @pytest.mark.parametrize("module", MODULES)
 def test_no_sentence_is_left_behind(module: str) -> None:
     """What nothing names any more is dead."""
-    known = [path for path in TREES if path.parent.name == "reasons" and path.stem == module]
+    known = [path for path in trees() if path.parent.name == "reasons" and path.stem == module]
     own = {
         node.id
-        for node in TREES[known[0]]
+        for node in trees()[known[0]]
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.col_offset == 0
     }
-    own |= {node.name for node in TREES[known[0]] if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
-    every = [node for nodes in TREES.values() for node in nodes]
+    own |= {node.name for node in trees()[known[0]] if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
+    every = [node for nodes in trees().values() for node in nodes]
     used = {node.attr for node in every if isinstance(node, ast.Attribute)}
     used |= {node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     assert own - used == set()

@@ -38,8 +38,7 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
     config.write_text('actions: "allocate"\n')
     settings = ExtenderSettings(record_folder=str(folder), config=str(config), node_fault_grace_s=12.0)
     options = Options(kubeconfig=str(kubeconfig), host="", status_host="", identity_prefix="x_", settings=settings)
-    world = ExplainWorld()
-    world.node("node-0")
+    world = ExplainWorld().nodes(1)
     world.gang("gang", {"worker": (1, {GPU: 8})}, phase="Inqueue")
     loop = asyncio.new_event_loop()
     extender = Extender(options, ConfigFile(config), loop)
@@ -58,8 +57,7 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
 
     found = [*Recording(folder)]
     (head,) = (line for line in found if isinstance(line, lines.Head))
-    assert head.config == 'actions: "allocate"\n'
-    assert head.settings["nodeFaultGrace"] == 12.0
+    assert (head.config, head.settings["nodeFaultGrace"]) == ('actions: "allocate"\n', 12.0)
     assert {line.kind for line in found if isinstance(line, lines.Known)} >= {
         kind_name(fed.resource) for fed in FEED if told.of(fed.resource)
     }

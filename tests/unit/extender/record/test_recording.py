@@ -98,15 +98,11 @@ def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
 
 def test_secrets_and_environment_are_left_out(tmp_path: Path) -> None:
     """Of a pod only what is planned by is written: no environment, command, image or foreign annotation."""
-    content = {
-        "metadata": {"name": "p", "namespace": "n", "uid": "u", "annotations": {"vendor.example/token": "hidden-1"}},
-        "spec": {
-            "containers": [
-                {"name": "c", "image": "hidden-2", "command": ["hidden-3"], "env": [{"name": "A", "value": "hidden-4"}]}
-            ],
-            "volumes": [{"name": "v", "secret": {"secretName": "hidden-5"}}],
-        },
-    }
+    metadata = {"name": "p", "namespace": "n", "uid": "u", "annotations": {"vendor.example/token": "hidden-1"}}
+    volumes = [{"name": "v", "secret": {"secretName": "hidden-5"}}]
+    env = [{"name": "A", "value": "hidden-4"}]
+    containers = [{"name": "c", "image": "hidden-2", "command": ["hidden-3"], "env": env}]
+    content = {"metadata": metadata, "spec": {"containers": containers, "volumes": volumes}}
     writing, _ = recording_of(tmp_path)
     writing.saw(POD, msgspec.convert(content, Pod))
     writing.say(lines.Look())
@@ -232,8 +228,7 @@ def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
 def test_a_whole_world_in_small_files(tmp_path: Path) -> None:
     """A recording in many files says the same as one in a single file."""
     for name, size in (("one", MIB), ("many", 8_000)):
-        world = RecordedWorld()
-        world.world.nodes(2)
+        world = RecordedWorld(2)
         for number in range(12):
             world.gang(f"g{number}", number * 60, 200)
         world.record(tmp_path / name, most_bytes=size * 100 if name == "many" else size)

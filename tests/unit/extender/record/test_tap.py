@@ -6,12 +6,12 @@ from extender_world import World
 from msgspec.structs import replace
 from recorded_world import MIB, head
 
-from extender.planner.state.faults import DEFAULT_RULES
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.record.recorder import Recorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
+from muster.api.muster.node_faults import DEFAULT_RULES
 
 
 def test_own_writes_are_noted_unless_their_object_is_gone(tmp_path: Path) -> None:

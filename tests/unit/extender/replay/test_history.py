@@ -2,10 +2,9 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
+from builders import pod
 from msgspec.structs import replace
 from recorded_world import GPU, MIB, NODE, RecordedWorld, head, starts
 
@@ -18,7 +17,7 @@ from extender.replay.check import check
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
 from extender.replay.workloads import History
-from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec
 
@@ -28,15 +27,13 @@ START_S = 1_800_000_000.0
 
 def test_a_recording_that_begins_in_the_middle_goes_on_from_there(tmp_path: Path) -> None:
     """When the ring has dropped the beginning, gangs that run run for the rest of their time, and waits begin there."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.gang("first", 0, 300)
     world.gang("second", 1, 300)
     world.gang("third", 600, 60)
     world.record(tmp_path, flush_each=True)
     for file in sorted(tmp_path.glob(PATTERN)):
-        first = next(iter(Recording(file)))
-        if first.at < world.start_s + 100:
+        if next(iter(Recording(file))).at < world.start_s + 100:
             file.unlink()
     history = history_of(Recording(tmp_path))
     begins = history.since_s - world.start_s
@@ -62,8 +59,7 @@ class Feed:
     def group(self, at: float, name: str, members: int) -> None:
         """A PodGroup that comes."""
         self.now = START_S + at
-        world = RecordedWorld().world
-        meta = replace(world.meta(name), creation_timestamp=format_time(self.now))
+        meta = replace(RecordedWorld().world.meta(name), creation_timestamp=format_time(self.now))
         self.recorder.saw(GROUP, PodGroup(metadata=meta, spec=PodGroupSpec(min_member=members)))
 
     def pod(
@@ -79,25 +75,19 @@ class Feed:
     ) -> None:
         """A pod of a gang, without a slot, or a change of it; `bound` is what its condition says, in whole seconds."""
         self.now = START_S + at
-        content: dict[str, Any] = {
-            "metadata": {
-                "name": name,
-                "namespace": "ns",
-                "uid": uid or name,
-                "resourceVersion": str(next(self._versions)),
-                "labels": {"muster.dev/gang": group},
-            },
-            "spec": {
-                "schedulerName": "muster",
-                "nodeName": node,
-                "containers": [{"name": "c", "resources": {"requests": {"cpu": 1, GPU: 8}}}],
-            },
-            "status": {"phase": phase, "conditions": []},
-        }
-        if bound is not None:
-            when = format_time(START_S + bound)
-            content["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": when}]
-        self.recorder.saw(POD, msgspec.convert(content, Pod))
+        when = format_time(START_S + (bound or 0.0))
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": when}
+        made = pod(
+            name,
+            uid=uid or name,
+            version=str(next(self._versions)),
+            labels={"muster.dev/gang": group},
+            node=node,
+            phase=phase,
+            requests={"cpu": 1, GPU: 8},
+            status={"conditions": [scheduled] * (bound is not None)},
+        )
+        self.recorder.saw(POD, made)
 
     def gone(self, at: float, name: str) -> None:
         """A pod that goes."""
@@ -123,8 +113,7 @@ def test_pods_may_come_before_their_pod_group(tmp_path: Path) -> None:
     (workload,) = history.workloads
     assert workload.started_s == START_S + 10
     assert [member.runs_s for member in workload.members.values()] == [60.0, 60.0]
-    assert history.changes == []
-    assert history.before == []
+    assert (history.changes, history.before) == ([], [])
 
 
 def test_a_successor_takes_the_place_of_a_pod_that_went(tmp_path: Path) -> None:
@@ -171,7 +160,6 @@ def test_gangs_without_a_template_play_with_their_pods(tmp_path: Path) -> None:
     feed.pod(109, "two-pod", "two", node="node-0", phase="Running")
     feed.pod(159, "two-pod", "two", node="node-0", phase="Succeeded")
     feed.gone(400, "two-pod")
-    history = feed.history()
-    loop = Loop(history, None, lambda _, item: item).run()
+    loop = Loop(feed.history(), None, lambda _, item: item).run()
     assert starts(loop, START_S) == {"one": 5.0, "two": 105.0}
     assert [each.ended_s for each in loop.all] == [START_S + 105, START_S + 155]

@@ -23,8 +23,7 @@ def test_the_decisions_of_an_earlier_version_are_compared_with_those_of_this_one
     status = status_of(Recording(KEPT))
     assert (status.sessions, status.lost) == (1, 0)
     checked = check(Recording(KEPT))
-    assert checked.decisions["place"] == 3
-    assert checked.differences == []
+    assert (checked.decisions["place"], checked.differences) == (3, [])
     told = CliRunner().invoke(main, ["replay", str(KEPT), "--output", "json"])
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["decisions"]["place"] == 3
@@ -33,8 +32,7 @@ def test_the_decisions_of_an_earlier_version_are_compared_with_those_of_this_one
 def test_an_earlier_version_is_replayed_with_another_queue() -> None:
     """With twice the capability two of its gangs run at a time."""
     before = Loop(history_of(Recording(KEPT)), None, lambda _, item: item).run()
-    since = history_of(Recording(KEPT)).since_s
-    assert starts(before, since) == {"a": 0.0, "b": 100.0, "c": 200.0}
+    assert starts(before, history_of(Recording(KEPT)).since_s) == {"a": 0.0, "b": 100.0, "c": 200.0}
     told = CliRunner().invoke(main, ["replay", str(KEPT), "--queue", "team.capability.nvidia.com/gpu=16", "-o", "json"])
     assert told.exit_code == 0, told.output
     report = json.loads(told.output)

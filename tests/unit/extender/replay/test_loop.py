@@ -12,8 +12,7 @@ from extender.replay.loop import Loop
 
 def two_on_one() -> RecordedWorld:
     """One node of 8 GPUs; two gangs that need all of it come at once, a third ten minutes later."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.gang("first", 0, 300)
     world.gang("second", 1, 300)
     world.gang("third", 600, 60)
@@ -30,8 +29,7 @@ def test_a_recording_replays_as_it_was(tmp_path: Path) -> None:
     """Who plays what a recording says gets the starts of the cluster that was recorded."""
     world = two_on_one()
     then = world.record(tmp_path)
-    history = history_of(Recording(tmp_path))
-    now = Loop(history, None, lambda _, item: item).run()
+    now = Loop(history_of(Recording(tmp_path)), None, lambda _, item: item).run()
     assert starts(now, world.start_s) == starts(then, world.start_s)
 
 
@@ -46,8 +44,7 @@ def test_every_recorded_cycle_decides_the_same(tmp_path: Path) -> None:
 
 def test_cycles_become_rare_while_only_time_passes() -> None:
     """A gang that waits for hours costs a cycle every four minutes, however many others came in that time."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.gang("runs", 0, 3_500)
     for number in range(10):
         world.gang(f"waits-{number}", 10 + number * 7.3, 10)

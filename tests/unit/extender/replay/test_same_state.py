@@ -36,7 +36,7 @@ def without_versions(told: Told) -> dict[str, dict[str, Any]]:
     }
 
 
-@settings(phases=[Phase.explicit, Phase.generate], max_examples=25, deadline=None)
+@settings(phases=[Phase.explicit, Phase.generate], max_examples=settings().max_examples // 4)
 @given(gangs=GANGS, until=st.integers(1, 1_200), many_files=st.booleans())
 def test_a_recording_gives_the_state_of_the_live_feed(
     gangs: list[tuple[int, int, int, int, str]],
@@ -44,8 +44,7 @@ def test_a_recording_gives_the_state_of_the_live_feed(
     many_files: bool,  # noqa: FBT001 - hypothesis names it
 ) -> None:
     """At any time the tables made from the recording are those that were kept live, and each cycle decides the same."""
-    world = RecordedWorld()
-    world.world.nodes(2)
+    world = RecordedWorld(2)
     world.world.queue("low", deserved={GPU: 0})
     world.world.queue("high", deserved={GPU: 16})
     for number, (at, runs_s, gpus, pods, queue) in enumerate(gangs):

@@ -29,10 +29,10 @@ def played(folder: Path, change: Changes) -> tuple[Loop, History]:
     return Loop(history, None, change).run(change.added(history)), history
 
 
-@pytest.fixture
-def capped(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nodes, and a queue that may use one of them: its three gangs of 100 seconds run one after the other."""
-    return RecordedWorld.capped(tmp_path)
+    return RecordedWorld.capped(tmp_path_factory.mktemp("capped"))
 
 
 def test_a_larger_quota_lets_gangs_start_earlier(capped: Path) -> None:
@@ -62,8 +62,7 @@ def test_more_nodes_help_only_where_quotas_allow(capped: Path) -> None:
 
 def test_a_queue_that_does_not_come_leaves_its_room(tmp_path: Path) -> None:
     """Without the gangs of one queue those of the other start at once."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.world.queue("left")
     world.world.queue("right")
     world.gang("l", 0, 500, queue="left")
@@ -75,8 +74,7 @@ def test_a_queue_that_does_not_come_leaves_its_room(tmp_path: Path) -> None:
 
 def test_another_configuration_may_decide_otherwise(tmp_path: Path) -> None:
     """Without the action that enqueues, nothing starts."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.gang("a", 0, 50)
     world.record(tmp_path)
     report = report_of(tmp_path, Changes(), 'actions: "reclaim"')
@@ -85,8 +83,7 @@ def test_another_configuration_may_decide_otherwise(tmp_path: Path) -> None:
 
 def test_use_is_the_part_of_all_nodes_over_the_time(tmp_path: Path) -> None:
     """One of two nodes for a quarter of the hour is an eighth of the GPUs."""
-    world = RecordedWorld()
-    world.world.nodes(2)
+    world = RecordedWorld(2)
     world.gang("a", 0, 900)
     world.record(tmp_path)
     report = report_of(tmp_path, Changes())
@@ -96,8 +93,7 @@ def test_use_is_the_part_of_all_nodes_over_the_time(tmp_path: Path) -> None:
 
 def test_a_gang_that_still_runs_at_the_end_is_told(tmp_path: Path) -> None:
     """It runs to the end of the replay, too, and the report says that its length is not known."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.gang("a", 0, 10_000)
     world.gang("b", 5, 10)
     world.record(tmp_path)
@@ -107,8 +103,7 @@ def test_a_gang_that_still_runs_at_the_end_is_told(tmp_path: Path) -> None:
 
 def test_an_evicted_gang_starts_again_with_its_whole_length() -> None:
     """A more urgent gang evicts a running one, which then runs for all of its time after it."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.world.queue("low", deserved={GPU: 0})
     world.world.queue("high", deserved={GPU: 8})
     world.gang("l", 0, 400, queue="low")
@@ -116,14 +111,12 @@ def test_an_evicted_gang_starts_again_with_its_whole_length() -> None:
     loop = world.play()
     assert starts(loop, world.start_s) == {"l": 0.0, "h": 100.0}
     low = next(each for each in loop.all if each.workload.key == "ns/l")
-    assert low.evictions == 1
-    assert low.ended_s == pytest.approx(world.start_s + 160 + 400)
+    assert (low.evictions, low.ended_s) == (1, pytest.approx(world.start_s + 160 + 400))
 
 
 def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
     """What the recording says of evictions is what happened, and what its replay does."""
-    world = RecordedWorld()
-    world.world.nodes(2)
+    world = RecordedWorld(2)
     world.world.queue("low", deserved={GPU: 0})
     world.world.queue("high", deserved={GPU: 16})
     world.gang("l", 0, 400, pods=2, queue="low")
@@ -135,8 +128,7 @@ def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
 
 def test_work_up_to_the_last_checkpoint_is_not_done_again() -> None:
     """The same, but the gang had saved its first 90 seconds."""
-    world = RecordedWorld()
-    world.world.node("node-0")
+    world = RecordedWorld(1)
     world.world.queue("low", deserved={GPU: 0})
     world.world.queue("high", deserved={GPU: 8})
     world.gang("l", 0, 400, queue="low")

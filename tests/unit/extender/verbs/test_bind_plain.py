@@ -101,8 +101,7 @@ def test_pods_are_put_together_until_a_device_is_full() -> None:
         assert extender.post(pod, "node-0") == ""
         assert extender.annotations[name] == {"muster.dev/gpu-devices": device, "muster.dev/gpu-portion": fraction}
     assert extender.passed(extender.sharer("d", "0.8"), "node-0", "node-1") == ["node-1"]
-    whole = extender.pod("whole", limits={"nvidia.com/gpu": 1})
-    assert extender.passed(whole, "node-0", "node-1") == ["node-1"]
+    assert extender.passed(extender.pod("whole", limits={"nvidia.com/gpu": 1}), "node-0", "node-1") == ["node-1"]
 
 
 @pytest.mark.parametrize("fraction", ["0.5", "0.7"])

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -16,6 +16,8 @@ from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.muster.placement import node_of, slots_of
+
+pytestmark = pytest.mark.anyio
 
 DEADLINE_S = 60.0
 
@@ -93,150 +95,109 @@ class Gang:
             await asyncio.sleep(0)
 
 
-def tell(story: Callable[[], Awaitable[None]]) -> None:
-    """Runs it within the deadline."""
-
-    async def timed() -> None:
-        await asyncio.wait_for(story(), DEADLINE_S)  # type: ignore[arg-type]
-
-    asyncio.run(timed())
-
-
-def test_five_thousand_calls_are_held_until_the_last_member_comes() -> None:
+async def test_five_thousand_calls_are_held_until_the_last_member_comes() -> None:
     """Nobody is bound before, everybody to the node of the placement after."""
-
-    async def story() -> None:
-        gang = Gang(5000, nodes=50)
-        pods = [gang.pod(rank) for rank in range(5000)]
-        calls = [gang.call(pod, rank) for rank, pod in enumerate(pods[:-1])]
-        await gang.held(4999)
-        assert gang.bindings.nodes == {}
-        calls.append(gang.call(pods[-1], 4999))
-        assert set(await asyncio.gather(*calls)) == {""}
-        assert gang.bindings.nodes == {pod.metadata.name: gang.node(rank) for rank, pod in enumerate(pods)}
-
-    tell(story)
+    gang = Gang(5000, nodes=50)
+    pods = [gang.pod(rank) for rank in range(5000)]
+    calls = [gang.call(pod, rank) for rank, pod in enumerate(pods[:-1])]
+    await gang.held(4999)
+    assert gang.bindings.nodes == {}
+    calls.append(gang.call(pods[-1], 4999))
+    assert set(await asyncio.gather(*calls)) == {""}
+    assert gang.bindings.nodes == {pod.metadata.name: gang.node(rank) for rank, pod in enumerate(pods)}
 
 
 @pytest.mark.parametrize(("size", "told"), [(LASTS - 1, []), (LASTS, [0])])
-def test_the_phase_binding_is_written_only_where_binding_lasts(size: int, told: list[int]) -> None:
+async def test_the_phase_binding_is_written_only_where_binding_lasts(size: int, told: list[int]) -> None:
     """Once for the gang, when it is let go; a small one is bound before anybody could read it."""
-
-    async def story() -> None:
-        gang = Gang(size, nodes=2)
-        calls = [gang.call(gang.pod(rank), rank) for rank in range(size)]
-        assert set(await asyncio.gather(*calls)) == {""}
-        assert gang.released == told
-
-    tell(story)
+    gang = Gang(size, nodes=2)
+    calls = [gang.call(gang.pod(rank), rank) for rank in range(size)]
+    assert set(await asyncio.gather(*calls)) == {""}
+    assert gang.released == told
 
 
-def test_a_call_waits_for_our_watch_to_show_the_pod() -> None:
+async def test_a_call_waits_for_our_watch_to_show_the_pod() -> None:
     """kube-scheduler's watch may be ahead of ours; that costs no second attempt. Watches have threads of their own."""
-
-    async def story() -> None:
-        gang = Gang(1, nodes=1)
-        pod = gang.pod(0)
-        gang.world.state.on_pod(pod, None)
-        call = gang.call(pod, 0)
-        await asyncio.sleep(0)
-        assert not gang.bindings.nodes
-        gang.world.state.on_pod(None, pod)
-        await asyncio.to_thread(gang.cluster.changed)
-        assert await call == ""
-
-    tell(story)
+    gang = Gang(1, nodes=1)
+    pod = gang.pod(0)
+    gang.world.state.on_pod(pod, None)
+    call = gang.call(pod, 0)
+    await asyncio.sleep(0)
+    assert not gang.bindings.nodes
+    gang.world.state.on_pod(None, pod)
+    await asyncio.to_thread(gang.cluster.changed)
+    assert await call == ""
 
 
-def test_a_pod_that_nobody_knows_is_refused_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pod_that_nobody_knows_is_refused_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is gone, or our watch is broken: kube-scheduler tries again."""
     monkeypatch.setattr(bind, "LAG_S", 0.05)
-
-    async def story() -> None:
-        gang = Gang(1, nodes=1)
-        pod = gang.pod(0)
-        gang.world.state.on_pod(pod, None)
-        assert await gang.call(pod, 0) == Reason.NOT_SEEN
-
-    tell(story)
+    gang = Gang(1, nodes=1)
+    pod = gang.pod(0)
+    gang.world.state.on_pod(pod, None)
+    assert await gang.call(pod, 0) == Reason.NOT_SEEN
 
 
-def test_a_call_whose_placement_ends_while_it_is_held_is_not_bound() -> None:
+async def test_a_call_whose_placement_ends_while_it_is_held_is_not_bound() -> None:
     """Its gang's placement is over: it comes again."""
-
-    async def story() -> None:
-        gang = Gang(2, nodes=1)
-        call = gang.call(gang.pod(0), 0)
-        await gang.held(1)
-        await asyncio.to_thread(gang.barrier.cancel_all)
-        assert await call == Reason.PLACEMENT_OVER
-        assert not gang.bindings.nodes
-
-    tell(story)
+    gang = Gang(2, nodes=1)
+    call = gang.call(gang.pod(0), 0)
+    await gang.held(1)
+    await asyncio.to_thread(gang.barrier.cancel_all)
+    assert await call == Reason.PLACEMENT_OVER
+    assert not gang.bindings.nodes
 
 
-def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
+async def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
     """It would take room that others hold. Of two that are held for one slot one is bound, and none later."""
-
-    async def story() -> None:
-        gang = Gang(2, nodes=1)
-        first, other = gang.pod(0), gang.pod(1)
-        copy = gang.world.pod(gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1, uid="uid-copy", name="copy")
-        held = [gang.call(first, 0)]
-        await gang.held(1)
-        held.append(gang.call(copy, 0))
-        await gang.held(2)
-        held.append(gang.call(other, 1))
-        assert sorted(await asyncio.gather(*held)) == ["", "", Reason.PLACEMENT_OVER]
-        assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
-        assert await gang.call(first, 0) == Reason.SLOT_TAKEN
-
-    tell(story)
+    gang = Gang(2, nodes=1)
+    first, other = gang.pod(0), gang.pod(1)
+    copy = gang.world.pod(gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1, uid="uid-copy", name="copy")
+    held = [gang.call(first, 0)]
+    await gang.held(1)
+    held.append(gang.call(copy, 0))
+    await gang.held(2)
+    held.append(gang.call(other, 1))
+    assert sorted(await asyncio.gather(*held)) == ["", "", Reason.PLACEMENT_OVER]
+    assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
+    assert await gang.call(first, 0) == Reason.SLOT_TAKEN
 
 
-def test_a_lost_member_comes_again_though_all_others_are_lost_meanwhile() -> None:
+async def test_a_lost_member_comes_again_though_all_others_are_lost_meanwhile() -> None:
     """Its placement has too few nodes for a start, and was made for a gang that runs: it does not wait in vain."""
-
-    async def story() -> None:
-        gang = Gang(3, nodes=1)
-        world = gang.world
-        pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(3)]
-        world.close(world.plan())
-        for lost in (0, 2):
-            world.state.on_pod(pods[lost], None)
-        again = world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
-        world.plan()
-        assert gang.planned() == {0, 1}
-        world.state.on_pod(pods[1], None)
-        again = world.pod(
-            gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=2, uid=again.metadata.uid, name="again"
-        )
-        assert await gang.call(again, 0) == ""
-        assert gang.bindings.nodes == {"again": gang.node(0)}
-
-    tell(story)
+    gang = Gang(3, nodes=1)
+    world = gang.world
+    pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(3)]
+    world.close(world.plan())
+    for lost in (0, 2):
+        world.state.on_pod(pods[lost], None)
+    again = world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+    world.plan()
+    assert gang.planned() == {0, 1}
+    world.state.on_pod(pods[1], None)
+    again = world.pod(
+        gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=2, uid=again.metadata.uid, name="again"
+    )
+    assert await gang.call(again, 0) == ""
+    assert gang.bindings.nodes == {"again": gang.node(0)}
 
 
-def test_lost_members_wait_for_each_other_where_all_have_their_nodes() -> None:
+async def test_lost_members_wait_for_each_other_where_all_have_their_nodes() -> None:
     """A gang that has lost all its members starts whole, by the placement that has all its nodes."""
-
-    async def story() -> None:
-        gang = Gang(2, nodes=1)
-        world = gang.world
-        pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(2)]
-        world.close(world.plan())
-        world.state.on_pod(pods[0], None)
-        world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
-        world.plan()
-        world.state.on_pod(pods[1], None)
-        calls = []
-        for rank in range(2):
-            uid, name = f"uid-again-{rank}", f"again-{rank}"
-            pod = world.pod(gang.key, "worker", rank, {"cpu": 1}, pin=gang.node(rank), epoch=2, uid=uid, name=name)
-            calls.append(gang.call(pod, rank))
-            if not rank:
-                await gang.held(1)
-                assert not gang.bindings.nodes
-        assert await asyncio.gather(*calls) == ["", ""]
-
-    tell(story)
+    gang = Gang(2, nodes=1)
+    world = gang.world
+    pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(2)]
+    world.close(world.plan())
+    world.state.on_pod(pods[0], None)
+    world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+    world.plan()
+    world.state.on_pod(pods[1], None)
+    calls = []
+    for rank in range(2):
+        uid, name = f"uid-again-{rank}", f"again-{rank}"
+        pod = world.pod(gang.key, "worker", rank, {"cpu": 1}, pin=gang.node(rank), epoch=2, uid=uid, name=name)
+        calls.append(gang.call(pod, rank))
+        if not rank:
+            await gang.held(1)
+            assert not gang.bindings.nodes
+    assert await asyncio.gather(*calls) == ["", ""]

@@ -44,8 +44,7 @@ def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_
     state = extender.world.state
     extender.world.queue("default", **{"namespace-selector": "team=vision"})
     pod = extender.pod("a")
-    unseen = extender.filter(ExtenderArgs(pod=pod, node_names=NODES))
-    assert Reason.NOT_SEEN in unseen.error
+    assert Reason.NOT_SEEN in extender.filter(ExtenderArgs(pod=pod, node_names=NODES)).error
     state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={"team": "speech"})))
     assert extender.passed(pod, *NODES) == []
     assert extender.error(pod, "node-0")

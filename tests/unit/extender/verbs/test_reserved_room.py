@@ -120,8 +120,7 @@ def test_nothing_is_kept_on_a_node_that_takes_the_place_of_one_that_is_gone(exte
     extender.world.node("new")
     assert extender.world.state.nodes.index["new"] == 3
     assert free not in extender.world.state.nodes.index
-    pod = extender.pod("p", limits=GPU)
-    assert extender.passed(pod, "new") == ["new"]
+    assert extender.passed(extender.pod("p", limits=GPU), "new") == ["new"]
 
 
 def test_a_reservation_that_is_over_keeps_nothing(extender: Extender) -> None:

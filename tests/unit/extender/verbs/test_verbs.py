@@ -2,6 +2,7 @@
 
 import msgspec
 import numpy as np
+import pytest
 from extender_world import World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from extender.verbs.prioritize import Prioritize, collapse
 from extender.verbs.room import labels
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
@@ -33,8 +34,7 @@ def args(world: World, pod: Pod | None = None, *nodes: str) -> ExtenderArgs:
 
 def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_never_with_a_rejection() -> None:
     """An error is tried again."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     call = args(world, None, "node-0")
     inactive = filter_of(world, active=False)(call)
     assert inactive.error == Reason.NOT_LEADING
@@ -44,8 +44,7 @@ def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_n
 
 def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     """The gang has not a single bound pod yet."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.gang("a", {"worker": (1, GPU8)})
     world.plan()
     answer = filter_of(world)(args(world, None, "node-0", "node-1"))
@@ -55,10 +54,24 @@ def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     assert answer.failed_and_unresolvable_nodes == {"node-0": Reason.HELD_BY_GANG}
 
 
+@pytest.mark.parametrize(
+    ("owner", "waits"), [("Job", True), ("ReplicaSet", True), ("PyTorchJob", True), ("DaemonSet", False), ("", False)]
+)
+def test_a_pod_of_a_workload_waits_until_its_gang_has_a_name(owner: str, *, waits: bool) -> None:
+    """The controller names it after it was made; alone it would start without its siblings."""
+    world = World().nodes(1)
+    call = args(world, None, "node-0")
+    if owner:
+        call.pod.metadata.owner_references = [OwnerReference("v1", owner, "x", "u", controller=True)]
+    answer = filter_of(world)(call)
+    assert (answer.error, answer.node_names) == ((Reason.NOT_SEEN, []) if waits else ("", ["node-0"]))
+    call.pod.spec.scheduler_name = "default-scheduler"
+    assert filter_of(world)(call).node_names == ["node-0"], "of another scheduler, which shares its extender"
+
+
 def test_a_name_that_was_not_sent_is_never_returned() -> None:
     """kube-scheduler treats it as an error of the whole call."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (1, GPU8)})
     world.plan()
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
@@ -69,17 +82,14 @@ def test_a_name_that_was_not_sent_is_never_returned() -> None:
 
 def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     """The watch is behind, that is all."""
-    world = World()
-    world.nodes(1)
-    key = world.gang("a", {"worker": (1, GPU8)})
-    pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
+    world = World().nodes(1)
+    pod = world.pod(world.gang("a", {"worker": (1, GPU8)}), "worker", 0, GPU8, pin="node-0", epoch=1)
     assert filter_of(world)(args(world, pod, "node-0")).error == Reason.NOT_SEEN
 
 
 def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
     """So that whole nodes are left to gangs."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.pod("ns/x", "t", 1, {"nvidia.com/gpu": 4}, node="node-1", phase="Running")
     scores = {entry.host: entry.score for entry in Prioritize(cluster_of(world))(args(world, None, "node-0", "node-1"))}
     assert scores["node-1"] > scores["node-0"]
@@ -98,8 +108,7 @@ def test_ranks_keep_the_order_of_scores(scores: list[float]) -> None:
 
 def test_victims_that_would_break_a_running_gang_are_refused_while_there_are_others() -> None:
     """The gang needs both of its members."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (2, GPU8)})
     members = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(2)]
     lone = world.pod("ns/none", "t", 5, GPU8, node="node-2", phase="Running")

@@ -43,8 +43,7 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_the_latest_of_a_life_counts(times: list[float]) -> None:
     """Neither one from before its start, nor one from the future."""
     found = latest([*(Checkpoint(each) for each in times), None], since=30, now=60)
-    believed = [each for each in times if 30 <= each <= 60]
-    assert (found.at if found else None) == max(believed, default=None)
+    assert (found.at if found else None) == max([each for each in times if 30 <= each <= 60], default=None)
 
 
 def test_a_pod_without_such_annotations_says_nothing() -> None:

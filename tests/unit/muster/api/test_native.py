@@ -30,13 +30,8 @@ NOW, THEN = 1_800_000_000.0, "2026-01-01T00:00:00Z"
 
 def native(annotations: dict[str, str] | None = None, conditions: Any = (), **spec: Any) -> NativePodGroup:
     """A native PodGroup of a gang of four, unless its spec says otherwise."""
-    meta = {
-        "name": "train",
-        "namespace": "ns",
-        "uid": "uid-1",
-        "resourceVersion": "7",
-        "annotations": annotations or {},
-    }
+    meta = {"name": "train", "namespace": "ns", "uid": "uid-1", "resourceVersion": "7",
+            "annotations": annotations or {}}  # fmt: skip
     given = {"schedulingPolicy": {"gang": {"minCount": 4}}, **spec}
     status = {"conditions": [msgspec.to_builtins(each) for each in conditions]}
     return msgspec.convert({"metadata": meta, "spec": given, "status": status}, NativePodGroup)
@@ -88,8 +83,7 @@ def test_only_a_group_that_says_so_is_disrupted_as_a_whole(mode: dict[str, Any] 
 def test_notes_of_musters_own_say_nothing_on_a_native_group() -> None:
     """Any user who may write the group could have written them."""
     keys = (names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.INDIVISIBLE)
-    forged = dict.fromkeys(keys, "x")
-    said = as_group(native(forged | {names.NATIVE_GROUP: "other"}), "q").metadata.annotations
+    said = as_group(native(dict.fromkeys(keys, "x") | {names.NATIVE_GROUP: "other"}), "q").metadata.annotations
     assert said == {names.NATIVE_GROUP: "train"}
 
 

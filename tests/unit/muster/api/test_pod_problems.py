@@ -11,8 +11,7 @@ from muster.api.kubernetes.pod_problems import problem, refused, sentence
 
 def pod(name: str = "a-w-0", **status: Any) -> Pod:
     """A pod on node-1 with this status."""
-    content = {"metadata": {"name": name}, "spec": {"nodeName": "node-1"}, "status": status}
-    return msgspec.convert(content, Pod)
+    return msgspec.convert({"metadata": {"name": name}, "spec": {"nodeName": "node-1"}, "status": status}, Pod)
 
 
 def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:

@@ -5,20 +5,18 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from muster.crds.files import reference
-from muster.crds.openapi import committed_core
-from musterctl.generate import API_PAGE, CRDS, ROOT, differences, generated_files, main
+from musterctl.generate import API_PAGE, CRDS, ROOT, differences, main
 
 
 def test_committed_files_are_what_the_sources_say() -> None:
-    """Nobody forgot `make generate`."""
+    """Nobody forgot `make generate`, and equal sources give equal bytes in every process."""
     result = CliRunner().invoke(main, ["--check"])
-    assert result.output == ""
-    assert result.exit_code == 0
+    assert (result.output, result.exit_code) == ("", 0)
 
 
 def test_check_names_changed_missing_and_stray_files(tmp_path: Path) -> None:
     """Each file that is not what it must be is named, and nothing else."""
-    wanted = generated_files(committed_core())
+    wanted = dict.fromkeys((CRDS / "jobs.batch.volcano.sh.yaml", CRDS / "queues.yaml", API_PAGE), "as it must be\n")
     for path, text in wanted.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")

@@ -1,52 +1,108 @@
 """CRDs only grow: what was released once is not taken back, and each way of taking something back is seen."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from muster.crds.growth import as_lines, taken_back
+from muster.crds.files import as_lines, facts_of
 from musterctl.chart.files import CRDS, document
 from musterctl.generate import RELEASED, ROOT
 
 JSON = dict[str, Any]
-BEFORE: JSON = {
-    "spec": {
-        "group": "example.dev",
-        "scope": "Namespaced",
-        "names": {"kind": "Thing", "plural": "things", "singular": "thing"},
-        "versions": [
-            {
-                "name": name,
-                "served": True,
-                "storage": name == "v1",
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "required": ["name"],
-                                "properties": {
-                                    "name": {"type": "string", "maxLength": 63, "description": "Its name."},
-                                    "mode": {"type": "string", "enum": ["fast", "safe"], "default": "safe"},
-                                    "count": {"type": "integer", "format": "int32", "minimum": 0},
-                                    "sizes": {"type": "array", "items": {"type": "integer", "maximum": 9}},
-                                    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-                                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                                },
-                                "x-kubernetes-validations": [{"rule": "self.count < 5", "message": "too many"}],
-                            }
-                        },
-                    }
-                },
-            }
-            for name in ("v1", "v1beta1")
-        ],
-    }
+_WIDER: Final = {("int32", "int64"), ("float", "double")}
+_VALIDATIONS: Final = "x-kubernetes-validations"
+_NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    **dict.fromkeys(
+        ("minimum", "minLength", "minItems", "minProperties"),
+        lambda old, new: new is not None and (old is None or new > old),
+    ),
+    **dict.fromkeys(
+        ("maximum", "maxLength", "maxItems", "maxProperties"),
+        lambda old, new: new is not None and (old is None or new < old),
+    ),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"), lambda _, new: bool(new)),
+    **dict.fromkeys(("nullable", "served", "x-kubernetes-preserve-unknown-fields"), lambda old, _: bool(old)),
+    **dict.fromkeys(("multipleOf", "not", "pattern"), lambda _, new: new is not None),
+    # A wider value of these cannot be told from a narrower one, or clients depend on it.
+    **dict.fromkeys(
+        ("allOf", "anyOf", "default", "oneOf", "type", "group", "names", "scope", "x-kubernetes-embedded-resource",
+         "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"),
+        lambda _old, _new: True,
+    ),
+    "format": lambda old, new: new is not None and (old, new) not in _WIDER,
+    "subresources": lambda old, new: not set(old) <= set(new),
+}  # fmt: skip
+"""For each name, if another value, or none, accepts less; called only if the two differ."""
+
+
+def taken_back(released: list[str], definition: JSON | None) -> list[str]:
+    """The ways in which the definition is narrower than the released one, as sentences; None: it is gone."""
+    if definition is None:
+        return ["the definition is gone"]
+    now = facts_of(definition)
+    found = []
+    for path, before in _read(released):
+        if path in now:
+            found += [f"{path}: {each}" for each in _narrowed(before, now[path])]
+        elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
+            found.append(f"{path}: is gone")
+    return found
+
+
+def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
+    """The paths that `as_lines` wrote, and the facts at each."""
+    stack: list[str] = []
+    for line in lines:
+        name, _, text = line.strip().partition(" ")
+        del stack[len(line) - len(line.lstrip()) :]
+        stack.append(name)
+        yield ".".join(stack), json.loads(text)
+
+
+def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
+    """The ways in which a node accepts less than before."""
+    for name in sorted(before.keys() | now.keys()):
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            continue
+        if name == "required":
+            yield from (f"{field} is required now" for field in sorted(set(new or ()) - set(old or ())))
+        elif name == "enum":
+            if old is None:
+                yield f"takes only {', '.join(map(str, new or ()))} now"
+            elif new is not None:
+                yield from (f"does not take {value} any more" for value in old if value not in new)
+        elif name == _VALIDATIONS:
+            rules = {rule["rule"] for rule in old or ()}
+            yield from (f"has a new rule, {rule['rule']}" for rule in new or () if rule["rule"] not in rules)
+        elif name not in _NARROWER:
+            raise ValueError(f"{name} is not in the table that says when another value accepts less")
+        elif _NARROWER[name](old, new):
+            yield f"{name} was {json.dumps(old)} and is {json.dumps(new)}"
+
+
+JSON = dict[str, Any]
+SCHEMA: JSON = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "maxLength": 63, "description": "Its name."},
+        "mode": {"type": "string", "enum": ["fast", "safe"], "default": "safe"},
+        "count": {"type": "integer", "format": "int32", "minimum": 0},
+        "sizes": {"type": "array", "items": {"type": "integer", "maximum": 9}},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+    "x-kubernetes-validations": [{"rule": "self.count < 5", "message": "too many"}],
 }
+WHOLE: JSON = {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SCHEMA}}}}
+VERSION = {"served": True, "subresources": {"status": {}}, **WHOLE}
+NAMES = {"kind": "Thing", "plural": "things", "singular": "thing"}
+VERSIONS = [{"name": name, "storage": name == "v1", **deepcopy(VERSION)} for name in ("v1", "v1beta1")]
+BEFORE: JSON = {"spec": {"group": "example.dev", "scope": "Namespaced", "names": NAMES, "versions": VERSIONS}}
 Change = Callable[[JSON, JSON], object]
 """Gets the spec of the definition, and the schema of `spec` in its version v1."""
 
@@ -62,10 +118,7 @@ TAKEN_BACK: dict[str, tuple[Change, str]] = {
         lambda crd, _: crd["versions"][0].update(subresources={}),
         'v1: subresources was ["status"] and is []',
     ),
-    "the scope": (
-        lambda crd, _: crd.update(scope="Cluster"),
-        'definition: scope was "Namespaced" and is "Cluster"',
-    ),
+    "the scope": (lambda crd, _: crd.update(scope="Cluster"), 'definition: scope was "Namespaced" and is "Cluster"'),
     "a type": (
         lambda _, spec: spec["properties"]["name"].update(type="integer"),
         'v1.object.spec.name: type was "string" and is "integer"',

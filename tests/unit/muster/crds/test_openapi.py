@@ -15,17 +15,11 @@ def reference(name: str, **more: Any) -> Schema:
 
 def document() -> dict[str, Any]:
     """A small OpenAPI document in the API server's style."""
-    port = {
-        "type": "object",
-        "description": "A port.",
-        "required": ["number"],
-        "properties": {
-            "number": {"type": "integer", "format": "int32", "default": 0},
-            "protocol": {"type": "string", "default": "TCP"},
-            "host": {"type": "string"},
-            "target": reference("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
-        },
-    }
+    target = reference("io.k8s.apimachinery.pkg.util.intstr.IntOrString")
+    number = {"type": "integer", "format": "int32", "default": 0}
+    protocol = {"type": "string", "default": "TCP"}
+    properties = {"number": number, "protocol": protocol, "host": {"type": "string"}, "target": target}
+    port = {"type": "object", "description": "A port.", "required": ["number"], "properties": properties}
     template = {
         "type": "object",
         "properties": {
@@ -76,8 +70,7 @@ def test_text_and_zero_defaults_are_dropped_and_real_defaults_kept() -> None:
 
 def test_keys_of_list_maps_get_a_default_where_they_need_one() -> None:
     """The API server refuses a list map whose key is neither required nor defaulted."""
-    port = template()["properties"]["ports"]["items"]["properties"]
-    assert port["host"]["default"] == ""
+    assert template()["properties"]["ports"]["items"]["properties"]["host"]["default"] == ""
 
 
 def test_quantities_and_metadata_are_replaced() -> None:

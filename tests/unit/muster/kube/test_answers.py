@@ -1,11 +1,11 @@
 """What becomes of the answers of a server that misbehaves: the right answer or an error, never another request's."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
-import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import Handler, head_and_body, scripted_server
@@ -13,6 +13,8 @@ from scripted_server import Handler, head_and_body, scripted_server
 from muster.kube.config import Config
 from muster.kube.errors import APIError, Unreachable
 from muster.kube.loopclient import LoopClient
+
+pytestmark = pytest.mark.anyio
 
 LONGEST_S = 20.0
 
@@ -25,14 +27,11 @@ class Scripted:
     ends: bool
 
 
-def with_server(handler: Handler, story: Callable[[LoopClient], Awaitable[None]], most: int = 4) -> None:
-    """Runs a story against a server of this loop."""
-
-    async def run() -> None:
-        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            await story(LoopClient(Config(f"http://{address}"), connections=most))
-
-    uvloop.run(run())
+@asynccontextmanager
+async def server_of(handler: Handler, most: int = 4) -> AsyncIterator[LoopClient]:
+    """A client of a server of this loop."""
+    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+        yield LoopClient(Config(f"http://{address}"), connections=most)
 
 
 async def send(to: LoopClient, body: bytes = b"hello", timeout_s: float = 10.0) -> bytes:
@@ -87,7 +86,7 @@ async def first_answer(client: LoopClient, body: bytes, *, cut_off: bool, until_
     body=bodies, how=st.sampled_from(["length", "chunks", "end"]), first=st.booleans(), closes=st.booleans(),
     at=places, lost=st.none() | st.integers(0, 2**20), more=st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"garbage"]),
 )  # fmt: skip
-def test_the_answer_is_the_servers_or_an_error(
+async def test_the_answer_is_the_servers_or_an_error(
     body: bytes, how: str, *, first: bool, closes: bool, at: list[int], lost: int | None, more: bytes
 ) -> None:
     """However the bytes come, and wherever they end. What comes unasked is nobody's answer."""
@@ -112,7 +111,7 @@ def test_the_answer_is_the_servers_or_an_error(
                 return
         await echo(reader, writer)
 
-    async def story(client: LoopClient) -> None:
+    async with server_of(scripted) as client:
         await first_answer(client, body, cut_off=len(sent) < len(whole), until_end=how == "end", more=bool(more))
         for text in (b"one", b"", b"three"):  # more that came unasked may have ended the first of these
             try:
@@ -122,11 +121,9 @@ def test_the_answer_is_the_servers_or_an_error(
             else:
                 assert later == text
 
-    with_server(scripted, story)
-
 
 @given(garbage=st.binary(min_size=1, max_size=300))
-def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered(garbage: bytes) -> None:
+async def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered(garbage: bytes) -> None:
     """Nothing hangs, whatever comes before the connection ends."""
     done: list[int] = []
 
@@ -138,15 +135,13 @@ def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered(garba
             return
         await echo(reader, writer)
 
-    async def story(client: LoopClient) -> None:
+    async with server_of(handler) as client:
         with pytest.raises(APIError):
             await send(client)
         assert await send(client) == b"hello"
 
-    with_server(handler, story)
 
-
-def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> None:
+async def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> None:
     """200 at once take their turns over four."""
     made: list[int] = []
 
@@ -154,16 +149,14 @@ def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> None:
         made.append(1)
         await echo(reader, writer)
 
-    async def story(client: LoopClient) -> None:
+    async with server_of(handler) as client:
         texts = [b"%d" % number for number in range(200)]
         answers = await asyncio.gather(*(send(client, text) for text in texts))
         assert answers == texts
         assert 1 <= len(made) <= 4
 
-    with_server(handler, story)
 
-
-def test_headers_without_an_end_are_an_error() -> None:
+async def test_headers_without_an_end_are_an_error() -> None:
     """Nothing grows without bound for a server that goes on and on."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -173,21 +166,16 @@ def test_headers_without_an_end_are_an_error() -> None:
             writer.write(b"x-more: " + b"a" * 1000 + b"\r\n")
             await writer.drain()
 
-    async def story(client: LoopClient) -> None:
+    async with server_of(handler) as client:
         with pytest.raises(Unreachable, match="no HTTP answer"):
             await send(client)
 
-    with_server(handler, story)
-
 
 @pytest.mark.parametrize("bad", ["a\r\nb", "a\nb", "a\0b"])
-def test_a_request_that_would_be_two_is_not_sent(bad: str) -> None:
+async def test_a_request_that_would_be_two_is_not_sent(bad: str) -> None:
     """Neither in a header nor in the path."""
-
-    async def story(client: LoopClient) -> None:
+    async with server_of(echo) as client:
         with pytest.raises(ValueError, match="line break"):
             await client.request("GET", f"/{bad}")
         with pytest.raises(ValueError, match="detected in headers"):
             await client.request("POST", "/", body=b"x", content_type=bad)
-
-    with_server(echo, story)

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
@@ -21,6 +20,8 @@ from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.reflector import Reflector
 from muster.kube.store import Mirror, Store
+
+pytestmark = pytest.mark.anyio
 
 MOST = 10
 LONGEST_S = 60.0
@@ -155,7 +156,7 @@ def test_a_usual_object_is_light() -> None:
     assert weight_of(one) < 2000
 
 
-def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name, as it is then."""
     monkeypatch.setattr(leftout, "AGAIN_S", 0.001)
     heavy = {"annotations": {"a": "x" * 1000}, "namespace": "ns"}
@@ -181,17 +182,14 @@ def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.
             content = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(content), content))
 
-    async def story() -> None:
-        async with scripted_server(serve) as address, asyncio.timeout(LONGEST_S):
-            client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
-            cache = Reflector(client, POD_GROUPS, budget=Budget(POD_GROUPS, of_namespace=5000), random=lambda: 0.0)
-            seen: asyncio.Queue[str] = asyncio.Queue()
-            cache.add_handler(lambda _, new: seen.put_nowait(new.metadata.name if new else "gone"))
-            cache.start()
-            assert await seen.get() == "one"
-            assert len(cache.store) == 1
-            gone.set()
-            assert [await seen.get(), await seen.get()] == ["gone", "other"]
-            await asyncio.to_thread(cache.stop)
-
-    uvloop.run(story())
+    async with scripted_server(serve) as address, asyncio.timeout(LONGEST_S):
+        client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+        cache = Reflector(client, POD_GROUPS, budget=Budget(POD_GROUPS, of_namespace=5000), random=lambda: 0.0)
+        seen: asyncio.Queue[str] = asyncio.Queue()
+        cache.add_handler(lambda _, new: seen.put_nowait(new.metadata.name if new else "gone"))
+        cache.start()
+        assert await seen.get() == "one"
+        assert len(cache.store) == 1
+        gone.set()
+        assert [await seen.get(), await seen.get()] == ["gone", "other"]
+        await asyncio.to_thread(cache.stop)

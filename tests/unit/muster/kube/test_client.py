@@ -15,6 +15,7 @@ import uvloop
 from scripted_server import Handler, head_and_body, scripted_server
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.kube import loop
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import Unreachable
@@ -88,6 +89,19 @@ def server() -> Iterator[Server]:
     on_background(made.begin)
     yield made
     on_background(made.end)
+
+
+def test_a_loop_that_has_ended_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that comes later would else wait for ever."""
+    ended = asyncio.new_event_loop()
+    ended.close()
+    monkeypatch.setitem(loop._loops, os.getpid(), ended)
+
+    async def answer() -> int:
+        return 1
+
+    assert asyncio.run_coroutine_threadsafe(answer(), background_loop()).result(LONGEST_S) == 1
+    assert background_loop() is background_loop()
 
 
 def test_threads_and_the_loop_share_connections(server: Server) -> None:

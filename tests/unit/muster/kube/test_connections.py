@@ -40,7 +40,11 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with what it got; /end ends the connection without saying so before, /wait waits."""
+    """Answers with what it got; /end ends the connection without saying so before, /wait waits.
+
+    /early refuses without having read the body, and leaves the connection open for a while, as an API server does: what
+    is sent to a closed one is answered by a reset, which may come to the client before the answer.
+    """
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -52,6 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.arrived.release()
         if self.path == "/early":
             self.send_error(413)
+            self.server.release.wait(10)
             self.close_connection = True
             return
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -138,11 +143,12 @@ def test_what_is_told_where_nobody_listens() -> None:
 
 
 def test_a_refusal_before_all_is_read(server: Server) -> None:
-    """The answer counts, not that the rest could not be sent."""
+    """The answer counts, not that the rest cannot be sent."""
     found = client_of(server)
     with pytest.raises(APIError) as caught:
         send(found, "/early", body=b"x" * 6_000_000)
     assert caught.value.status == 413
+    server.release.set()
     assert send(found) == b"hello"
     assert len(set(server.seen)) == 2
 

@@ -53,6 +53,17 @@ def test_a_patch_of_another_object_is_a_conflict() -> None:
     assert isinstance(error_of(422, json.dumps(body).encode()), errors.Invalid)
 
 
+def test_a_namespace_that_ends_is_told_from_a_right_that_is_missing() -> None:
+    """By the cause, as client-go's HasStatusCause does; the sentence may change."""
+    causes = [
+        {"reason": "NamespaceTerminating", "message": "namespace n is being terminated", "field": "metadata.namespace"}
+    ]
+    body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "because", "details": {"causes": causes}}
+    assert type(error_of(403, json.dumps(body).encode())) is errors.NamespaceEnds
+    causes[0]["reason"] = "FieldValueForbidden"
+    assert type(error_of(403, json.dumps(body).encode())) is errors.Forbidden
+
+
 def test_an_error_event_of_a_watch_brings_its_own_code() -> None:
     """There is no HTTP status in the middle of a stream."""
     error = error_of(0, status(410, "Expired", "too old resource version"))

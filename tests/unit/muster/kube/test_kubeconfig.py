@@ -29,11 +29,9 @@ def header(config: Config) -> str | None:
 
 def test_several_files_are_one(tmp_path: Path) -> None:
     """As the package merges them: of entries of a name the first counts, of `current-context` the last."""
-    first = {
-        "current-context": "b",
-        "contexts": [{"name": "a", "context": {"user": "me", "cluster": "x"}}],
-        "clusters": [{"name": "x", "cluster": {"server": "http://first"}}],
-    }
+    contexts = [{"name": "a", "context": {"user": "me", "cluster": "x"}}]
+    clusters = [{"name": "x", "cluster": {"server": "http://first"}}]
+    first = {"current-context": "b", "contexts": contexts, "clusters": clusters}
     second = {
         "current-context": "a",
         "contexts": [
@@ -84,6 +82,11 @@ ONE = "current-context: a\ncontexts: [{name: a, context: {cluster: x, user: u}}]
         (
             ONE % "{server: https://s}" + "users: [{name: u, user: {client-certificate-data: geheim}}]",
             "it cannot be read",
+        ),
+        (
+            ONE % "{server: https://s}"
+            + "users: [{name: u, user: {auth-provider: {name: gcp, config: {cmd-path: cat /geheim}}}}]",
+            r"it cannot be read \(ConfigException\)",
         ),
         (ONE % "{server: https://s}" + "users: [{name: u, user: {client-key: k}}]", "File does not exist: .*/k"),
     ],

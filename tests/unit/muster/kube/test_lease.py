@@ -3,6 +3,7 @@
 from unittest.mock import Mock
 
 import pytest
+from builders.clocks import Clock
 from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import Lease, LeaseSpec
@@ -10,17 +11,6 @@ from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.lease import Elector, LeaseFollower
-
-
-class Clock:
-    """Seconds that only move when told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Now."""
-        return self.now
 
 
 @pytest.fixture

@@ -58,8 +58,7 @@ def test_a_binding_is_posted() -> None:
         await bind(client)
         await bind(client)
 
-    sent = answered(201, b"{}", story, token=token)
-    head, _, rest = sent.partition(b"\r\n\r\n")
+    head, _, rest = answered(201, b"{}", story, token=token).partition(b"\r\n\r\n")
     assert head.startswith(b"POST /prefix/api/v1/namespaces/ns/pods/p/binding HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"Authorization: Bearer secret" in head
     assert b"Content-Type: application/json" in head

@@ -1,14 +1,13 @@
 """Long lists come page by page: the next one is on its way while one is looked at, and each is told as it comes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
-import uvloop
 from scripted_server import head_and_body, scripted_server
 
 from muster.api.kubernetes.core import CONFIG_MAPS
@@ -18,6 +17,8 @@ from muster.kube.codec import Page
 from muster.kube.config import Config
 from muster.kube.errors import Gone
 from muster.kube.reflector import Reflector
+
+pytestmark = pytest.mark.anyio
 
 LONGEST_S = 20.0
 
@@ -93,52 +94,39 @@ async def served(api: Api) -> AsyncIterator[Client]:
     assert not untold
 
 
-def run(story: Callable[[], Any]) -> None:
-    """On a loop of its own."""
-    uvloop.run(story())
-
-
 def names(page: Page[Object]) -> list[str]:
     """What is on it."""
     return [item.metadata.name for item in page]
 
 
-def test_the_next_page_is_asked_for_while_one_is_looked_at() -> None:
+async def test_the_next_page_is_asked_for_while_one_is_looked_at() -> None:
     """The API server writes it meanwhile; not the one after it, of which it would be too early to know."""
-
-    async def story() -> None:
-        api = Api(["a", "b"], ["c"], ["d"])
-        async with served(api) as client, aclosing(client.on_loop.pages(CONFIG_MAPS, first=2)) as pages:
-            assert names(await anext(pages)) == ["a", "b"]
-            await api.until_asked(0, 1)
-            assert names(await anext(pages)) == ["c"]
-            assert names(await anext(pages)) == ["d"]
-            with pytest.raises(StopAsyncIteration):
-                await anext(pages)
-            assert api.asked == [0, 1, 2]
-
-    run(story)
+    api = Api(["a", "b"], ["c"], ["d"])
+    async with served(api) as client, aclosing(client.on_loop.pages(CONFIG_MAPS, first=2)) as pages:
+        assert names(await anext(pages)) == ["a", "b"]
+        await api.until_asked(0, 1)
+        assert names(await anext(pages)) == ["c"]
+        assert names(await anext(pages)) == ["d"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(pages)
+        assert api.asked == [0, 1, 2]
 
 
 @pytest.mark.parametrize("ahead", ["is refused", "is awaited"])
-def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
+async def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
     """The page that is on its way, or that was refused already, concerns nobody."""
-
-    async def story() -> None:
-        api = Api(["a"], ["b"])
-        if ahead == "is refused":
-            api.gone = 1
-        else:
-            api.held.add(1)
-        async with served(api) as client:
-            pages = client.on_loop.pages(CONFIG_MAPS, first=1)
-            assert names(await anext(pages)) == ["a"]
-            await api.until_asked(0, 1)
-            await pages.aclose()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            assert not [task for task in others if "page" in repr(task.get_coro())]
-
-    run(story)
+    api = Api(["a"], ["b"])
+    if ahead == "is refused":
+        api.gone = 1
+    else:
+        api.held.add(1)
+    async with served(api) as client:
+        pages = client.on_loop.pages(CONFIG_MAPS, first=1)
+        assert names(await anext(pages)) == ["a"]
+        await api.until_asked(0, 1)
+        await pages.aclose()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not [task for task in others if "page" in repr(task.get_coro())]
 
 
 @pytest.mark.parametrize(
@@ -151,83 +139,67 @@ def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
     ],
     ids=["small", "a megabyte each", "more than a page each", "none of a page match"],
 )
-def test_a_page_has_as_many_objects_as_are_cheap(
+async def test_a_page_has_as_many_objects_as_are_cheap(
     pages: tuple[list[str], ...], object_bytes: int, limits: list[int]
 ) -> None:
     """By the size of those before: pods of a megabyte must not be in memory by the thousand."""
-
-    async def story() -> None:
-        api = Api(*pages)
-        api.object_bytes = object_bytes
-        async with served(api) as client:
-            assert [len(page) async for page in client.on_loop.pages(CONFIG_MAPS)] == [len(page) for page in pages]
-        assert api.limits == limits
-
-    run(story)
+    api = Api(*pages)
+    api.object_bytes = object_bytes
+    async with served(api) as client:
+        assert [len(page) async for page in client.on_loop.pages(CONFIG_MAPS)] == [len(page) for page in pages]
+    assert api.limits == limits
 
 
-def test_a_list_of_which_a_page_was_gone_comes_in_pages_again() -> None:
+async def test_a_list_of_which_a_page_was_gone_comes_in_pages_again() -> None:
     """As the first time: in one page it would be of any size."""
-
-    async def story() -> None:
-        api = Api(["a"], ["b"])
-        api.gone = 1
-        async with served(api) as client:
-            reflector = Reflector(client, CONFIG_MAPS, random=lambda: 0.0)
-            reflector.start()
-            await api.until_asked(0, 1, 0, 1)
-            reflector.stop()
-        assert api.limits[:3:2] == [100, 100]
-
-    run(story)
+    api = Api(["a"], ["b"])
+    api.gone = 1
+    async with served(api) as client:
+        reflector = Reflector(client, CONFIG_MAPS, random=lambda: 0.0)
+        reflector.start()
+        await api.until_asked(0, 1, 0, 1)
+        reflector.stop()
+    assert api.limits[:3:2] == [100, 100]
 
 
-def test_what_is_gone_is_said_after_what_was_there() -> None:
+async def test_what_is_gone_is_said_after_what_was_there() -> None:
     """A page that was read is given, whatever becomes of the next one."""
-
-    async def story() -> None:
-        api = Api(["a"], ["b"])
-        api.gone = 1
-        async with served(api) as client:
-            pages = client.on_loop.pages(CONFIG_MAPS, first=1)
-            assert names(await anext(pages)) == ["a"]
-            with pytest.raises(Gone):
-                await anext(pages)
-
-    run(story)
+    api = Api(["a"], ["b"])
+    api.gone = 1
+    async with served(api) as client:
+        pages = client.on_loop.pages(CONFIG_MAPS, first=1)
+        assert names(await anext(pages)) == ["a"]
+        with pytest.raises(Gone):
+            await anext(pages)
 
 
-def test_each_page_is_told_when_it_is_there_and_what_is_gone_at_the_end() -> None:
+async def test_each_page_is_told_when_it_is_there_and_what_is_gone_at_the_end() -> None:
     """A cache that lists again: new objects at once, and those that no page had when all were read; then it is full."""
+    api = Api(["a", "c"], ["d"])
+    api.held.add(1)
+    told: list[str] = []
+    changed = asyncio.Event()
 
-    async def story() -> None:
-        api = Api(["a", "c"], ["d"])
-        api.held.add(1)
-        told: list[str] = []
-        changed = asyncio.Event()
+    def handler(old: Object | None, new: Object | None) -> None:
+        told.append(f"+{new.metadata.name}" if new else f"-{old.metadata.name}" if old else "")
+        changed.set()
 
-        def handler(old: Object | None, new: Object | None) -> None:
-            told.append(f"+{new.metadata.name}" if new else f"-{old.metadata.name}" if old else "")
-            changed.set()
+    async def until_told(*changes: str) -> None:
+        while told != [*changes]:
+            changed.clear()
+            await changed.wait()
 
-        async def until_told(*changes: str) -> None:
-            while told != [*changes]:
-                changed.clear()
-                await changed.wait()
-
-        async with served(api) as client:
-            reflector = Reflector(client, CONFIG_MAPS)
-            for name in ("a", "b"):
-                reflector.store.put(Object(metadata=ObjectMeta(name=name, uid=name, resource_version="1")))
-            reflector.add_handler(handler)
-            reflector.start()
-            await until_told("+c")
-            assert not reflector.synced
-            assert {each.metadata.name for each in reflector.store.list()} == {"a", "b", "c"}
-            await api.let_go(1)
-            await until_told("+c", "+d", "-b")
-            assert await asyncio.to_thread(reflector.wait_synced, LONGEST_S)
-            assert {each.metadata.name for each in reflector.store.list()} == {"a", "c", "d"}
-            reflector.stop()
-
-    run(story)
+    async with served(api) as client:
+        reflector = Reflector(client, CONFIG_MAPS)
+        for name in ("a", "b"):
+            reflector.store.put(Object(metadata=ObjectMeta(name=name, uid=name, resource_version="1")))
+        reflector.add_handler(handler)
+        reflector.start()
+        await until_told("+c")
+        assert not reflector.synced
+        assert {each.metadata.name for each in reflector.store.list()} == {"a", "b", "c"}
+        await api.let_go(1)
+        await until_told("+c", "+d", "-b")
+        assert await asyncio.to_thread(reflector.wait_synced, LONGEST_S)
+        assert {each.metadata.name for each in reflector.store.list()} == {"a", "c", "d"}
+        reflector.stop()

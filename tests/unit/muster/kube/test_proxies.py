@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import uvloop
 from scripted_server import head_and_body, scripted_server
 
 from certs.authority import Authority
 from muster.kube.config import Config
 from muster.kube.errors import Unreachable
 from muster.kube.loopclient import LoopClient
+
+pytestmark = pytest.mark.anyio
 
 LONGEST_S = 20.0
 BASIC = b"Proxy-Authorization: Basic " + base64.b64encode(b"me:p@ss") + b"\r\n"
@@ -86,17 +87,13 @@ def pair(tmp_path: Path) -> Pair:
 
 
 @pytest.mark.parametrize("proxy", ["http", "https"])
-def test_over_tls_the_proxy_only_hands_on(pair: Pair, proxy: str) -> None:
+async def test_over_tls_the_proxy_only_hands_on(pair: Pair, proxy: str) -> None:
     """It is told the server and who we are; what is said through it is between us and the server."""
-
-    async def story() -> None:
-        async with pair.running("https", proxy) as config:
-            client = LoopClient(config)
-            for body in (b"one", b"x" * 300_000):
-                assert await client.request("POST", "/path", body=body) == body
-            client.close()
-
-    uvloop.run(story())
+    async with pair.running("https", proxy) as config:
+        client = LoopClient(config)
+        for body in (b"one", b"x" * 300_000):
+            assert await client.request("POST", "/path", body=body) == body
+        client.close()
     [connect] = pair.heads["proxy"]
     assert connect.startswith(b"CONNECT 127.0.0.1:")
     assert BASIC in connect
@@ -105,16 +102,12 @@ def test_over_tls_the_proxy_only_hands_on(pair: Pair, proxy: str) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["http", "https"])
-def test_a_plain_request_names_the_whole_url(pair: Pair, proxy: str) -> None:
+async def test_a_plain_request_names_the_whole_url(pair: Pair, proxy: str) -> None:
     """The proxy reads it."""
-
-    async def story() -> None:
-        async with pair.running("http", proxy) as config:
-            client = LoopClient(config)
-            assert await client.request("GET", "/path", query={"a": "b c"}) == b""
-            client.close()
-
-    uvloop.run(story())
+    async with pair.running("http", proxy) as config:
+        client = LoopClient(config)
+        assert await client.request("GET", "/path", query={"a": "b c"}) == b""
+        client.close()
     [head] = pair.heads["proxy"]
     assert head.startswith(b"GET http://127.0.0.1:")
     assert head.split(b"\r\n")[0].endswith(b"/prefix/path?a=b+c HTTP/1.1")
@@ -129,27 +122,19 @@ def test_a_plain_request_names_the_whole_url(pair: Pair, proxy: str) -> None:
         (b"HTTP/1.1 502 Bad Gateway\r\n", "the connection ended before the answer"),
     ],
 )
-def test_a_proxy_that_refuses(pair: Pair, answer: bytes, shown: str) -> None:
+async def test_a_proxy_that_refuses(pair: Pair, answer: bytes, shown: str) -> None:
     """The error says what it said, and nobody's password, whoever prints all that it follows from."""
     pair.answer = answer
-
-    async def story() -> None:
-        async with pair.running("https", "http") as config:
-            with pytest.raises(Unreachable, match=shown) as caught:
-                await LoopClient(config).request("GET", "/path")
-            assert "ss@" not in "".join(traceback.format_exception(caught.value))
-
-    uvloop.run(story())
+    async with pair.running("https", "http") as config:
+        with pytest.raises(Unreachable, match=shown) as caught:
+            await LoopClient(config).request("GET", "/path")
+        assert "ss@" not in "".join(traceback.format_exception(caught.value))
     assert pair.heads["server"] == []
 
 
-def test_through_a_proxy_the_server_must_be_who_it_says(pair: Pair) -> None:
+async def test_through_a_proxy_the_server_must_be_who_it_says(pair: Pair) -> None:
     """A proxy that answers itself is not taken for the server."""
-
-    async def story() -> None:
-        async with pair.running("https", "http") as config:
-            stranger = Config(config.server, tls=config.tls, server_name="another.test", proxy=config.proxy)
-            with pytest.raises(Unreachable, match="certificate verify failed"):
-                await LoopClient(stranger).request("GET", "/path")
-
-    uvloop.run(story())
+    async with pair.running("https", "http") as config:
+        stranger = Config(config.server, tls=config.tls, server_name="another.test", proxy=config.proxy)
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await LoopClient(stranger).request("GET", "/path")

@@ -1,11 +1,11 @@
 """Watches and logs: what came is told whole and in order, however the stream is cut, and wherever it breaks off."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
-import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import head_and_body, scripted_server
@@ -15,6 +15,8 @@ from muster.kube.config import Config
 from muster.kube.errors import Gone, TooManyRequests, Unreachable
 from muster.kube.loopclient import LoopClient
 from muster.kube.watch import Watch
+
+pytestmark = pytest.mark.anyio
 
 LONGEST_S = 20.0
 MEGABYTE = 1024 * 1024
@@ -35,8 +37,9 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def with_answer(pieces: list[bytes], story: Callable[[LoopClient], Awaitable[None]], *, ends: bool = True) -> None:
-    """Runs a story against a server that answers each request with these bytes."""
+@asynccontextmanager
+async def answering(pieces: list[bytes], *, ends: bool = True) -> AsyncIterator[LoopClient]:
+    """A client of a server that answers each request with these bytes."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await head_and_body(reader)
@@ -47,11 +50,8 @@ def with_answer(pieces: list[bytes], story: Callable[[LoopClient], Awaitable[Non
         if not ends:
             await asyncio.Event().wait()
 
-    async def run() -> None:
-        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            await story(LoopClient(Config(f"http://{address}")))
-
-    uvloop.run(run())
+    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+        yield LoopClient(Config(f"http://{address}"))
 
 
 async def seen(watch: Watch[object]) -> tuple[list[str], Exception | None]:
@@ -71,7 +71,7 @@ async def seen(watch: Watch[object]) -> tuple[list[str], Exception | None]:
     frames=st.lists(st.integers(0, 2**20), max_size=4),
     lost=st.none() | st.integers(0, 2**20),
 )
-def test_events_are_whole_and_in_order(
+async def test_events_are_whole_and_in_order(
     sizes: list[int], places: list[int], frames: list[int], lost: int | None
 ) -> None:
     """A stream that ends as it should just ends; one that breaks off tells what came whole, and then an error."""
@@ -84,8 +84,7 @@ def test_events_are_whole_and_in_order(
         sent = sent[: max(len(CHUNKED), lost % len(sent))]
     cut = sorted({0, len(sent), *(place % (len(sent) + 1) for place in places)})
     pieces = [sent[start:end] for start, end in pairwise(cut)]
-
-    async def story(client: LoopClient) -> None:
+    async with answering(pieces) as client:
         versions, error = await seen(await client.watch(PODS, resource_version="1"))
         assert versions == [str(number) for number in range(len(versions))]
         if lost is None:
@@ -93,50 +92,38 @@ def test_events_are_whole_and_in_order(
         else:
             assert isinstance(error, Unreachable) or len(versions) == len(sizes)
 
-    with_answer(pieces, story)
 
-
-def test_an_error_in_the_stream_is_raised() -> None:
+async def test_an_error_in_the_stream_is_raised() -> None:
     """With its own code."""
     error = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
-
-    async def story(client: LoopClient) -> None:
+    async with answering([CHUNKED, chunk(event(7)), chunk(error)], ends=False) as client:
         versions, raised = await seen(await client.watch(PODS, resource_version="1"))
         assert versions == ["7"]
         assert isinstance(raised, Gone)
 
-    with_answer([CHUNKED, chunk(event(7)), chunk(error)], story, ends=False)
 
-
-def test_a_refused_watch_is_not_open() -> None:
+async def test_a_refused_watch_is_not_open() -> None:
     """The refusal is raised by the call, with how long the server wishes to be left alone."""
-
-    async def story(client: LoopClient) -> None:
+    refusal = b"HTTP/1.1 429 X\r\nretry-after: 3\r\ncontent-length: 5\r\n\r\n"
+    async with answering([refusal, b"la", b"ter"], ends=False) as client:
         with pytest.raises(TooManyRequests, match="later") as caught:
             await client.watch(PODS, resource_version="1")
         assert caught.value.retry_after_s == 3
 
-    refusal = b"HTTP/1.1 429 X\r\nretry-after: 3\r\ncontent-length: 5\r\n\r\n"
-    with_answer([refusal, b"la", b"ter"], story, ends=False)
 
-
-def test_silence_is_an_end() -> None:
+async def test_silence_is_an_end() -> None:
     """Whoever says nothing for so long is not there any more; what came before is told."""
-
-    async def story(client: LoopClient) -> None:
+    async with answering([CHUNKED + chunk(event(1))], ends=False) as client:
         answer = await client._transport.stream("/", resource="pods", query={}, silence_s=0.05)
         versions, error = await seen(Watch(answer, PODS))
         assert versions == ["1"]
         assert isinstance(error, Unreachable)
         assert "Timeout on reading data" in str(error)
 
-    with_answer([CHUNKED + chunk(event(1))], story, ends=False)
 
-
-def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
+async def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
     """Without an error, and again without harm."""
-
-    async def story(client: LoopClient) -> None:
+    async with answering([CHUNKED + chunk(event(1))], ends=False) as client:
         watch = await client.watch(PODS, resource_version="1")
         assert (await anext(watch))[1].metadata.resource_version == "1"
         waiting = asyncio.create_task(seen(watch))
@@ -145,10 +132,8 @@ def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
         watch.close()
         assert await waiting == ([], None)
 
-    with_answer([CHUNKED + chunk(event(1))], story, ends=False)
 
-
-def test_the_connection_of_a_watch_ends_with_it() -> None:
+async def test_the_connection_of_a_watch_ends_with_it() -> None:
     """When it is closed, while the server would go on."""
     over = asyncio.Event()
 
@@ -158,20 +143,16 @@ def test_the_connection_of_a_watch_ends_with_it() -> None:
         assert await reader.read() == b""
         over.set()
 
-    async def run() -> None:
-        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
-            await anext(watch)
-            watch.close()
-            await over.wait()
-
-    uvloop.run(run())
+    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+        watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+        await anext(watch)
+        watch.close()
+        await over.wait()
 
 
-def test_lines_of_a_log_come_as_they_are_printed() -> None:
+async def test_lines_of_a_log_come_as_they_are_printed() -> None:
     """A log that breaks off is an error after its last whole line."""
-
-    async def story(client: LoopClient) -> None:
+    async with answering([CHUNKED, chunk(b"on"), chunk(b"e\ntw\xffo\nthr")]) as client:
         lines: list[str] = []
 
         async def read() -> None:
@@ -182,10 +163,8 @@ def test_lines_of_a_log_come_as_they_are_printed() -> None:
             await read()
         assert lines == ["one", "tw\ufffdo"]
 
-    with_answer([CHUNKED, chunk(b"on"), chunk(b"e\ntw\xffo\nthr")], story)
 
-
-def test_a_reader_who_is_behind_holds_the_server_up() -> None:
+async def test_a_reader_who_is_behind_holds_the_server_up() -> None:
     """So that what waits has a bound; when it is read, more may come."""
     pieces, stalled, went_on = 0, asyncio.Event(), asyncio.Event()
 
@@ -203,13 +182,10 @@ def test_a_reader_who_is_behind_holds_the_server_up() -> None:
         went_on.set()
         writer.write(chunk(b""))
 
-    async def run() -> None:
-        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
-            await anext(watch)
-            await stalled.wait()
-            assert pieces < ENOUGH / 2
-            assert (await seen(watch)) == ([str(number) for number in range(1, ENOUGH)], None)
-            assert went_on.is_set()
-
-    uvloop.run(run())
+    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+        watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+        await anext(watch)
+        await stalled.wait()
+        assert pieces < ENOUGH / 2
+        assert (await seen(watch)) == ([str(number) for number in range(1, ENOUGH)], None)
+        assert went_on.is_set()

@@ -5,19 +5,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from builders.clocks import Clock
 
 from muster.kube.workqueue import WorkQueue
-
-
-class Clock:
-    """Seconds that only move when told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Now."""
-        return self.now
 
 
 @pytest.fixture
@@ -56,8 +46,7 @@ def test_a_key_can_go_first_in_its_group() -> None:
         queue.add(key)
     queue.add("a3", first=True)
     queue.add("a2", first=True)
-    taken = [queue.get(0) for _ in range(4)]
-    assert taken == ["a3", "b1", "a1", "a2"]
+    assert [queue.get(0) for _ in range(4)] == ["a3", "b1", "a1", "a2"]
 
 
 def test_a_key_has_one_worker(queue: WorkQueue[str]) -> None:

@@ -5,28 +5,27 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import pytest
-from asgi_world import Connect, answering, echo, post, served
+from asgi_world import answering, echo, post, served
 from starlette.requests import Request
 
 from muster.process import bounds, serve
 
+pytestmark = pytest.mark.anyio
+
 Stop = Callable[[], Awaitable[None]]
 
 
-def test_a_request_that_does_not_come_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_does_not_come_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a line of it is here, or all but its last byte."""
     monkeypatch.setattr(bounds, "REQUEST_S", 0.05)
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         for piece in (b"POST / HT", post("/", b"12345")[:-1]):
             client = await connect()
             client.send(piece)
             assert await client.closed()
 
-    served(answering(echo), story)
 
-
-def test_a_request_that_has_come_may_be_worked_on_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_has_come_may_be_worked_on_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a bind call that waits for its gang."""
     monkeypatch.setattr(bounds, "REQUEST_S", 0.05)
 
@@ -34,12 +33,10 @@ def test_a_request_that_has_come_may_be_worked_on_for_longer(monkeypatch: pytest
         await asyncio.sleep(0.2)
         return await echo(request)
 
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(wait)) as (connect, _):
         client = await connect()
         client.send(post("/", b"a"))
         assert (await client.answer())[2] == b"POST / a"
-
-    served(answering(wait), story)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +48,16 @@ def test_a_request_that_has_come_may_be_worked_on_for_longer(monkeypatch: pytest
         b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % number for number in range(200)) + b"\r\n",
     ],
 )
-def test_a_header_that_is_too_long_is_refused(head: bytes) -> None:
+async def test_a_header_that_is_too_long_is_refused(head: bytes) -> None:
     """However it is too long."""
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         client = await connect()
         client.send(head)
         assert (await client.answer())[0] == HTTPStatus.BAD_REQUEST
         assert await client.closed()
 
-    served(answering(echo), story)
 
-
-def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was used, and one that was not; not one on which a call is held."""
     monkeypatch.setattr(serve, "IDLE_S", 0.05)
     free = asyncio.Event()
@@ -73,7 +67,7 @@ def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
             await free.wait()
         return await echo(request)
 
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(wait)) as (connect, _):
         held, idle, unused = await connect(), await connect(), await connect()
         held.send(post("/held", b""))
         idle.send(post("/", b""))
@@ -84,36 +78,29 @@ def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (await held.answer())[0] == HTTPStatus.OK
         assert await held.closed()
 
-    served(answering(wait), story)
 
-
-def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is larger than what the kernel keeps for the client."""
     monkeypatch.setattr(bounds, "ANSWER_S", 0.1)
 
     async def much(_: Request) -> bytes:
         return b"x" * 30_000_000
 
-    async def story(connect: Connect, _: Stop) -> None:
+    dropped = asyncio.Event()
+    monkeypatch.setattr(bounds.BoundedConnection, "drop", lambda _, reason: reason == "answer" and dropped.set())
+    async with served(answering(much)) as (connect, _):
         client = await connect()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined] # it is one that reads
         client.send(post("/", b"", "connection: close"))
         await asyncio.wait_for(dropped.wait(), 20)
 
-    dropped = asyncio.Event()
-    monkeypatch.setattr(bounds.BoundedConnection, "drop", lambda _, reason: reason == "answer" and dropped.set())
-    served(answering(much), story)
 
-
-def test_an_old_connection_ends_with_its_next_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_old_connection_ends_with_its_next_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that its client shows a certificate again, which may have expired."""
     monkeypatch.setattr(bounds, "AGE_S", -1.0)
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         client = await connect()
         client.send(post("/", b""))
         status, headers, _body = await client.answer()
         assert (status, headers["connection"]) == (HTTPStatus.OK, "close")
         assert await client.closed()
-
-    served(answering(echo), story)

@@ -13,13 +13,15 @@ from http.client import HTTPConnection
 from itertools import pairwise
 
 import pytest
-from asgi_world import DEADLINE_S, Client, Connect, answering, echo, post, served
+from asgi_world import DEADLINE_S, Client, answering, echo, post, served
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
 from muster.process import serve
 from muster.process.bounds import BoundedConnection
+
+pytestmark = pytest.mark.anyio
 
 Stop = Callable[[], Awaitable[None]]
 
@@ -39,17 +41,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(
     bodies=st.lists(st.binary(max_size=300), min_size=1, max_size=5),
     cuts=st.lists(st.integers(min_value=0, max_value=2000), max_size=12),
 )
-def test_requests_are_answered_in_order_in_whatever_pieces_they_come(bodies: list[bytes], cuts: list[int]) -> None:
+async def test_requests_are_answered_in_order_in_whatever_pieces_they_come(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
     """Cut anywhere: in a name, in a length, between two requests."""
     stream = b"".join(post(f"/{number}", body) for number, body in enumerate(bodies))
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         client = await connect()
         for start, end in pairwise(places):
             client.send(stream[start:end])
@@ -59,15 +62,12 @@ def test_requests_are_answered_in_order_in_whatever_pieces_they_come(bodies: lis
             status, _headers, answer = await client.answer()
             assert (status, answer) == (HTTPStatus.OK, f"POST /{number} ".encode() + body)
 
-    served(answering(echo), story)
 
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(st.binary(min_size=1, max_size=400), st.booleans())
-def test_what_is_not_http_harms_nobody(rubbish: bytes, after_a_request: bool) -> None:  # noqa: FBT001
+async def test_what_is_not_http_harms_nobody(rubbish: bytes, after_a_request: bool) -> None:  # noqa: FBT001
     """Others are served; who sent it gets an answer to what came before, and then at most a refusal."""
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         bad, good = await connect(), await connect()
         if after_a_request:
             bad.send(post("/before", b""))
@@ -80,38 +80,31 @@ def test_what_is_not_http_harms_nobody(rubbish: bytes, after_a_request: bool) ->
             said = await bad.reader.read()
         assert said == b"" or said.startswith((b"HTTP/1.1 4", b"HTTP/1.1 200"))
 
-    served(answering(echo), story)
 
-
-def test_a_large_body_comes_whole() -> None:
+async def test_a_large_body_comes_whole() -> None:
     """A filter call that names every node of a large cluster."""
     body = b"x" * 3_000_000
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         client = await connect()
         client.send(post("/", body))
         assert (await client.answer())[2] == b"POST / " + body
 
-    served(answering(echo), story)
 
-
-def test_a_defect_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_defect_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
     """Which tells nothing of it; the log does."""
 
     async def broken(_: Request) -> bytes:
         raise RuntimeError("a defect")
 
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(broken)) as (connect, _):
         client = await connect()
         client.send(post("/", b""))
         status, _headers, body = await client.answer()
         assert (status, body) == (HTTPStatus.INTERNAL_SERVER_ERROR, b"Internal Server Error")
-
-    served(answering(broken), story)
     assert "a defect" in caplog.text
 
 
-def test_calls_that_wait_take_no_threads() -> None:
+async def test_calls_that_wait_take_no_threads() -> None:
     """All are there before the first is answered; each has a connection of its own."""
     count, here, everybody = 300, [0], asyncio.Event()
     threads = threading.active_count()
@@ -123,19 +116,16 @@ def test_calls_that_wait_take_no_threads() -> None:
         await everybody.wait()
         return str(threading.active_count() - threads)
 
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(meet)) as (connect, _):
         clients = [await connect() for _ in range(count)]
         for client in clients:
             client.send(post("/", b"{}"))
         assert {(await client.answer())[2] for client in clients} == {b"0"}
 
-    served(answering(meet), story)
 
-
-def test_a_connection_that_has_ended_is_gone_at_once() -> None:
+async def test_a_connection_that_has_ended_is_gone_at_once() -> None:
     """kube-scheduler opens one for nearly every binding, and garbage collections are rare."""
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         gc.collect()
         gc.disable()
         try:
@@ -149,10 +139,8 @@ def test_a_connection_that_has_ended_is_gone_at_once() -> None:
         finally:
             gc.enable()
 
-    served(answering(echo), story)
 
-
-def test_who_goes_away_does_not_undo_what_has_begun() -> None:
+async def test_who_goes_away_does_not_undo_what_has_begun() -> None:
     """A binding that is being written is written, also when the server stops meanwhile."""
     begun, done, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -162,7 +150,7 @@ def test_who_goes_away_does_not_undo_what_has_begun() -> None:
         done.set()
         return b""
 
-    async def story(connect: Connect, stop: Stop) -> None:
+    async with served(answering(work)) as (connect, stop):
         client = await connect()
         client.send(post("/", b""))
         await begun.wait()
@@ -173,10 +161,8 @@ def test_who_goes_away_does_not_undo_what_has_begun() -> None:
         await stopping
         assert done.is_set()
 
-    served(answering(work), story)
 
-
-def test_a_server_that_stops_answers_what_it_has() -> None:
+async def test_a_server_that_stops_answers_what_it_has() -> None:
     """Idle connections end soon, with an answer to what is on its way; the held call is told that it was the last."""
     held, go_on = asyncio.Event(), asyncio.Event()
 
@@ -186,7 +172,7 @@ def test_a_server_that_stops_answers_what_it_has() -> None:
             await go_on.wait()
         return await echo(request)
 
-    async def story(connect: Connect, stop: Stop) -> None:
+    async with served(answering(work)) as (connect, stop):
         idle, unused, client = await connect(), await connect(), await connect()
         idle.send(post("/", b""))
         assert (await idle.answer())[0] == HTTPStatus.OK
@@ -200,10 +186,8 @@ def test_a_server_that_stops_answers_what_it_has() -> None:
         assert (await client.answer())[1]["connection"] == headers.get("connection", "close") == "close"
         await stopping
 
-    served(answering(work), story)
 
-
-def test_a_call_that_is_not_answered_does_not_keep_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_that_is_not_answered_does_not_keep_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way has so many seconds."""
     monkeypatch.setattr(serve, "GRACE_S", 1)
     held = asyncio.Event()
@@ -213,14 +197,12 @@ def test_a_call_that_is_not_answered_does_not_keep_the_server(monkeypatch: pytes
         await asyncio.Event().wait()
         return b""
 
-    async def story(connect: Connect, stop: Stop) -> None:
+    async with served(answering(never)) as (connect, stop):
         client = await connect()
         client.send(post("/", b""))
         await held.wait()
         async with asyncio.timeout(10):
             await stop()
-
-    served(answering(never), story)
 
 
 def test_a_port_that_is_taken_is_not_shared() -> None:
@@ -285,14 +267,11 @@ def test_after_sigterm_a_call_that_waits_is_let_go_and_answered() -> None:
     calls.shutdown()
 
 
-def test_many_requests_at_once_over_one_connection_are_all_answered() -> None:
+async def test_many_requests_at_once_over_one_connection_are_all_answered() -> None:
     """The server reads no more of them than it can answer soon."""
     count = 3000
-
-    async def story(connect: Connect, _: Stop) -> None:
+    async with served(answering(echo)) as (connect, _):
         client: Client = await connect()
         client.send(*(post(f"/{number}", b"x" * 100) for number in range(count)))
         for number in range(count):
             assert (await client.answer())[2] == f"POST /{number} ".encode() + b"x" * 100
-
-    served(answering(echo), story)

@@ -14,24 +14,36 @@ import pytest
 from served_app import Served, wait_until
 
 HEADER = b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n"
-SOON_S = 2.0
+SOON_S = 5.0
 """Some hundredths of a second on a machine at rest; a wait for a slow client would be ten seconds."""
 DROPPED = "muster_server_connections_dropped_total"
-Start = Callable[..., Served]
+SHORT = {"REQUEST_S": 0.5, "IDLE_S": 2.0}
+TIGHT = {"CONNECTIONS": 4, "LARGE_AT_ONCE": 1}
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Serves an app with two threads."""
-    apps: list[Served] = []
+def serve(folder: Path, bounds: dict[str, float]) -> Iterator[Served]:
+    """Serve an app with two threads for all tests of one setting."""
+    served = Served(folder, bounds)
+    yield served
+    served.end()
 
-    def make(**bounds: float) -> Served:
-        apps.append(Served(tmp_path, bounds))
-        return apps[-1]
 
-    yield make
-    for app in apps:
-        app.end()
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Provide the app with the bounds of the product."""
+    yield from serve(tmp_path_factory.mktemp("usual"), {})
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Provide the app with short times for its clients."""
+    yield from serve(tmp_path_factory.mktemp("short"), SHORT)
+
+
+@pytest.fixture(scope="module")
+def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Provide the app with four connections that have no complete request, and one large body at once."""
+    yield from serve(tmp_path_factory.mktemp("tight"), TIGHT)
 
 
 def hello(served: Served) -> bytes:
@@ -109,9 +121,8 @@ def size(connection: HTTPSConnection, body: bytes) -> bytes:
     return connection.getresponse().read()
 
 
-def test_fifty_slow_clients_keep_nobody_waiting(start: Start) -> None:
+def test_fifty_slow_clients_keep_nobody_waiting(served: Served) -> None:
     """A new client and one that is there already are answered at once; there are two threads."""
-    served = start()
     known = served.connect()
     ask(served, known)
     with Drip([KINDS[number % len(KINDS)](served) for number in range(52)]):
@@ -123,29 +134,41 @@ def test_fifty_slow_clients_keep_nobody_waiting(start: Start) -> None:
 
 @pytest.mark.parametrize("kind", [slow_header, slow_body])
 def test_whoever_does_not_finish_in_time_is_dropped(
-    start: Start, kind: Callable[..., tuple[socket.socket, bytes]]
+    short: Served, kind: Callable[..., tuple[socket.socket, bytes]]
 ) -> None:
     """The time is counted from the start, so that a byte now and then does not help."""
-    served = start(REQUEST_S=0.5)
-    with Drip([kind(served) for _ in range(3)]):
-        wait_until(lambda: served.metric(DROPPED + '{reason="request"}') == 3, "the end of all three")
+    dropped = DROPPED + '{reason="request"}'
+    before = short.metric(dropped)
+    with Drip([kind(short) for _ in range(3)]):
+        wait_until(lambda: short.metric(dropped) == before + 3, "the end of all three")
 
 
-def test_clients_that_do_not_take_their_answers_keep_nobody_waiting(start: Start) -> None:
-    """Four answers of 12 MB, two threads; the four are dropped in the end."""
-    served = start(IDLE_S=2)
+def ask_for_much(served: Served) -> list[HTTPSConnection]:
+    """Have four clients ask for 12 MB each, of which they take nothing."""
     clients = [served.connect() for _ in range(4)]
     for client in clients:
         client.request("GET", "/big")
+    return clients
+
+
+def test_clients_that_do_not_take_their_answers_keep_nobody_waiting(served: Served) -> None:
+    """There are two threads for four answers of 12 MB."""
+    clients = ask_for_much(served)
     assert ask(served) < SOON_S
-    wait_until(lambda: served.metric("muster_server_connections ") == 1, "the end of all four")
     for client in clients:
         client.close()
 
 
-def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(start: Start) -> None:
+def test_clients_that_do_not_take_their_answers_are_dropped(short: Served) -> None:
+    """Once the time for that is over."""
+    clients = ask_for_much(short)
+    wait_until(lambda: short.metric("muster_server_connections ") == 1, "the end of all four")
+    for client in clients:
+        client.close()
+
+
+def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(served: Served) -> None:
     """In pieces as large as it likes."""
-    served = start()
     client = served.connect()
     client.request("GET", "/big")
     answer = client.getresponse()
@@ -155,61 +178,59 @@ def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(start: Start) -> N
     client.close()
 
 
-def test_beyond_the_bound_one_goes_that_asks_nothing(start: Start) -> None:
+def test_beyond_the_bound_one_goes_that_asks_nothing(tight: Served) -> None:
     """The next client is answered all the same."""
-    served = start(CONNECTIONS=10)
-    strangers = [served.connect() for _ in range(40)]
-    ask(served)
-    assert served.metric("muster_server_connections ") <= 11
-    assert served.metric(DROPPED + '{reason="connections"}') >= 30
+    dropped = DROPPED + '{reason="connections"}'
+    before = tight.metric(dropped)
+    strangers = [tight.connect() for _ in range(40)]
+    ask(tight)
+    assert tight.metric("muster_server_connections ") <= 5
+    assert tight.metric(dropped) >= before + 36
     for client in strangers:
         client.close()
 
 
-def test_beyond_the_bound_those_stay_that_are_being_answered(start: Start) -> None:
+def test_beyond_the_bound_those_stay_that_are_being_answered(tight: Served) -> None:
     """A request that is worked on is not given up for a client that has not asked anything."""
-    served = start(CONNECTIONS=3)
-    busy = [served.connect() for _ in range(2)]
+    busy = [tight.connect() for _ in range(2)]
     for client in busy:
         client.request("GET", "/slow")
-    strangers = [served.connect() for _ in range(10)]
+    strangers = [tight.connect() for _ in range(10)]
     for client in busy:
         assert client.getresponse().read() == b"done"
     for client in (*busy, *strangers):
         client.close()
 
 
-def test_requests_that_are_worked_on_take_nobody_his_connection(start: Start) -> None:
+def test_requests_that_are_worked_on_take_nobody_his_connection(tight: Served) -> None:
     """kube-scheduler holds a call for each member of a gang, and asks about the next ones over connections it has."""
-    served = start(CONNECTIONS=4)
-    idle = [served.connect() for _ in range(2)]
+    idle = [tight.connect() for _ in range(2)]
     for client in idle:
-        ask(served, client)
+        ask(tight, client)
     busy = []
     for _ in range(4):
-        busy.append(served.connect())
+        busy.append(tight.connect())
         busy[-1].request("GET", "/slow")
     for client in idle:
-        ask(served, client)
+        ask(tight, client)
     for client in busy:
         assert client.getresponse().read() == b"done"
     for client in (*busy, *idle):
         client.close()
 
 
-def test_unfinished_requests_may_not_fill_the_memory(start: Start) -> None:
+def test_unfinished_requests_may_not_fill_the_memory(tight: Served) -> None:
     """Of large bodies only so many are read at once; small ones go on, and those that wait have their turn."""
-    served = start(LARGE_AT_ONCE=1, REQUEST_S=4.0)
-    body = b"x" * 700_000
-    never, later = served.connect().sock, served.connect()
+    body, dropped = b"x" * 700_000, tight.metric(DROPPED)
+    never, later = tight.connect().sock, tight.connect()
     never.sendall(HEADER.replace(b"1000", b"700000") + body[:-1])
-    ask(served)
+    ask(tight)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(size, later, body)
-        assert ask(served) < SOON_S
+        assert ask(tight) < SOON_S
         with pytest.raises(TimeoutError):
             answer.result(0.3)
-        assert served.metric(DROPPED) == 0
+        assert tight.metric(DROPPED) == dropped
         never.close()
         assert answer.result(SOON_S) == b"700000"
     later.close()
@@ -224,18 +245,16 @@ def test_unfinished_requests_may_not_fill_the_memory(start: Start) -> None:
         (b"nonsense\r\n\r\n", b"400"),
     ],
 )
-def test_what_cannot_be_read_is_refused_and_the_connection_ends(start: Start, request_: bytes, status: bytes) -> None:
+def test_what_cannot_be_read_is_refused_and_the_connection_ends(served: Served, request_: bytes, status: bytes) -> None:
     """With a status, although not all of it was read."""
-    client = start().connect().sock
+    client = served.connect().sock
     client.sendall(request_)
-    answer = b"".join(iter(lambda: client.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert b"".join(iter(lambda: client.recv(65536), b"")).startswith(b"HTTP/1.1 " + status)
     client.close()
 
 
-def test_a_body_that_is_too_large_is_refused(start: Start) -> None:
+def test_a_body_that_is_too_large_is_refused(served: Served) -> None:
     """At once, and to a client that sends all of it first, too."""
-    served = start()
     client = served.connect()
     client.sock.sendall(HEADER.replace(b"1000", b"99999999"))
     assert client.sock.recv(65536).startswith(b"HTTP/1.1 413")
@@ -257,9 +276,8 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("kind", HEADERS)
-def test_no_header_holds_up_the_server(start: Start, kind: str) -> None:
+def test_no_header_holds_up_the_server(served: Served, kind: str) -> None:
     """Whatever is in 60 KB of it, others are answered at once."""
-    served = start()
     known, odd = served.connect(), [served.connect().sock for _ in range(5)]
     ask(served, known)
     for client in odd:
@@ -271,9 +289,9 @@ def test_no_header_holds_up_the_server(start: Start, kind: str) -> None:
     known.close()
 
 
-def test_requests_that_come_together_are_answered_one_after_the_other(start: Start) -> None:
+def test_requests_that_come_together_are_answered_one_after_the_other(served: Served) -> None:
     """The second and third are there before the first is answered."""
-    client = start().connect().sock
+    client = served.connect().sock
     head = b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n%s\r\n%s"
     last = head % (3, b"Connection: close\r\n", b"xxx")
     client.sendall(head % (1, b"", b"x") + head % (20_000, b"", b"x" * 20_000) + last)

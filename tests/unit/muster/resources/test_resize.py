@@ -54,10 +54,8 @@ def test_sidecars_are_resized_too_and_ordinary_init_containers_are_not() -> None
     """An ordinary init container counts as it was written."""
     side = main("1") | {"name": "side", "restartPolicy": "Always"}
     spec = {"containers": [main("1")], "initContainers": [side, main("3") | {"name": "init"}]}
-    status = {
-        "containerStatuses": [has("main", "1", "1")],
-        "initContainerStatuses": [has("side", "2", "2"), has("init", "9", "9")],
-    }
+    init_container_statuses = [has("side", "2", "2"), has("init", "9", "9")]
+    status = {"containerStatuses": [has("main", "1", "1")], "initContainerStatuses": init_container_statuses}
     assert taken(spec, status) == {"cpu": 5000}
     assert taken(spec, {}) == {"cpu": 4000}
 

@@ -6,23 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import frameworks_world as w
 import pytest
-from frameworks_world import (
-    OWNERS,
-    RESOURCES,
-    SECRET,
-    TRAIN_JOBS,
-    compiled,
-    env_of,
-    errors_of,
-    mpi_runtime,
-    pods_of,
-    replicated_job,
-    runtime,
-    shaped,
-    template,
-    train_job,
-)
 
 from muster.runtime.plugins.mpi_settings import SSH_ARGUMENTS
 
@@ -46,7 +31,7 @@ def asked(form: str) -> tuple[str, dict[str, str]]:
     framework, _, setting = form.partition(", ")
     key, _, value = setting.strip("`").partition(": ")
     annotations = {key: value} if setting else {}
-    return framework, {**annotations, **(SECRET if framework == "mpi" else {})}
+    return framework, {**annotations, **(w.SECRET if framework == "mpi" else {})}
 
 
 OWNER_ROWS = {row[0]: row[1:] for row in table("owners")}
@@ -86,20 +71,20 @@ def train_env(form: str, owner: str, resources: str, origin: str = "trainer") ->
     """The variables of a TrainJob of four nodes; `origin` says where resources and variables of the user stand."""
     framework, annotations = asked(form)
     there = {"name": "node", "image": "image"}
-    trainer: dict[str, Any] = {"numNodes": 4, "resourcesPerNode": RESOURCES[resources]}
+    trainer: dict[str, Any] = {"numNodes": 4, "resourcesPerNode": w.RESOURCES[resources]}
     if origin == "runtime":
         del trainer["resourcesPerNode"]
-        there |= {"resources": RESOURCES[resources], "env": [*MINE, *({"name": each} for each in FORMS[form])]}
+        there |= {"resources": w.RESOURCES[resources], "env": [*MINE, *({"name": each} for each in FORMS[form])]}
     elif origin == "user":
         trainer["env"] = MINE
-    job = train_job({"annotations": {**annotations, **(_as_node(framework))}}, trainer=trainer)
+    job = w.train_job({"annotations": {**annotations, **(_as_node(framework))}}, trainer=trainer)
     spec = {"containers": [there]}
-    on = mpi_runtime(spec, spec)
+    on = w.mpi_runtime(spec, spec)
     if framework != "mpi":
-        on = runtime({} if framework == "plain" else {framework: {}}, replicated_job("node", "trainer", spec))
-    result = compiled(job, on, TRAIN_JOBS[owner])
-    assert not errors_of(result)
-    return env_of(pods_of(result, "launcher" if framework == "mpi" else "node")["spec"]["containers"][0])
+        on = w.runtime({} if framework == "plain" else {framework: {}}, w.replicated_job("node", "trainer", spec))
+    result = w.compiled(job, on, w.TRAIN_JOBS[owner])
+    assert not w.errors_of(result)
+    return w.env_of(w.pods_of(result, "launcher" if framework == "mpi" else "node")["spec"]["containers"][0])
 
 
 def _as_node(framework: str) -> dict[str, str]:
@@ -122,8 +107,8 @@ def hosts_of(owner: str) -> list[str]:
 # No runtime has a policy for tensorflow: it is for labelled pods only.
 CASES = [
     (form, owner, resources)
-    for form, owner, resources in product(FORMS, OWNER_ROWS, RESOURCES)
-    if not (owner in TRAIN_JOBS and form == "tensorflow")
+    for form, owner, resources in product(FORMS, OWNER_ROWS, w.RESOURCES)
+    if not (owner in w.TRAIN_JOBS and form == "tensorflow")
 ]
 
 
@@ -132,10 +117,10 @@ def test_each_combination_is_as_documented(form: str, owner: str, resources: str
     """Exactly the variables of the page, with exactly these values."""
     framework, annotations = asked(form)
     wanted = expected(form, owner, resources, hosts_of(owner))
-    if owner in TRAIN_JOBS:
+    if owner in w.TRAIN_JOBS:
         assert train_env(form, owner, resources) == wanted
         return
-    result = shaped(OWNERS[owner](template(framework, annotations, RESOURCES[resources])))
+    result = w.shaped(w.OWNERS[owner](w.template(framework, annotations, w.RESOURCES[resources])))
     if owner.startswith("Pod") and framework in {"tensorflow", "mpi"}:
         assert "needs the names of all pods" in str(result.errors[0])
         return
@@ -153,16 +138,16 @@ def test_wherever_the_rest_stands(form: str, owner: str, resources: str, origin:
     framework, annotations = asked(form)
     wanted = expected(form, owner, resources, hosts_of(owner))
     mine = {"A": "1", "B": "$(A)"}
-    if owner in TRAIN_JOBS:
+    if owner in w.TRAIN_JOBS:
         assert list(train_env(form, owner, resources, origin).items()) == [*wanted.items(), *mine.items()]
         return
-    pods = template(framework, annotations, RESOURCES[resources])
+    pods = w.template(framework, annotations, w.RESOURCES[resources])
     pods["spec"]["containers"][0]["env"] = list(MINE)
-    group = OWNERS[owner](pods)
+    group = w.OWNERS[owner](pods)
     if origin == "runtime":
         given = {name: text for name, text in wanted.items() if not text.startswith("metadata.")}
         group.pod["spec"]["containers"][0]["env"] += [{"name": name, "value": text} for name, text in given.items()]
-    result = shaped(group)
+    result = w.shaped(group)
     if owner.startswith("Pod") and framework in {"tensorflow", "mpi"}:
         assert "needs the names of all pods" in str(result.errors[0])
         return
@@ -172,26 +157,24 @@ def test_wherever_the_rest_stands(form: str, owner: str, resources: str, origin:
 
 
 @pytest.mark.parametrize("row", table("processes"), ids=lambda row: f"{row[0]} {row[1]}")
-@pytest.mark.parametrize("column", range(3), ids=list(RESOURCES))
+@pytest.mark.parametrize("column", range(3), ids=list(w.RESOURCES))
 def test_processes_in_each_pod(row: list[str], column: int) -> None:
     """The number that the framework is told, or a refusal with the path of the annotation."""
     framework, annotations = asked(row[0])
     number, wanted = row[1], row[2 + column]
     if number:
         annotations["muster.dev/nproc-per-node"] = number
-    resources = list(RESOURCES.values())[column]
-    result = shaped(OWNERS["Indexed Job `train`"](template(framework, annotations, resources)))
+    resources = list(w.RESOURCES.values())[column]
+    result = w.shaped(w.OWNERS["Indexed Job `train`"](w.template(framework, annotations, resources)))
     if wanted == "refused":
         assert [error.path for error in result.errors] == ["metadata.annotations[muster.dev/nproc-per-node]"]
         return
-    told = {
-        "torch": result.env.get("PET_NPROC_PER_NODE", result.env.get("LOCAL_RANK") and "1"),
-        "mpi": result.env.get("OMPI_MCA_orte_set_default_slots"),
-        "xgboost": str(int(result.env.get("DMLC_NUM_WORKER", "0")) // 4),
-    }
+    torch = result.env.get("PET_NPROC_PER_NODE", result.env.get("LOCAL_RANK") and "1")
+    xgboost = str(int(result.env.get("DMLC_NUM_WORKER", "0")) // 4)
+    told = {"torch": torch, "mpi": result.env.get("OMPI_MCA_orte_set_default_slots"), "xgboost": xgboost}
     assert told[framework] == wanted
 
 
 def test_every_owner_is_in_the_page() -> None:
     """No owner without a row, no row without an owner."""
-    assert set(OWNER_ROWS) == {*OWNERS, *TRAIN_JOBS}
+    assert set(OWNER_ROWS) == {*w.OWNERS, *w.TRAIN_JOBS}

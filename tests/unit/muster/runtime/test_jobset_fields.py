@@ -9,7 +9,7 @@ from frameworks_world import compiled, component, pods_of, replicated_job, runti
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.runtime.plan import Compiled
-from webhook.validate.trainingruntime import check
+from muster.runtime.training_runtime import check
 
 JSON = dict[str, Any]
 MOUNTING: JSON = {"containers": [{"name": "node", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}
@@ -31,10 +31,8 @@ def test_shared_claims_are_made_and_mounted() -> None:
     on = with_claims({"templates": [CLAIM]}, jobs=(replicated_job("node", "trainer", MOUNTING), apart))
     result = compiled(train_job(), on, "Job")
     claim = component(result, "PersistentVolumeClaim")
-    assert claim["metadata"]["name"] == "data-train"
-    assert claim["metadata"]["labels"] == {"a": "b"}
-    assert claim["metadata"]["ownerReferences"][0]["name"] == "train"
-    assert claim["spec"] == CLAIM["spec"]
+    assert (claim["metadata"]["name"], claim["metadata"]["labels"]) == ("data-train", {"a": "b"})
+    assert (claim["metadata"]["ownerReferences"][0]["name"], claim["spec"]) == ("train", CLAIM["spec"])
     assert pods_of(result)["spec"]["volumes"] == [
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-train"}}
     ]
@@ -94,8 +92,7 @@ def test_jobs_that_start_in_order() -> None:
     on = runtime({"torch": {}}, *jobs, jobset={"startupPolicy": {"startupPolicyOrder": "InOrder"}})
     result = compiled(train_job(trainer={"numNodes": 3}), on, "Job")
     spec = component(result, "Job")["spec"]
-    assert spec["tasks"][1]["dependsOn"] == {"name": ["first"]}
-    assert spec["minAvailable"] == 1
+    assert (spec["tasks"][1]["dependsOn"], spec["minAvailable"]) == ({"name": ["first"]}, 1)
     assert result.findings.warnings == []
 
 
@@ -104,37 +101,23 @@ REFUSED: dict[str, tuple[JSON, JSON, str]] = {
     "subdomain": ({"network": {"subdomain": "svc"}}, {}, "network.subdomain"),
     "names": ({"network": {"enableDNSHostnames": False}}, {}, "network.enableDNSHostnames"),
     "strategy": ({"failurePolicy": {"restartStrategy": "InPlaceRestart"}}, {}, "failurePolicy.restartStrategy"),
-    "uncounted restarts": (
-        {"failurePolicy": {"rules": [FAIL, {"name": "b", "action": "RestartJobSetAndIgnoreMaxRestarts"}]}},
-        {},
-        "failurePolicy.rules[1].action",
-    ),
-    "other reasons": (
-        {"failurePolicy": {"rules": [{**FAIL, "onJobFailureReasons": ["PodFailurePolicy"]}]}},
-        {},
-        "failurePolicy.rules[0].onJobFailureReasons",
-    ),
-    "messages": (
-        {"failurePolicy": {"rules": [{**FAIL, "onJobFailureMessagePatterns": ["cuda"]}]}},
-        {},
-        "failurePolicy.rules[0].onJobFailureMessagePatterns",
-    ),
-    "two of three": (
-        {"successPolicy": {"operator": "All", "targetReplicatedJobs": ["node", "other"]}},
-        {},
-        "successPolicy.targetReplicatedJobs",
-    ),
-    "one that is over": (
-        {"successPolicy": {"operator": "All", "targetReplicatedJobs": ["dataset-initializer"]}},
-        {},
-        "successPolicy.targetReplicatedJobs",
-    ),
+    "uncounted restarts": ({"failurePolicy": {"rules": [FAIL,
+                                                        {"name": "b", "action": "RestartJobSetAndIgnoreMaxRestarts"}]}},
+                           {}, "failurePolicy.rules[1].action"),
+    "other reasons": ({"failurePolicy": {"rules": [{**FAIL, "onJobFailureReasons": ["PodFailurePolicy"]}]}}, {},
+                      "failurePolicy.rules[0].onJobFailureReasons"),
+    "messages": ({"failurePolicy": {"rules": [{**FAIL, "onJobFailureMessagePatterns": ["cuda"]}]}}, {},
+                 "failurePolicy.rules[0].onJobFailureMessagePatterns"),
+    "two of three": ({"successPolicy": {"operator": "All", "targetReplicatedJobs": ["node", "other"]}}, {},
+                     "successPolicy.targetReplicatedJobs"),
+    "one that is over": ({"successPolicy": {"operator": "All", "targetReplicatedJobs": ["dataset-initializer"]}}, {},
+                         "successPolicy.targetReplicatedJobs"),
     "any of several": ({"successPolicy": {"operator": "Any"}}, {}, "successPolicy.targetReplicatedJobs"),
     "manager": ({"managedBy": "example.com/me"}, {}, "managedBy"),
     "retries": ({}, {"backoffLimit": 3}, "replicatedJobs[1].template.spec.backoffLimit"),
     "deadline": ({}, {"activeDeadlineSeconds": 3}, "replicatedJobs[1].template.spec.activeDeadlineSeconds"),
     "failures": ({}, {"podFailurePolicy": {"rules": []}}, "replicatedJobs[1].template.spec.podFailurePolicy"),
-}
+}  # fmt: skip
 
 
 def several(jobset: JSON, job: JSON) -> ClusterTrainingRuntime:

@@ -6,20 +6,8 @@ The others stand in `test_train_job`, `test_torchtune`, the tests of muster.work
 import copy
 from typing import Any
 
+import frameworks_world as w
 import pytest
-from frameworks_world import (
-    RESOURCES,
-    compiled,
-    errors_of,
-    indexed_job,
-    mpi_runtime,
-    replicated_job,
-    runtime,
-    shaped,
-    stateful_set,
-    template,
-    train_job,
-)
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 
@@ -109,18 +97,19 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
 def test_settings_of_labelled_pods(framework: str, settings: dict[str, str], message: str) -> None:
     """They are refused for every owner, also where nobody validates the owner itself."""
     annotations = {f"muster.dev/{key}": value for key, value in settings.items()}
-    for owner in (indexed_job, stateful_set):
-        result = shaped(owner(template(framework, annotations, {})))
-        expected = f"{A}/{message}".replace("Job train", "StatefulSet train" if owner is stateful_set else "Job train")
+    for owner in (w.indexed_job, w.stateful_set):
+        result = w.shaped(owner(w.template(framework, annotations, {})))
+        kind = "StatefulSet" if owner is w.stateful_set else "Job"
+        expected = f"{A}/{message}".replace("Job train", f"{kind} train")
         assert [str(error) for error in result.errors] == [expected]
 
 
 def test_a_setting_of_the_owner_has_the_same_path() -> None:
     """An annotation may stand on the owner."""
-    group = indexed_job(template("torch", {}, RESOURCES["nothing"]))
+    group = w.indexed_job(w.template("torch", {}, w.RESOURCES["nothing"]))
     assert group.owner
     group.owner["metadata"]["annotations"] = {"muster.dev/nproc-per-node": "x"}
-    [error] = shaped(group).errors
+    [error] = w.shaped(group).errors
     assert error.path == f"{A}/nproc-per-node]"
 
 
@@ -137,9 +126,9 @@ def test_a_setting_of_the_owner_has_the_same_path() -> None:
 )
 def test_metadata_that_contradicts(place: str, key: str, value: str, message: str) -> None:
     """What Muster writes itself must not say something else."""
-    group = indexed_job(template("mpi", {}, {}))
+    group = w.indexed_job(w.template("mpi", {}, {}))
     group.pod["metadata"][place][key] = value
-    assert [str(error) for error in shaped(group).errors] == [f"metadata.{place}[{key}]: {message}"]
+    assert [str(error) for error in w.shaped(group).errors] == [f"metadata.{place}[{key}]: {message}"]
 
 
 @pytest.mark.parametrize(
@@ -154,44 +143,44 @@ def test_metadata_that_contradicts(place: str, key: str, value: str, message: st
 )
 def test_variables_that_contradict(framework: str, name: str, source: str) -> None:
     """The variable, what Muster's value follows from, and what to do; a variable that says the same may stay."""
-    group = indexed_job(template(framework, {}, {}))
+    group = w.indexed_job(w.template(framework, {}, {}))
     group.pod["spec"]["containers"][0]["env"] = [{"name": "A"}, {"name": name, "value": "mine"}]
-    [error] = shaped(group).errors
+    [error] = w.shaped(group).errors
     expected = f'"{name}": is set by Muster for framework {framework} ({source}); remove it'
     assert str(error) == f"spec.containers[0].env[1].name: Invalid value: {expected}"
 
 
-INITIALIZER = replicated_job("dataset-initializer", "dataset-initializer", {"containers": [{"name": "main"}]})
+INITIALIZER = w.replicated_job("dataset-initializer", "dataset-initializer", {"containers": [{"name": "main"}]})
 ANNOTATED = {"metadata": {"annotations": {"scheduling.volcano.sh/queue-name": ""}}}
 R = 'spec.runtimeRef: Invalid value: "runtime": '
 TRAIN_JOBS: dict[str, tuple[JSON, ClusterTrainingRuntime, str]] = {
     "empty queue": (
         {},
-        runtime({"torch": {}}, podGroupPolicy={"volcano": {}}),
+        w.runtime({"torch": {}}, podGroupPolicy={"volcano": {}}),
         f"{R}must refer to a runtime whose annotation scheduling.volcano.sh/queue-name is not empty",
     ),
     "resources without a trainer": (
         {"trainer": {"resourcesPerNode": {"limits": {"cpu": "1"}}}},
-        runtime(None, replicated_job("other")),
+        w.runtime(None, w.replicated_job("other")),
         ('spec.trainer.resourcesPerNode: Invalid value: {"limits":{"cpu":"1"}}: must be left out: the runtime has no '
          "step trainer that it could be for"),
     ),
     "initializer without its container": (
         {"initializer": {"dataset": {"storageUri": "hf://x"}}},
-        runtime({"torch": {}}, INITIALIZER, replicated_job("node", "trainer")),
+        w.runtime({"torch": {}}, INITIALIZER, w.replicated_job("node", "trainer")),
         f"{R}must have container with name dataset-initializer in the dataset-initializer job",
     ),
     "launcher as node": (
         {"metadata": {"annotations": {"muster.dev/mpi-launcher-as-node": "maybe"}}},
-        mpi_runtime(),
+        w.mpi_runtime(),
         ('metadata.annotations[muster.dev/mpi-launcher-as-node]: Invalid value: "maybe": must be true or false: '
          "annotation muster.dev/mpi-launcher-as-node"),
     ),
     "quantities": (
         {},
-        runtime(
+        w.runtime(
             {"torch": {}},
-            replicated_job("node", "trainer", {"containers": [{"name": "node"}], "overhead": {"cpu": "much"}}),
+            w.replicated_job("node", "trainer", {"containers": [{"name": "node"}], "overhead": {"cpu": "much"}}),
         ),
         'spec.overhead: Invalid value: {"cpu":"much"}: must hold quantities; cpu: ',
     ),
@@ -202,16 +191,16 @@ TRAIN_JOBS: dict[str, tuple[JSON, ClusterTrainingRuntime, str]] = {
 def test_train_jobs(given: JSON, on: ClusterTrainingRuntime, message: str) -> None:
     """What does not fit the runtime, each alone."""
     spec = copy.deepcopy(given)
-    job = train_job(spec.pop("metadata", None), **spec)
+    job = w.train_job(spec.pop("metadata", None), **spec)
     if "queue-name" in message:
         on.spec.template.metadata.annotations["scheduling.volcano.sh/queue-name"] = ""
-    [error] = errors_of(compiled(job, on))
+    [error] = w.errors_of(w.compiled(job, on))
     assert error.startswith(message)
 
 
 def test_a_long_value_is_cut() -> None:
     """A message stays readable whatever the value is."""
-    result = shaped(indexed_job(template("torch", {"muster.dev/nproc-per-node": "9" * 5000 + "x"}, {})))
+    result = w.shaped(w.indexed_job(w.template("torch", {"muster.dev/nproc-per-node": "9" * 5000 + "x"}, {})))
     assert "9" * 150 in str(result.errors[0])
     assert len(str(result.errors[0])) < 400
 
@@ -219,12 +208,12 @@ def test_a_long_value_is_cut() -> None:
 @pytest.mark.parametrize("number", ["auto", "cpu", "3", 3])
 def test_processes_of_a_runtime(number: Any) -> None:
     """The background form: the runtime's policy says auto, cpu, gpu or a number; the TrainJob's own word wins."""
-    on = runtime({"torch": {"numProcPerNode": number}}, replicated_job("node", "trainer"))
-    plain = compiled(train_job(), on).plan
+    on = w.runtime({"torch": {"numProcPerNode": number}}, w.replicated_job("node", "trainer"))
+    plain = w.compiled(w.train_job(), on).plan
     assert plain
     [container] = plain.pod_sets[0].containers
     wanted = {"auto": "1", "cpu": "1"}.get(str(number), str(number))
     assert {each.name: each.value for each in container.env}["PET_NPROC_PER_NODE"] == wanted
-    own = compiled(train_job(trainer={"numProcPerNode": 5}), on).plan
+    own = w.compiled(w.train_job(trainer={"numProcPerNode": 5}), on).plan
     assert own
     assert {each.name: each.value for each in own.pod_sets[0].containers[0].env}["PET_NPROC_PER_NODE"] == "5"

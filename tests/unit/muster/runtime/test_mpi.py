@@ -3,23 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import frameworks_world as w
 import pytest
-from frameworks_world import (
-    SECRET,
-    Group,
-    compiled,
-    component,
-    env_of,
-    errors_of,
-    indexed_job,
-    jobset,
-    leader_worker_set,
-    mpi_runtime,
-    pods_of,
-    shaped,
-    template,
-    train_job,
-)
 
 JSON = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -32,7 +17,7 @@ def node(**fields: Any) -> JSON:
 
 def hostfile(result: Any) -> list[str]:
     """The lines of the hostfile."""
-    lines: list[str] = component(result, "ConfigMap")["data"]["hostfile"].splitlines()
+    lines: list[str] = w.component(result, "ConfigMap")["data"]["hostfile"].splitlines()
     return lines
 
 
@@ -47,14 +32,14 @@ def hostfile(result: Any) -> list[str]:
 )
 def test_hosts(nodes: int, computes: bool, lines: list[str]) -> None:  # noqa: FBT001 - a column of the table
     """`numNodes` counts what computes; the launcher's own line has no domain."""
-    result = compiled(train_job(trainer={"numNodes": nodes}), mpi_runtime(runLauncherAsNode=computes))
+    result = w.compiled(w.train_job(trainer={"numNodes": nodes}), w.mpi_runtime(runLauncherAsNode=computes))
     assert hostfile(result) == lines
 
 
 def test_one_node_that_launches_is_one_pod() -> None:
     """No replicated job `node`, and nobody waits for it."""
-    result = compiled(train_job(trainer={"numNodes": 1}), mpi_runtime(runLauncherAsNode=True))
-    [job] = component(result, "JobSet")["spec"]["replicatedJobs"]
+    result = w.compiled(w.train_job(trainer={"numNodes": 1}), w.mpi_runtime(runLauncherAsNode=True))
+    [job] = w.component(result, "JobSet")["spec"]["replicatedJobs"]
     assert (job["name"], "dependsOn" in job) == ("launcher", False)
 
 
@@ -69,9 +54,9 @@ def test_one_node_that_launches_is_one_pod() -> None:
 )
 def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
     """The TrainJob's, else the runtime's, else the GPUs of a node."""
-    result = compiled(train_job(trainer=trainer), mpi_runtime(**policy))
+    result = w.compiled(w.train_job(trainer=trainer), w.mpi_runtime(**policy))
     assert hostfile(result) == [f"train-node-0-0.train slots={slots}"]
-    env = env_of(pods_of(result, "launcher")["spec"]["containers"][0])
+    env = w.env_of(w.pods_of(result, "launcher")["spec"]["containers"][0])
     assert env["OMPI_MCA_orte_set_default_slots"] == env["PRTE_MCA_prte_set_default_slots"] == str(slots)
 
 
@@ -88,9 +73,9 @@ def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
 def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
     """Ssh must be able to read the key, and must not find it too open."""
     spec = {**node(), **({} if group is None else {"securityContext": {"fsGroup": group}})}
-    result = compiled(train_job(), mpi_runtime(spec, spec, sshAuthMountPath=path))
+    result = w.compiled(w.train_job(), w.mpi_runtime(spec, spec, sshAuthMountPath=path))
     for pod_set in ("launcher", "node"):
-        pods = pods_of(result, pod_set)["spec"]
+        pods = w.pods_of(result, pod_set)["spec"]
         secret = pods["volumes"][0]["secret"]
         assert [(item["path"], item["mode"]) for item in secret["items"]] == [
             (".ssh/id_rsa", mode),
@@ -114,7 +99,7 @@ def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
 )
 def test_nodes_serve_ssh(given: JSON, command: list[str], port: int | None) -> None:
     """A node without a command runs sshd, and is ready when ssh gets through, where the port is known."""
-    [container] = pods_of(compiled(train_job(), mpi_runtime(None, node(**given))))["spec"]["containers"]
+    [container] = w.pods_of(w.compiled(w.train_job(), w.mpi_runtime(None, node(**given))))["spec"]["containers"]
     assert container["command"] == command
     assert container.get("readinessProbe", {}).get("tcpSocket") == (port and {"port": port})
 
@@ -122,14 +107,22 @@ def test_nodes_serve_ssh(given: JSON, command: list[str], port: int | None) -> N
 def test_probe_of_the_runtime_stays() -> None:
     """A readiness probe that is there already is not replaced."""
     probe = {"exec": {"command": ["true"]}}
-    [container] = pods_of(compiled(train_job(), mpi_runtime(None, node(readinessProbe=probe))))["spec"]["containers"]
+    result = w.compiled(w.train_job(), w.mpi_runtime(None, node(readinessProbe=probe)))
+    [container] = w.pods_of(result)["spec"]["containers"]
     assert container["readinessProbe"] == probe
 
 
-@pytest.mark.parametrize(("annotations", "kind"), [({}, "ed25519"), ({"muster.dev/ssh-key": "ecdsa"}, "ecdsa")])
+@pytest.mark.parametrize(
+    ("annotations", "kind"),
+    [
+        ({}, "ed25519"),
+        ({"muster.dev/ssh-key": "ed25519"}, "ed25519"),
+        ({"muster.dev/ssh-key": "ecdsa"}, "ecdsa"),
+    ],
+)
 def test_key_is_made_once(annotations: JSON, kind: str) -> None:
     """The Secret is immutable, created once, goes away with the TrainJob, and comes before the pods."""
-    result = compiled(train_job({"annotations": annotations}), mpi_runtime())
+    result = w.compiled(w.train_job({"annotations": annotations}), w.mpi_runtime())
     [secret] = [each for each in result.components if each.kind == "Secret"]
     assert (secret.keys, secret.once, secret.stage) == (kind, True, 0)
     assert (secret.manifest["type"], secret.manifest["immutable"]) == ("kubernetes.io/ssh-auth", True)
@@ -138,40 +131,37 @@ def test_key_is_made_once(annotations: JSON, kind: str) -> None:
 
 def test_nodes_get_image_env_and_resources_but_not_the_command() -> None:
     """Processes of the training run on the nodes; what the user starts runs on the launcher only."""
-    trainer = {
-        "image": "mine",
-        "command": ["mpirun", "x"],
-        "env": [{"name": "A", "value": "1"}],
-        "resourcesPerNode": {"limits": {GPU: 1}},
-    }
-    result = compiled(train_job(trainer=trainer), mpi_runtime())
-    [launcher] = pods_of(result, "launcher")["spec"]["containers"]
-    [worker] = pods_of(result)["spec"]["containers"]
+    env = [{"name": "A", "value": "1"}]
+    trainer = {"image": "mine", "command": ["mpirun", "x"], "env": env, "resourcesPerNode": {"limits": {GPU: 1}}}
+    result = w.compiled(w.train_job(trainer=trainer), w.mpi_runtime())
+    [launcher] = w.pods_of(result, "launcher")["spec"]["containers"]
+    [worker] = w.pods_of(result)["spec"]["containers"]
     assert (launcher["command"], worker["command"]) == (["mpirun", "x"], ["/usr/sbin/sshd", "-De"])
-    assert (launcher["image"], worker["image"], env_of(worker)) == ("mine", "mine", {"A": "1"})
+    assert (launcher["image"], worker["image"], w.env_of(worker)) == ("mine", "mine", {"A": "1"})
     assert ("resources" in launcher, worker["resources"]) == (False, {"limits": {GPU: 1}})
 
 
 @pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
 def test_nodes_find_the_launcher(implementation: str) -> None:
     """Where nodes connect back by short name, they search its domain."""
-    result = compiled(train_job(), mpi_runtime(mpiImplementation=implementation))
-    assert pods_of(result)["spec"]["dnsConfig"] == {"searches": ["train.team.svc.cluster.local"]}
+    result = w.compiled(w.train_job(), w.mpi_runtime(mpiImplementation=implementation))
+    assert w.pods_of(result)["spec"]["dnsConfig"] == {"searches": ["train.team.svc.cluster.local"]}
     assert hostfile(result) == ["train-node-0-0.train:1"]
 
 
 def test_job_ends_with_its_launcher() -> None:
     """As a Job of ours: the launcher comes after the nodes, and its end is the Job's; sshd would never end."""
-    job = next(each for each in compiled(train_job(), mpi_runtime(), "Job").components if each.kind == "Job").manifest
+    result = w.compiled(w.train_job(), w.mpi_runtime(), "Job")
+    job = next(each for each in result.components if each.kind == "Job").manifest
     tasks = {task["name"]: task for task in job["spec"]["tasks"]}
     assert tasks["launcher"]["dependsOn"] == {"name": ["node"]}
     assert tasks["launcher"]["policies"] == [{"event": "TaskCompleted", "action": "CompleteJob"}]
     assert (tasks["launcher"]["minAvailable"], tasks["node"]["minAvailable"], job["spec"]["minAvailable"]) == (0, 1, 1)
 
 
-def of_size(size: int) -> Group:
+def of_size(size: int) -> w.Group:
     """A labelled Indexed Job of so many pods, and one of them."""
-    group = indexed_job(template("mpi", SECRET, {}))
+    group = w.indexed_job(w.template("mpi", w.SECRET, {}))
     assert group.owner
     group.owner["spec"] |= {"completions": size, "parallelism": size}
     return group
@@ -181,7 +171,7 @@ def test_a_long_hostfile_is_a_config_map() -> None:
     """Pods carry no copies of it; its name follows from its text, so that a scaled workload has another one."""
     names = set()
     for size in (1000, 1000, 1001):
-        result = shaped(of_size(size))
+        result = w.shaped(of_size(size))
         assert not result.errors
         assert "muster.dev/mpi-hostfile" not in result.pod["metadata"].get("annotations", {})
         [source] = [volume["configMap"] for volume in result.pod["spec"]["volumes"] if volume["name"] == "mpi-hostfile"]
@@ -194,13 +184,13 @@ def test_a_long_hostfile_is_a_config_map() -> None:
 @pytest.mark.parametrize("size", [60_000, 2_000_000_000])
 def test_more_pods_than_a_gang_may_have(size: int) -> None:
     """The pod is refused, and no list is made of a number that somebody wrote."""
-    [error] = shaped(of_size(size)).errors
+    [error] = w.shaped(of_size(size)).errors
     assert f"Invalid value: {size}: must be at most 20000" in str(error)
 
 
 def test_labelled_pods_carry_the_hostfile() -> None:
     """The annotation is mounted at /etc/mpi; the key is the Secret that the user names."""
-    result = shaped(indexed_job(template("mpi", SECRET, {"limits": {GPU: 2}})))
+    result = w.shaped(w.indexed_job(w.template("mpi", w.SECRET, {"limits": {GPU: 2}})))
     assert not result.errors
     assert result.pod["metadata"]["annotations"]["muster.dev/mpi-hostfile"].splitlines() == [
         "train-0 slots=2",
@@ -227,15 +217,15 @@ def test_labelled_pods_carry_the_hostfile() -> None:
 )
 def test_settings_that_mean_nothing(annotations: JSON, path: str) -> None:
     """Each is refused at its own path."""
-    found = errors_of(compiled(train_job({"annotations": annotations}), mpi_runtime()))
+    found = w.errors_of(w.compiled(w.train_job({"annotations": annotations}), w.mpi_runtime()))
     # The runtime has an implementation and a path already; the TrainJob's own annotation goes before them.
     assert [error.partition(": ")[0] for error in found] == [path]
 
 
-@pytest.mark.parametrize("owner", [indexed_job, jobset, leader_worker_set])
-def test_labelled_pods_share_the_key_of_their_workload(owner: Callable[[JSON], Group]) -> None:
+@pytest.mark.parametrize("owner", [w.indexed_job, w.jobset, w.leader_worker_set])
+def test_labelled_pods_share_the_key_of_their_workload(owner: Callable[[JSON], w.Group]) -> None:
     """Without a Secret of the user's they mount the one that the controller makes, called after the highest owner."""
-    result = shaped(owner(template("mpi", {}, {})))
+    result = w.shaped(owner(w.template("mpi", {}, {})))
     assert not result.errors
     names = [each["secret"]["secretName"] for each in result.pod["spec"]["volumes"] if "secret" in each]
     assert names == ["train-mpi-ssh-auth"]

@@ -5,20 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import frameworks_world as w
 import pytest
-from frameworks_world import (
-    OWNERS,
-    SECRET,
-    compiled,
-    errors_of,
-    indexed_job,
-    mpi_runtime,
-    pods_of,
-    shaped,
-    stateful_set,
-    template,
-    train_job,
-)
 
 from muster.runtime.plugins.mpi_objects import SCRIPT, WAIT_NAME
 from muster.runtime.plugins.mpi_settings import HOSTFILE
@@ -57,32 +45,30 @@ PLAIN += ["Volcano Job, task `worker`"]
 @pytest.mark.parametrize("owner", PLAIN)
 def test_only_the_first_pod_waits(owner: str) -> None:
     """Rank 0 launches; for the others nobody has to answer."""
-    group = OWNERS[owner](template("mpi", SECRET, {}))
-    assert inits(shaped(group).pod) == []
+    group = w.OWNERS[owner](w.template("mpi", w.SECRET, {}))
+    assert inits(w.shaped(group).pod) == []
     as_rank_0(group.pod)
-    result = shaped(group)
+    result = w.shaped(group)
     assert not result.errors
     assert inits(result.pod) == [WAIT_NAME]
     group.pod = result.pod
-    assert shaped(group).pod == result.pod  # asked again, it changes nothing
+    assert w.shaped(group).pod == result.pod  # asked again, it changes nothing
 
 
 def test_made_like_the_launcher() -> None:
     """Its image, rights, keys and hostfile; CPU and memory, so that quotas hold, but no device."""
     resources = {"limits": {"nvidia.com/gpu": 8, "cpu": "4"}, "requests": {"memory": "1Gi"}}
-    group = stateful_set(template("mpi", SECRET, resources))
+    group = w.stateful_set(w.template("mpi", w.SECRET, resources))
     [container] = as_rank_0(group.pod)["spec"]["containers"]
     container |= {"securityContext": {"runAsUser": 1000}, "imagePullPolicy": "Always"}
     mine = {"name": "mine", "mountPath": "/root/.ssh"}
     container["volumeMounts"] = [mine, {"name": "data", "mountPath": "/data"}]
     group.pod["spec"]["initContainers"] = [{"name": "first", "image": "i"}]
-    result = shaped(group)
-    first, wait = result.pod["spec"]["initContainers"]
+    first, wait = w.shaped(group).pod["spec"]["initContainers"]
     assert (first["name"], wait["name"]) == ("first", WAIT_NAME)
     assert (wait["image"], wait["imagePullPolicy"], wait["securityContext"]) == ("image", "Always", {"runAsUser": 1000})
     assert wait["resources"] == {"limits": {"cpu": "4"}, "requests": {"memory": "1Gi"}}
-    hostfile = {"name": "mpi-hostfile", "mountPath": "/etc/mpi", "readOnly": True}
-    assert wait["volumeMounts"] == [mine, hostfile]
+    assert wait["volumeMounts"] == [mine, {"name": "mpi-hostfile", "mountPath": "/etc/mpi", "readOnly": True}]
     assert wait["env"] == [
         {"name": "MUSTER_WAIT_S", "value": "600"},
         {"name": "MUSTER_LAUNCHER", "value": "train-0"},
@@ -93,23 +79,23 @@ def test_made_like_the_launcher() -> None:
 @pytest.mark.parametrize("target", ["Job", "JobSet"])
 def test_the_launcher_of_a_train_job(target: Any, nodes: int, *, computes: bool, waits: bool) -> None:
     """It waits for the nodes, which do not; alone it waits for nobody."""
-    result = compiled(train_job(trainer={"numNodes": nodes}), mpi_runtime(runLauncherAsNode=computes), target)
-    spec = pods_of(result, "launcher")["spec"]
+    result = w.compiled(w.train_job(trainer={"numNodes": nodes}), w.mpi_runtime(runLauncherAsNode=computes), target)
+    spec = w.pods_of(result, "launcher")["spec"]
     assert inits({"spec": spec}) == ([WAIT_NAME] if waits else [])
     if waits:
         [wait] = spec["initContainers"]
         assert {mount["mountPath"] for mount in wait["volumeMounts"]} == {"/root/.ssh", "/etc/mpi"}
-        assert inits({"spec": pods_of(result)["spec"]} if nodes > 1 or not computes else {"spec": {}}) == []
+        assert inits({"spec": w.pods_of(result)["spec"]} if nodes > 1 or not computes else {"spec": {}}) == []
 
 
 def test_a_wait_of_ones_own() -> None:
     """Seconds, or 0 for not at all."""
     for text, found in (("30", ["30"]), ("0", [])):
-        group = indexed_job(template("mpi", {**SECRET, "muster.dev/mpi-wait": text}, {}))
+        group = w.indexed_job(w.template("mpi", {**w.SECRET, "muster.dev/mpi-wait": text}, {}))
         as_rank_0(group.pod)
-        waits = shaped(group).pod["spec"].get("initContainers") or []
+        waits = w.shaped(group).pod["spec"].get("initContainers") or []
         assert [each["env"][0]["value"] for each in waits] == found
-    [wrong] = errors_of(compiled(train_job({"annotations": {"muster.dev/mpi-wait": "soon"}}), mpi_runtime()))
+    [wrong] = w.errors_of(w.compiled(w.train_job({"annotations": {"muster.dev/mpi-wait": "soon"}}), w.mpi_runtime()))
     assert wrong.startswith("metadata.annotations[muster.dev/mpi-wait]: ")
     assert wrong.endswith("must be a number of seconds from 0 (do not wait) to 86400")
 

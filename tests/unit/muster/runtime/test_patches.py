@@ -18,8 +18,7 @@ def test_patches_of_metadata_and_security() -> None:
     """Labels of the JobSet and of its Jobs, and a container's security context; a later patch wins."""
 
     def patch(manager: str, value: str) -> JSON:
-        container = {"name": "node", "securityContext": {"runAsUser": 7}}
-        pods = {"spec": {"containers": [container]}}
+        pods = {"spec": {"containers": [{"name": "node", "securityContext": {"runAsUser": 7}}]}}
         job = {"name": "node", "template": {"metadata": {"labels": {"a": value}}, "spec": {"template": pods}}}
         metadata = {"labels": {"a": value}, "annotations": {manager: value}}
         spec = {"template": {"metadata": metadata, "spec": {"replicatedJobs": [job, {"name": "node"}]}}}

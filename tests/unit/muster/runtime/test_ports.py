@@ -36,8 +36,7 @@ def test_one_container_has_it(
     for container in (*spec["containers"], *spec["initContainers"]):
         if container["name"] == by:
             container["ports"] = [{"containerPort": PORTS[framework], **how}]
-    group = owner(pods)
-    result = shaped(group)
+    result = shaped(owner(pods))
     assert not result.errors
     after = result.pod["spec"]
     containers = [*after["containers"], *after["initContainers"]]

@@ -2,7 +2,7 @@
 
 from frameworks_world import component, mpi_runtime, replicated_job, runtime, train_job
 
-from muster.runtime.plugins.reports import TrainerReports
+from controller.trainjob.report import TrainerReports
 from muster.runtime.registry import framework
 from muster.runtime.train_job import compile_train_job
 

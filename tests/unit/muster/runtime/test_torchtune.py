@@ -79,12 +79,7 @@ def test_whole_command_of_several_nodes() -> None:
             {},
             ["spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: llama9/1B"],
         ),
-        (
-            "tune",
-            1,
-            {},
-            ["spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: "],
-        ),
+        ("tune", 1, {}, ["spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: "]),
         (
             LLAMA,
             1,

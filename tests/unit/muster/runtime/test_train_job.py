@@ -48,19 +48,11 @@ def plan_of(result: Any) -> Plan:
 
 def test_trainer_is_merged_over_the_runtime() -> None:
     """Image, command and arguments replace, variables and resources are merged one by one."""
-    node = {
-        "name": "node",
-        "image": "old",
-        "command": ["old"],
-        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
-        "resources": {"limits": {GPU: 4, "memory": "1Gi"}},
-    }
-    trainer = {
-        "image": "new",
-        "args": ["--fast"],
-        "env": [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}],
-        "resourcesPerNode": {"limits": {"memory": "2Gi"}},
-    }
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]
+    resources = {"limits": {GPU: 4, "memory": "1Gi"}}
+    node = {"name": "node", "image": "old", "command": ["old"], "env": env, "resources": resources}
+    trainer = {"image": "new", "args": ["--fast"], "env": [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}],
+               "resourcesPerNode": {"limits": {"memory": "2Gi"}}}  # fmt: skip
     base = runtime({"torch": {}}, replicated_job("node", "trainer", {"containers": [node]}))
     found = container_of(compiled(train_job(trainer=trainer), base))
     assert (found["image"], found["command"], found["args"]) == ("new", ["old"], ["--fast"])
@@ -99,12 +91,8 @@ def test_initializers_run_before_the_gang() -> None:
     """As a Job: batch Jobs in earlier stages. As a JobSet: by its dependencies. They are no members of the gang."""
     fetch = {"containers": [{"name": "dataset-initializer", "image": "fetch"}]}
     waits = [{"name": "dataset-initializer", "status": "Complete"}]
-    base = runtime(
-        {"torch": {}},
-        replicated_job("dataset-initializer", "dataset-initializer", fetch),
-        replicated_job("node", "trainer", dependsOn=waits),
-        podGroupPolicy={"volcano": {}},
-    )
+    base = runtime({"torch": {}}, replicated_job("dataset-initializer", "dataset-initializer", fetch),
+                   replicated_job("node", "trainer", dependsOn=waits), podGroupPolicy={"volcano": {}})  # fmt: skip
     dataset = {"storageUri": "hf://data", "env": [{"name": "X", "value": "1"}], "secretRef": {"name": "token"}}
     job = train_job(trainer={"numNodes": 4}, initializer={"dataset": dataset})
     as_job = compiled(job, base, "Job")
@@ -158,126 +146,67 @@ def torch(**trainer: Any) -> JSON:
 
 
 INJECTION = {"envInjection": {"targets": [{"jobName": "node", "containerNames": ["gone"]}]}}
+RUNTIME, PATCHES = 'spec.runtimeRef: Invalid value: "runtime": ', "spec.runtimePatches: Invalid value: "
+ENV, ENVS = "spec.trainer.env: Invalid value: ", ": must not have reserved envs, invalid envs configured: "
+STRANGERS = [
+    patch(pod_patch("nodes"), "me"),
+    patch(pod_patch(containers=[{"name": "gone"}], initContainers=[{"name": "node"}])),
+]
+TWO = {"dataset": {"storageUri": "hf://x"}, "model": {"storageUri": "hf://y"}}
 BAD: dict[str, tuple[JSON, list[str]]] = {
     "reserved": (
         torch(env=[{"name": "PET_NNODES", "value": "1"}, {"name": "PET_MASTER_ADDR", "value": "1"}, {"name": "A"}]),
-        [
-            ('spec.trainer.env: Invalid value: ["PET_NNODES","PET_MASTER_ADDR","A"]: must not have reserved envs, '
-            "invalid envs configured: [PET_MASTER_ADDR PET_NNODES]")
-        ],
+        [f'{ENV}["PET_NNODES","PET_MASTER_ADDR","A"]{ENVS}[PET_MASTER_ADDR PET_NNODES]'],
     ),
-    "mpi reserved": (
-        {
-            "job": train_job(trainer={"env": [{"name": "OMPI_MCA_plm_rsh_args", "value": "1"}]}),
-            "on": mpi_runtime(),
-        },
-        [
-            ('spec.trainer.env: Invalid value: ["OMPI_MCA_plm_rsh_args"]: must not have reserved envs, '
-            "invalid envs configured: [OMPI_MCA_plm_rsh_args]")
-        ],
-    ),
+    "mpi reserved": (torch(env=[{"name": "OMPI_MCA_plm_rsh_args", "value": "1"}]) | {"on": mpi_runtime()},
+                     [f'{ENV}["OMPI_MCA_plm_rsh_args"]{ENVS}[OMPI_MCA_plm_rsh_args]']),
     "xgboost reserved": (
-        {
-            "job": train_job(trainer={"env": [{"name": "A"}, {"name": "DMLC_TASK_ID", "value": "1"}]}),
-            "on": runtime({"xgboost": {}}),
-        },
+        torch(env=[{"name": "A"}, {"name": "DMLC_TASK_ID", "value": "1"}]) | {"on": runtime({"xgboost": {}})},
         ["spec.trainer.env[1]: Forbidden: DMLC_TASK_ID is reserved for the XGBoost runtime"],
     ),
     "processes": (
         torch(numProcPerNode="many"),
-        [
-            ('spec.trainer.numProcPerNode: Invalid value: "many": must be auto, cpu, gpu or a number of processes '
-            "from 1 to 4096")
-        ],
+        [('spec.trainer.numProcPerNode: Invalid value: "many": must be auto, cpu, gpu or a number of processes '
+          "from 1 to 4096")],
     ),
-    "injection": (
-        {"job": train_job(), "on": runtime({"torch": INJECTION})},
-        [
-            ('spec.runtimeRef: Invalid value: "runtime": envInjection target podSet "node" container "gone" not found '
-            "in runtime template")
-        ],
-    ),
+    "injection": ({"on": runtime({"torch": INJECTION})},
+                  [f'{RUNTIME}envInjection target podSet "node" container "gone" not found in runtime template']),
     "unknown job, container and manager": (
-        {
-            "job": train_job(
-                runtimePatches=[
-                    patch(pod_patch("nodes"), "me"),
-                    patch(pod_patch(containers=[{"name": "gone"}], initContainers=[{"name": "node"}])),
-                ]
-            )
-        },
-        [
-            (
-                'spec.runtimePatches[0].manager: Invalid value: "me": must be a domain-prefixed path (such as '
-                '"acme.io/foo")'
-            ),
-            ('spec.runtimePatches: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the '
-            "runtime job template"),
-            ('spec.runtimePatches: Invalid value: "node": must not have initContainer that doesn\'t exist in the '
-            "runtime job node"),
-            (
-                'spec.runtimePatches: Invalid value: "gone": must not have container that doesn\'t exist in the '
-                "runtime job node"
-            ),
-        ],
+        {"job": train_job(runtimePatches=STRANGERS)},
+        ['spec.runtimePatches[0].manager: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")',
+         f'{PATCHES}"nodes": must not have replicated job that doesn\'t exist in the runtime job template',
+         f'{PATCHES}"node": must not have initContainer that doesn\'t exist in the runtime job node',
+         f'{PATCHES}"gone": must not have container that doesn\'t exist in the runtime job node'],
     ),
     "env of the trainer in a patch": (
         {"job": train_job(runtimePatches=[patch(pod_patch(containers=[{"name": "node", "env": [{"name": "A"}]}]))])},
-        [
-            ('spec.runtimePatches: Invalid value: "node": must not have envs for the dataset-initializer, '
-            "model-initializer, node containers")
-        ],
+        [f'{PATCHES}"node": must not have envs for the dataset-initializer, model-initializer, node containers'],
     ),
     "initializer that the runtime lacks": (
-        {"job": train_job(initializer={"dataset": {"storageUri": "hf://x"}, "model": {"storageUri": "hf://y"}})},
-        [
-            ('spec.runtimeRef: Invalid value: "runtime": must have dataset-initializer job when trainJob is configured '
-            "with input dataset config"),
-            ('spec.runtimeRef: Invalid value: "runtime": must have model-initializer job when trainJob is configured '
-            "with input model config"),
-        ],
+        {"job": train_job(initializer=TWO)},
+        [f"{RUNTIME}must have {each}-initializer job when trainJob is configured with input {each} config"
+         for each in ("dataset", "model")],
     ),
     "two gangs": (
-        {"job": train_job(), "on": runtime({"torch": {}}, podGroupPolicy={"volcano": {}, "coscheduling": {}})},
-        [
-            ('spec.runtimeRef: Invalid value: "runtime": must refer to a runtime with one podGroupPolicy, either '
-            "volcano or coscheduling")
-        ],
+        {"on": runtime({"torch": {}}, podGroupPolicy={"volcano": {}, "coscheduling": {}})},
+        [f"{RUNTIME}must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"],
     ),
-    "flux": (
-        {"job": train_job(), "on": runtime({"flux": {}})},
-        [('spec.runtimeRef: Invalid value: "runtime": must not refer to a runtime with mlPolicy flux, which Muster '
-         "does not run")],
-    ),
+    "flux": ({"on": runtime({"flux": {}})},
+             [f"{RUNTIME}must not refer to a runtime with mlPolicy flux, which Muster does not run"]),
     "mpi without a launcher": (
-        {"job": train_job(), "on": runtime({"mpi": {}}, replicated_job("node"))},
-        [
-            ('spec.runtimeRef: Invalid value: "runtime": must refer to a runtime with replicated jobs launcher and '
-            "node, because its policy is mpi")
-        ],
+        {"on": runtime({"mpi": {}}, replicated_job("node"))},
+        [f"{RUNTIME}must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"],
     ),
     "no container node": (
-        {
-            "job": train_job(),
-            "on": runtime({"jax": {}}, replicated_job("node", "trainer", {"containers": [{"name": "main"}]})),
-        },
-        [
-            'spec.runtimeRef: Invalid value: "runtime": must refer to a runtime whose job node has a container \'node\''
-        ],
+        {"on": runtime({"jax": {}}, replicated_job("node", "trainer", {"containers": [{"name": "main"}]}))},
+        [f"{RUNTIME}must refer to a runtime whose job node has a container 'node'"],
     ),
-    "no trainer": (
-        {"job": train_job(), "on": runtime({"torch": {}}, replicated_job("node"))},
-        [
-            ('spec.runtimeRef: Invalid value: "runtime": must refer to a runtime with a step trainer, because its '
-            "policy is torch")
-        ],
-    ),
+    "no trainer": ({"on": runtime({"torch": {}}, replicated_job("node"))},
+                   [f"{RUNTIME}must refer to a runtime with a step trainer, because its policy is torch"]),
     "implementation": (
-        {"job": train_job(), "on": mpi_runtime(mpiImplementation="")},
-        [
-            ('spec.runtimeRef: Invalid value: "": must be an MPI implementation that Muster knows (OpenMPI, Intel, '
-            "MPICH): mpi.mpiImplementation of ClusterTrainingRuntime runtime")
-        ],
+        {"on": mpi_runtime(mpiImplementation="")},
+        [('spec.runtimeRef: Invalid value: "": must be an MPI implementation that Muster knows (OpenMPI, Intel, '
+          "MPICH): mpi.mpiImplementation of ClusterTrainingRuntime runtime")],
     ),
 }  # fmt: skip
 
@@ -285,7 +214,7 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
 @pytest.mark.parametrize(("given", "messages"), BAD.values(), ids=BAD.keys())
 def test_each_message(given: JSON, messages: list[str]) -> None:
     """Path, value and what is right; several at once; and then neither a plan nor a component."""
-    result = compiled(given["job"], given.get("on") or runtime({"torch": {}}))
+    result = compiled(given.get("job") or train_job(), given.get("on") or runtime({"torch": {}}))
     assert errors_of(result) == messages
     assert (result.plan, result.components) == (None, ())
 
@@ -308,10 +237,8 @@ def test_rendezvous_of_the_user_is_warned_of() -> None:
 
 def test_env_injection() -> None:
     """Further containers and init containers get all five variables."""
-    pod = {
-        "containers": [{"name": "node", "image": "i"}, {"name": "side", "image": "i"}],
-        "initContainers": [{"name": "check", "image": "i"}],
-    }
+    containers = [{"name": "node", "image": "i"}, {"name": "side", "image": "i"}]
+    pod = {"containers": containers, "initContainers": [{"name": "check", "image": "i"}]}
     targets = [{"jobName": "node", "containerNames": ["side", "check"]}]
     base = runtime({"torch": {"envInjection": {"targets": targets}}}, replicated_job("node", "trainer", pod))
     spec = pods_of(compiled(train_job(), base))["spec"]
@@ -335,12 +262,8 @@ def test_elastic_policy_of_the_runtime() -> None:
 def test_gang_counts_limits_and_what_can_exist(policy: str) -> None:
     """The launcher waits for the nodes, so the minimum is the nodes; limits count where there is no request."""
     base = mpi_runtime()
-    base = runtime(
-        {"mpi": {}},
-        replicated_job("launcher", "trainer", dependsOn=[{"name": "node", "status": "Ready"}]),
-        replicated_job("node"),
-        podGroupPolicy={policy: {}},
-    )
+    base = runtime({"mpi": {}}, replicated_job("launcher", "trainer", dependsOn=[{"name": "node", "status": "Ready"}]),
+                   replicated_job("node"), podGroupPolicy={policy: {}})  # fmt: skip
     trainer = {"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 2, "cpu": "500m"}}}
     result = compiled(train_job(trainer=trainer), base)
     spec = component(result, "PodGroup")["spec"]

@@ -43,8 +43,7 @@ def test_every_queue_on_the_way_to_the_root_must_select(chain: list[str | None],
 def test_a_locked_namespace_may_use_its_queue_alone(name: str) -> None:
     """Whatever the queues select; a lock without a queue holds nothing."""
     queues = {each: a_queue(each, "root", None) for each in ("a", "b", "root")}
-    locked = barrier(name, "ns", {QUEUE: "a", QUEUE_LOCKED: "true"}, queues.get)
-    assert (locked is None) == (name == "a")
+    assert (barrier(name, "ns", {QUEUE: "a", QUEUE_LOCKED: "true"}, queues.get) is None) == (name == "a")
     assert barrier(name, "ns", {QUEUE_LOCKED: "true"}, queues.get) is None
     assert barrier(name, "ns", {QUEUE: "a", QUEUE_LOCKED: "false"}, queues.get) is None
 

@@ -3,36 +3,25 @@
 from typing import Any
 
 import pytest
+from builders import job as a_job
+from builders.manifests import pod_spec
 
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, PartitionPolicy, TaskSpec
+from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import min_resources, pod_group, update
 
 
 def task(name: str, replicas: int, least: int | None = None, **resources: Any) -> TaskSpec:
     """A task whose pods ask for these resources."""
-    spec = {
-        "priorityClassName": resources.pop("priority", ""),
-        "containers": [{"name": "main", "resources": resources or {"requests": {"cpu": "1"}}}],
-    }
+    priority = resources.pop("priority", "")
+    spec = pod_spec(priority_class_name=priority, **(resources or {"requests": {"cpu": "1"}}))
     return TaskSpec(name=name, replicas=replicas, min_available=least, template={"spec": spec})
 
 
 def job(*tasks: TaskSpec, min_available: int, **more: Any) -> Job:
     """Job `n/j`."""
-    meta = ObjectMeta(
-        name="j",
-        namespace="n",
-        uid="u",
-        labels={"team": "a"},
-        annotations={
-            "note": "x",
-            "kubectl.kubernetes.io/last-applied-configuration": "{}",
-            "muster.dev/grouped-templates": "{}",
-            "muster.dev/placement": "{}",
-        },
-    )
-    return Job(metadata=meta, spec=JobSpec(tasks=list(tasks), min_available=min_available, **more))
+    ours = ("kubectl.kubernetes.io/last-applied-configuration", "muster.dev/grouped-templates", "muster.dev/placement")
+    notes = {"note": "x", **dict.fromkeys(ours, "{}")}
+    return a_job("j", tasks, "n", uid="u", labels={"team": "a"}, annotations=notes, min_available=min_available, **more)
 
 
 def test_group_of_a_job() -> None:
@@ -52,22 +41,12 @@ def test_group_of_a_job() -> None:
 
 def test_ten_keys() -> None:
     """The keys of a quota, with the extended resource under both of its names."""
-    resources = {
-        "requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "1"},
-        "limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"},
-    }
-    assert min_resources(job(task("a", 3, **resources), min_available=3), {}) == {
-        "cpu": "1500m",
-        "memory": "3Gi",
-        "requests.cpu": "1500m",
-        "requests.memory": "3Gi",
-        "limits.cpu": "3",
-        "limits.memory": "3Gi",
-        "nvidia.com/gpu": "3",
-        "requests.nvidia.com/gpu": "3",
-        "pods": "3",
-        "count/pods": "3",
-    }
+    requests = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    resources = {"requests": requests, "limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}
+    asked = {"cpu": "1500m", "memory": "3Gi", "nvidia.com/gpu": "3"}
+    expected = asked | {f"requests.{key}": amount for key, amount in asked.items()}
+    expected |= {"limits.cpu": "3", "limits.memory": "3Gi", "pods": "3", "count/pods": "3"}
+    assert min_resources(job(task("a", 3, **resources), min_available=3), {}) == expected
 
 
 SMALL = {"requests": {"cpu": "1"}}

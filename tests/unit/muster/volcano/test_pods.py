@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from builders import job as a_job
+from builders import placement as a_placement
+from builders.manifests import task
 
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.muster.placement import Placement
 from muster.api.names import CREATED_BY
-from muster.api.volcano.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
+from muster.api.volcano.batch import Job, VolumeSpec
 from muster.volcano.manifests import Manifest, claims, mount
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.pods import complete_pod, pinned_or_gated, pod, usable
@@ -21,16 +23,17 @@ TEMPLATE: dict[str, Any] = {
 
 def job(template: dict[str, Any] | None = None, **annotations: str) -> Job:
     """Job `n/j`, third version, with a task `w` of 4 in partitions of 2."""
-    task = TaskSpec(
-        name="w",
-        replicas=4,
-        template=template or TEMPLATE,
-        partition_policy=PartitionPolicy(total_partitions=2, partition_size=2),
-    )
-    return Job(
-        metadata=ObjectMeta(name="j", namespace="n", uid="u", annotations=annotations),
-        spec=JobSpec(scheduler_name="volcano", queue="q", priority_class_name="high", tasks=[task]),
-        status=JobStatus(version=3, retry_count=1),
+    policy = {"totalPartitions": 2, "partitionSize": 2}
+    return a_job(
+        "j",
+        [task("w", 4, template=template or TEMPLATE, partition_policy=policy)],
+        "n",
+        uid="u",
+        queue="q",
+        scheduler_name="volcano",
+        priority_class_name="high",
+        annotations=annotations,
+        status={"version": 3, "retryCount": 1},
     )
 
 
@@ -41,11 +44,7 @@ def slot(of: Job, index: int) -> PodSlot:
 
 def placement(phase: str = "Planned", group_uid: str = "g") -> Placement:
     """Ranks 0 and 1 on node a, rank 2 on b, rank 3 nowhere yet."""
-    runs = [NodeRun(node="a", count=2), NodeRun(node="b", count=1)]
-    return Placement(
-        spec=PlacementSpec(pod_group_uid=group_uid, epoch=7, pod_sets=[PodSetPlacement(name="w", runs=runs)]),
-        status=PlacementStatus(phase=phase),  # type: ignore[arg-type]  # phases as text
-    )
+    return a_placement(pod_sets={"w": ["a", "a", "b"]}, gang_uid=group_uid, epoch=7, phase=phase)
 
 
 def test_names_labels_and_annotations() -> None:

@@ -19,7 +19,8 @@ from extender.planner.state.feed import FEED
 from muster.api import names
 from muster.api.volcano.scheduling import QueueSpec
 from muster.chart import CHART
-from musterctl.chart import alerts, generated, roles
+from musterctl import facts
+from musterctl.chart import generated, roles
 from musterctl.chart.files import FILES, policies
 from musterctl.plane import rights
 
@@ -77,7 +78,7 @@ def test_the_fields_of_queues_are_known() -> None:
 def metrics() -> set[str]:
     """The metrics in the code, as Prometheus names them."""
     found: set[str] = set()
-    for package in ("muster", "webhook", "extender", "controller", "history", "musterctl"):
+    for package in ("muster", "webhook", "extender", "controller", "history", "web"):
         for path in (ROOT / package).rglob("*.py"):
             found |= set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(muster_\w+)"', path.read_text()))
     return found
@@ -91,8 +92,7 @@ def bare(metric: str) -> str:
 @pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
 def test_alerts_and_panels_ask_for_metrics_that_exist(name: str) -> None:
     """An alert on another never fires."""
-    text = (FILES / name).read_text()
-    asked = set(re.findall(r"\bmuster_\w+", text))
+    asked = set(re.findall(r"\bmuster_\w+", (FILES / name).read_text()))
     assert len(asked) > 8
     assert {bare(each) for each in asked} <= {bare(each) for each in metrics()}
 
@@ -120,10 +120,10 @@ def test_counters_of_alerts_and_panels_begin_at_zero(name: str) -> None:
 
 def test_alerts_say_what_to_do() -> None:
     """A summary, a description and a severity each."""
-    for rule in alerts.rules():
+    for rule in facts.alert_rules():
         assert set(rule["annotations"]) == {"summary", "description"}
         assert rule["labels"]["severity"] in {"warning", "critical"}
-    for row in alerts.rows():
+    for row in facts.alert_rows():
         assert all(row)
         assert not re.search(r"[{}$]", "".join(row)), "a page has no templates"
     json.loads((FILES / "dashboard.json").read_text())

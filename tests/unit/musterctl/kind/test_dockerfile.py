@@ -63,8 +63,7 @@ def test_the_final_stage_neither_builds_nor_is_root() -> None:
     assert [one.flags for one in final if one.name == "COPY"] == [["--from=build"]]
     (user,) = (one.text for one in final if one.name == "USER")
     helpers = (CHART / "_helpers.tpl").read_text(encoding="utf-8")
-    ids = re.findall(r"runAs(?:User|Group): (\d+)", helpers)
-    assert user == ":".join(ids)
+    assert user == ":".join(re.findall(r"runAs(?:User|Group): (\d+)", helpers))
 
 
 def test_only_hashed_wheels_are_installed() -> None:
@@ -84,7 +83,7 @@ def test_the_chart_starts_what_the_image_has() -> None:
         found |= set(re.findall(r"command: \[python, -m, (\w+)\]", text))
         others = re.findall(r"command: \[(?!python,)([^\]]+)\]", text)
         assert all("kube-scheduler" in each for each in others), template
-    assert found == {"webhook", "extender", "controller", "history", "musterctl"}
+    assert found == {"webhook", "extender", "controller", "history", "web"}
     for package in found:
         assert importlib.util.find_spec(f"{package}.__main__") is not None
         assert package in copied()

@@ -166,10 +166,8 @@ def test_other_options_are_refused(muster: Callable[..., Result], programs: Call
     assert "kind cluster test exists with nodes 3; `muster down --name test` ends it" in other.output
     useless = muster("up", "--name", "test", "--provider", "kind", "--gpus", "4", "--foreground")
     assert "--gpus, --foreground: not with --provider kind" in useless.output
-    processes = muster("up", "--name", "test")
-    assert "test is a kind cluster" in processes.output
-    alone = muster("up", "--name", "other", "--image", "muster:1")
-    assert "--image goes with --provider kind" in alone.output
+    assert "test is a kind cluster" in muster("up", "--name", "test").output
+    assert "--image goes with --provider kind" in muster("up", "--name", "other", "--image", "muster:1").output
 
 
 def test_down_deletes_the_cluster_and_its_folder(
@@ -178,8 +176,7 @@ def test_down_deletes_the_cluster_and_its_folder(
     """Afterwards nobody knows of it."""
     calls = programs("docker", "kind", "kubectl", "helm")
     muster("up", "--name", "test", "--provider", "kind")
-    status = muster("status", "--name", "test")
-    assert "kind cluster muster-test" in status.output
+    assert "kind cluster muster-test" in muster("status", "--name", "test").output
     assert muster("down", "--name", "test").exit_code == 0
     assert "kind delete cluster" in shown(calls)
     assert not (tmp_path / "state/muster/test").exists()

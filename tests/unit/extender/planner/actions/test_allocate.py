@@ -14,8 +14,7 @@ GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
 
 def test_a_gang_that_fits_is_placed_whole_with_neighbouring_ranks_on_neighbouring_nodes() -> None:
     """Ranks follow the natural order of the nodes' names."""
-    world = World()
-    world.nodes(12)
+    world = World().nodes(12)
     world.gang("a", {"worker": (20, {"nvidia.com/gpu": 4})})
     [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": [f"node-{rank // 2}" for rank in range(20)]}
@@ -24,8 +23,7 @@ def test_a_gang_that_fits_is_placed_whole_with_neighbouring_ranks_on_neighbourin
 
 def test_of_two_gangs_that_need_all_nodes_only_the_older_is_placed_and_the_other_says_why() -> None:
     """The second waits with one sentence and holds nothing."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang("a", {"worker": (4, GPU8)})
     world.now += 1
     world.gang("b", {"worker": (4, GPU8)})
@@ -41,8 +39,7 @@ def test_of_two_gangs_that_need_all_nodes_only_the_older_is_placed_and_the_other
 
 def test_a_placement_holds_its_room_until_its_pods_are_bound_and_the_pods_hold_it_afterwards() -> None:
     """Neither counted twice nor free in between."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
     free = world.session().snapshot.free
@@ -56,8 +53,7 @@ def test_a_placement_holds_its_room_until_its_pods_are_bound_and_the_pods_hold_i
 
 def test_minimum_per_task_is_placed_first_and_what_else_fits_comes_on_top() -> None:
     """MinMember 3 of 6: one master and two workers start; a fourth place is used by a worker."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang(
         "a", {"master": (1, GPU8), "worker": (5, GPU8)}, min_member=3, min_task_member={"master": 1, "worker": 2}
     )
@@ -67,8 +63,7 @@ def test_minimum_per_task_is_placed_first_and_what_else_fits_comes_on_top() -> N
 
 def test_minimums_per_task_do_not_count_when_min_member_is_below_their_sum() -> None:
     """Volcano's gang rule: minMember 1 of master 1 + worker 4 starts with what fits."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"master": (1, GPU8), "worker": (4, GPU8)}, min_member=1)
     [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"master": ["node-0"]}
@@ -76,8 +71,7 @@ def test_minimums_per_task_do_not_count_when_min_member_is_below_their_sum() -> 
 
 def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
     """In the written order the small pods would break up the only node that holds the large one."""
-    world = World()
-    world.node("node-0", gpus=8)
+    world = World().nodes(1, gpus=8)
     world.node("node-1", gpus=2)
     world.gang("a", {"small": (2, GPU1), "large": (1, GPU8)})
     [place] = of(world.plan(), decisions.Place)
@@ -86,8 +80,7 @@ def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
 
 def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_causes() -> None:
     """Each cause says how many nodes it costs."""
-    world = World()
-    world.node("node-0", unschedulable=True)
+    world = World().nodes(1, unschedulable=True)
     world.node("node-1", taints=[Taint(key="dedicated", value="x", effect="NoSchedule")])
     world.node("node-2", labels={"pool": "other"})
     world.gang("a", {"worker": (1, GPU1)}, spec={"nodeSelector": {"pool": "mine"}})
@@ -97,9 +90,7 @@ def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_cau
 
 def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:
     """Enqueue says which queue and why."""
-    world = World()
-    world.nodes(1)
-    world.queue("shut", "Closed")
+    world = World().nodes(1).queue("shut", "Closed")
     world.gang("a", {"worker": (1, GPU1)}, phase="Pending", queue="shut")
     world.gang("b", {"worker": (1, GPU1)}, phase="Pending", queue="nowhere")
     world.gang("c", {"worker": (1, GPU1)}, phase="Pending", queue="root")
@@ -115,8 +106,7 @@ def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:
 
 def test_a_gang_that_could_never_run_stays_out_and_says_so() -> None:
     """Even an empty cluster has no room."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.gang("a", {"worker": (3, GPU8)}, phase="Pending")
     [waits] = of(world.plan(), decisions.Unschedulable)
     assert waits.message == (
@@ -127,8 +117,7 @@ def test_a_gang_that_could_never_run_stays_out_and_says_so() -> None:
 
 def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:
     """Pending → Inqueue with a placement, so that its pods are born on their nodes."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (1, GPU1)}, phase="Pending")
     session = world.plan()
     assert [decisions.Enqueue, decisions.Place] == [type(decision) for decision in session.decisions]
@@ -136,19 +125,15 @@ def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:
 
 def test_pods_that_exist_win_over_the_template() -> None:
     """Another webhook added a sidecar: the gang is planned with the larger shape."""
-    world = World()
-    world.nodes(2)
-    key = world.gang("a", {"worker": (2, {"cpu": 16})})
-    for rank in range(2):
-        world.pod(key, "worker", rank, {"cpu": 17}, gated=True)
+    world = World().nodes(2)
+    world.members(world.gang("a", {"worker": (2, {"cpu": 16})}), 2, {"cpu": 17}, gated=True)
     [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": ["node-0", "node-1"]}
 
 
 def test_a_higher_priority_class_goes_first() -> None:
     """Although it is younger."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
     world.gang("a", {"worker": (1, GPU8)})
     world.now += 1
@@ -156,7 +141,7 @@ def test_a_higher_priority_class_goes_first() -> None:
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/b"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(
     capacities=st.lists(st.integers(0, 9), min_size=1, max_size=8),
     gangs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=5),

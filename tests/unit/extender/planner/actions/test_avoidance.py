@@ -56,9 +56,7 @@ class FailingWorld(RepairWorld):
 @pytest.fixture
 def world() -> FailingWorld:
     """Six nodes."""
-    world = FailingWorld()
-    world.nodes(6)
-    return world
+    return FailingWorld().nodes(6)
 
 
 def test_the_next_member_goes_elsewhere_and_the_gang_is_told_why(world: FailingWorld) -> None:
@@ -128,8 +126,7 @@ def test_the_annotation_says_the_first_time_or_that_nothing_is_left_out(world: F
 def test_failures_everywhere_tell_no_node_apart(world: FailingWorld) -> None:
     """A program that fails by itself fails on every node; so does a gang on one node. Unless it asks for it."""
     key = world.placed("a", 3)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed")
+    world.members(key, 2, GPU8, node="node-{}", phase="Failed")
     world.noticed()
     assert world.avoided(key) == []
     alone, asked = world.placed("b", 1), world.placed("c", 1, avoid_failed_node="1m")
@@ -184,11 +181,9 @@ def test_the_end_of_a_placement_keeps_what_failed(world: FailingWorld) -> None:
 
 def test_no_more_nodes_are_remembered_than_the_limit() -> None:
     """A placement stays small."""
-    world = FailingWorld()
-    world.nodes(2 * MOST + 2)
+    world = FailingWorld().nodes(2 * MOST + 2)
     key = world.placed("a", 2 * MOST + 2)
-    for rank in range(MOST + 1):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed")
+    world.members(key, MOST + 1, GPU8, node="node-{}", phase="Failed")
     world.noticed()
     assert len(world.avoided(key)) == MOST
 
@@ -204,8 +199,7 @@ def test_a_job_that_restarts_leaves_the_node_out_though_its_pod_group_is_another
     world.state.on_placement(world.state.placements[key], None)
     meta = structs.replace(group.metadata, uid="uid-of-another", resource_version="999")
     world.state.on_pod_group(None, structs.replace(group, metadata=meta))
-    session = world.plan()
-    [place] = of(session, decisions.Place)
+    [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": ["node-0", "node-2", "node-3"]}
     [entry] = world.avoided(key)
     assert (entry.node, entry.failures) == ("node-1", 1)

@@ -25,16 +25,13 @@ def in_vain(world: World) -> Session:
 def many_on_their_way(world: World) -> None:
     """Two gangs of 300, whose placements have all slots there may be."""
     for name in ("a", "b"):
-        key = world.gang(name, {"worker": (300, CPU)})
-        for rank in range(300):
-            world.pod(key, "worker", rank, CPU, gated=True)
+        world.members(world.gang(name, {"worker": (300, CPU)}), 300, CPU, gated=True)
     world.plan()
 
 
 def test_a_gang_whose_pods_are_not_created_waits_twice_as_long_after_each_placement() -> None:
     """And its status says until when."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     waits = []
     for attempt in range(1, 5):
@@ -60,8 +57,7 @@ def test_the_wait_has_an_end_whatever_the_status_says() -> None:
 
 def test_the_wait_is_over_when_the_pods_exist_and_forgotten_when_the_gang_was_whole() -> None:
     """Pods that were created in the meantime, gated, can run at once."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
     in_vain(world)
@@ -69,8 +65,7 @@ def test_the_wait_is_over_when_the_pods_exist_and_forgotten_when_the_gang_was_wh
     assert not of(world.plan(), decisions.Place)
     world.pod(key, "worker", 1, GPU8, gated=True)
     assert of(world.plan(), decisions.Place)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=2)
+    world.members(key, 2, GPU8, node="node-{}", pinned=True, epoch=2)
     world.close(world.plan())
     status = world.state.placements[key].status
     assert (status.phase, status.attempts, status.not_before) == ("Bound", 0, "")
@@ -78,12 +73,10 @@ def test_the_wait_is_over_when_the_pods_exist_and_forgotten_when_the_gang_was_wh
 
 def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> None:
     """That they were late at the barrier says nothing about the next time."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.members(key, 2, GPU8, gated=True)
     in_vain(world)
     assert world.state.placements[key].status.attempts == 0
     assert of(world.plan(), decisions.Place)
@@ -91,8 +84,7 @@ def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> No
 
 def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> None:
     """Their 600 slots are more than may be placed at once."""
-    world = World()
-    world.nodes(200, cpu=64)
+    world = World().nodes(200, cpu=64)
     for name in ("a", "b"):
         world.gang(name, {"worker": (300, CPU)})
     assert len(of(world.plan(), decisions.Place)) == 2
@@ -102,9 +94,7 @@ def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> No
 
 def test_a_queue_whose_gangs_are_on_their_way_leaves_slots_to_other_queues() -> None:
     """Of its own gangs the next one waits, and says so after a while."""
-    world = World()
-    world.queue("other")
-    world.nodes(200, cpu=64)
+    world = World().queue("other").nodes(200, cpu=64)
     many_on_their_way(world)
     world.gang("c", {"worker": (20, CPU)})
     world.gang("d", {"worker": (20, CPU)}, queue="other")
@@ -120,8 +110,7 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_slots_to_other_queues() -> 
 
 def test_a_gang_is_not_let_in_while_others_are_on_their_way() -> None:
     """Its pods would be born gated, and each would need a write more; but it does not stay out for long."""
-    world = World()
-    world.nodes(200, cpu=64)
+    world = World().nodes(200, cpu=64)
     many_on_their_way(world)
     world.gang("c", {"worker": (20, CPU)}, phase="Pending")
     actions = Enqueue(), Allocate()
@@ -154,8 +143,7 @@ def test_pods_that_do_not_come_keep_others_waiting_for_moments_only() -> None:
 
 def test_a_later_gang_is_placed_soon_although_an_older_one_is_placed_in_vain_again_and_again() -> None:
     """Both want the whole cluster; the quota of the older one stays used up."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang("stuck", {"worker": (4, GPU8)})
     world.plan()
     world.now += 5

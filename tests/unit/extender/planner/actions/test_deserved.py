@@ -108,7 +108,7 @@ GANGS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     gangs=GANGS,
     deserved=st.fixed_dictionaries({name: st.integers(0, 24) for name in "abc"}),

@@ -71,8 +71,7 @@ def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> N
 
 def test_ending_shares_are_kept_by_the_gpu() -> None:
     """Half of a GPU that ends is kept for a gang of its size, and the next one gets another."""
-    world = cluster(0, [Preempt], a=1, b=1)
-    world.node("node-0", gpus=1)
+    world = cluster(0, [Preempt], a=1, b=1).nodes(1, gpus=1)
     going = shares(world, "going", 1, queue="a", gpu_fraction="0.5")
     told, gone = annotations(going, 0, "0", gpu_fraction="0.5"), format_time(world.now + 20)
     world.pod(going, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=told, deletion_timestamp=gone)
@@ -86,7 +85,7 @@ def test_ending_shares_are_kept_by_the_gpu() -> None:
     assert [place.gang.key for place in of(session, Place)] == [high]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     going=st.integers(1, 3),
     running=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["low", "high"])), max_size=3),

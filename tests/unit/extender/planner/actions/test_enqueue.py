@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from extender_world import World, of, slots
-from msgspec import structs
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -22,8 +21,7 @@ def entered(session: Session) -> bool:
 
 def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> None:
     """MinAvailable 4 of one task of 8 with a host port: four nodes are enough."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     world.gang("a", {"worker": (8, {})}, min_member=4, phase="Pending", spec=PORT)
     session = world.plan()
     assert entered(session)
@@ -33,10 +31,8 @@ def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> N
 
 def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_amounts_either() -> None:
     """One of the two tasks could never run whole."""
-    world = World()
-    world.nodes(2)
-    tasks = {"master": (1, {"cpu": 1}), "worker": (8, GPU8)}
-    world.gang("a", tasks, min_member=2, phase="Pending")
+    world = World().nodes(2)
+    world.gang("a", {"master": (1, {"cpu": 1}), "worker": (8, GPU8)}, min_member=2, phase="Pending")
     assert entered(world.plan())
 
 
@@ -52,8 +48,7 @@ def test_a_gang_that_no_node_takes_now_gets_its_pods_and_waits_with_the_reason(
     node: Mapping[str, Any], words: str
 ) -> None:
     """Somebody sees that it waits, and can uncordon a node or add one."""
-    world = World()
-    world.nodes(2, **node)
+    world = World().nodes(2, **node)
     spec = {"nodeSelector": {"pool": "mine"}} if "labels" in node else {}
     world.gang("a", {"worker": (2, GPU8)}, phase="Pending", spec=spec)
     session = world.plan()
@@ -65,8 +60,7 @@ def test_a_gang_that_no_node_takes_now_gets_its_pods_and_waits_with_the_reason(
 
 def test_a_gang_that_is_larger_than_the_cluster_is_kept_out_whatever_its_nodes_say() -> None:
     """Cordoned nodes count: they may come back."""
-    world = World()
-    world.nodes(2, unschedulable=True)
+    world = World().nodes(2, unschedulable=True)
     world.gang("a", {"worker": (3, GPU8)}, phase="Pending")
     session = world.plan()
     assert not entered(session)
@@ -77,15 +71,11 @@ def test_a_gang_that_is_larger_than_the_cluster_is_kept_out_whatever_its_nodes_s
 @pytest.mark.parametrize(("state", "uid", "entering"), [("Closing", "u", 1), ("Closing", "v", 0), ("Closed", "u", 0)])
 def test_a_workload_that_is_updated_goes_on_in_a_queue_that_is_closing(state: str, uid: str, entering: int) -> None:
     """Its new pods are let in where its former ones still run; those of another workload are not."""
-    world = World()
-    world.nodes(2)
-    world.queue("shut", state)
+    world = World().nodes(2).queue("shut", state)
     old = world.gang("old", {"worker": (1, GPU8)}, queue="shut", phase="Running")
     world.pod(old, "worker", 0, GPU8, node="node-0", phase="Running")
     new = world.gang("new", {"worker": (1, GPU8)}, queue="shut", phase="Pending")
     for key, above in ((old, "u"), (new, uid)):
-        group = world.state.groups[key]
         note = {"muster.dev/workload": f"apps/v1/Deployment/web/{above}"}
-        metadata = structs.replace(group.metadata, annotations=note)
-        world.state.on_pod_group(group, structs.replace(group, metadata=metadata))
+        world.change(world.state.groups[key], annotations=note)
     assert [each.gang.key for each in of(world.plan(), decisions.Enqueue)] == [new] * entering

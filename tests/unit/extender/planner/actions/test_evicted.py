@@ -21,14 +21,11 @@ def test_the_whole_gang_is_told_who_took_its_room() -> None:
 
 def test_that_stays_the_reason_while_no_pod_is_there() -> None:
     """That 0 of 2 pods exist would not say what has happened; that 1 of 2 does is news."""
-    world = World()
-    world.node("node-0")
+    world = World().nodes(1)
     said = PodGroupCondition(type="Unschedulable", status="True", reason="Evicted", message=EVICTED)
-    group = PodGroup(
-        metadata=world.meta("a", owner_references=[]),
-        spec=PodGroupSpec(min_member=2, queue="default"),
-        status=PodGroupStatus(phase="Inqueue", conditions=[said]),
-    )
+    status = PodGroupStatus(phase="Inqueue", conditions=[said])
+    spec = PodGroupSpec(min_member=2, queue="default")
+    group = PodGroup(metadata=world.meta("a", owner_references=[]), spec=spec, status=status)
     world.state.on_pod_group(None, group)
     [why] = of(world.plan(), Unschedulable)
     assert (why.reason, why.message) == ("Evicted", EVICTED)

@@ -44,8 +44,7 @@ def test_the_expected_end(since: float | None, runtime: float | None, now: float
 
 def test_pods_with_and_without_a_gang_and_slots_on_their_way_give_back_in_the_order_of_their_ends() -> None:
     """Those of which no end is known never do; what a gang holds may come free one day all the same."""
-    world = World()
-    world.nodes(4, gpus=2)
+    world = World().nodes(4, gpus=2)
     late = world.gang("late", {"worker": (1, GPU)}, runtime="300s", phase="Running")
     world.pod(late, "worker", 0, GPU, node="node-0", phase="Running", since=world.now)
     silent = world.gang("silent", {"worker": (1, GPU)}, phase="Running")
@@ -67,8 +66,7 @@ def test_pods_with_and_without_a_gang_and_slots_on_their_way_give_back_in_the_or
 
 def test_a_pod_of_no_gang_that_goes_is_expected_no_more() -> None:
     """Nor one that has ended."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     lone = Pod(metadata=world.meta("lone", annotations={"muster.dev/expected-runtime": "100s"}))
     lone.spec.node_name = "node-0"
     world.state.on_pod(None, lone)

@@ -18,8 +18,7 @@ OTHER = "example.com/approval"
 
 def test_a_gang_is_not_placed_before_all_gates_of_others_are_gone() -> None:
     """The condition names the gate and the pods, and the next gang gets the room."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.pod(key, "worker", 0, GPU8, gated=True)
     world.pod(key, "worker", 1, GPU8, gated=True, other_gates=(OTHER,))
@@ -34,21 +33,17 @@ def test_a_gang_is_not_placed_before_all_gates_of_others_are_gone() -> None:
 
 def test_it_is_placed_when_they_are_gone() -> None:
     """Ours may be gone too."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, gated=True, other_gates=(OTHER,))
+    world.members(key, 2, GPU8, gated=True, other_gates=(OTHER,))
     assert not of(world.plan(), decisions.Place)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.members(key, 2, GPU8, gated=True)
     assert of(world.plan(), decisions.Place)
 
 
 def test_a_template_with_a_gate_of_others_is_not_placed_before_its_pods_exist() -> None:
     """They would be born on their nodes, and hold them."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)}, spec={"schedulingGates": [{"name": OTHER}]})
     assert not of(world.plan(), decisions.Place)
     world.pod(key, "worker", 0, GPU8, gated=True)
@@ -57,8 +52,7 @@ def test_a_template_with_a_gate_of_others_is_not_placed_before_its_pods_exist() 
 
 def test_a_placement_of_pods_that_turn_out_to_have_a_gate_of_others_is_given_up_and_not_made_at_once_again() -> None:
     """Another webhook added it; meanwhile the pods come again, gated."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)})
     world.plan()
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1, other_gates=(OTHER,))
@@ -76,8 +70,7 @@ def test_a_placement_of_pods_that_turn_out_to_have_a_gate_of_others_is_given_up_
 
 def test_a_member_whose_gate_was_taken_away_is_told_its_node_and_goes_there() -> None:
     """Before there was a placement: kube-scheduler refused it then, and the annotation wakes it."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (1, GPU8)}, phase="Inqueue")
     world.node("node-0", unschedulable=True)
     pod = world.pod(key, "worker", 0, GPU8, refused=True)

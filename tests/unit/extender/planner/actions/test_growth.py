@@ -10,6 +10,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.registry import Plugin
 from extender.planner.plugins.admission import Drf
 from extender.planner.plugins.order import Elastic, SubGroupOrder
+from extender.planner.timing import Timing
 from muster.api.muster.placement import StartedWith
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -41,21 +42,17 @@ def evicted(world: World) -> list[str]:
 
 def test_a_running_gang_that_is_scaled_up_without_room_keeps_its_members() -> None:
     """Two run, four are wanted; that they start together was never asked of the two."""
-    world = World()
-    world.nodes(2)
-    key = running(world)
-    world.scale(key, "worker", 4)
+    world = World().nodes(2)
+    world.scale(running(world), "worker", 4)
     assert evicted(world) == []
 
 
 def test_what_a_gang_has_grown_to_is_what_it_must_keep() -> None:
     """With four members it is stale when one is lost; it started with two."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = running(world)
     world.scale(key, "worker", 4)
-    for rank in (2, 3):
-        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.members(key, (2, 3), GPU8, gated=True)
     world.plan()
     bound(world, key, range(2, 4), epoch=2)
     assert world.state.placements[key].status.started_with == StartedWith(min_member=4, min_task_member={"worker": 4})
@@ -65,8 +62,7 @@ def test_what_a_gang_has_grown_to_is_what_it_must_keep() -> None:
 
 def test_a_gang_that_was_scaled_down_may_be_scaled_up_again() -> None:
     """The lower minimum is remembered as soon as it is seen."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = running(world, 4)
     world.scale(key, "worker", 2)
     for pod in list(world.state.pod_objects.values()):
@@ -80,8 +76,7 @@ def test_a_gang_that_was_scaled_down_may_be_scaled_up_again() -> None:
 
 def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_started_with() -> None:
     """Planned for two, bound with two, and four are asked for meanwhile."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Inqueue")
     world.plan()
     world.scale(key, "worker", 4)
@@ -91,13 +86,12 @@ def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_starte
 
 def three_elastic_gangs(world: World, slots: int) -> list[str]:
     """Three Jobs that were created together: two pods each must start together, and there are 16 of each."""
-    world.growth_delay_s = 1.0
+    world.timing = Timing(growth_delay_s=1.0)
     world.nodes(slots)
     keys = []
     for name in ("a", "b", "c"):
         keys.append(world.gang(name, {"worker": (16, GPU8)}, min_member=2, min_task_member={"worker": 2}))
-        for rank in range(16):
-            world.pod(keys[-1], "worker", rank, GPU8, gated=True)
+        world.members(keys[-1], 16, GPU8, gated=True)
         for place in of(world.plan(), decisions.Place):
             assert place.new_slots == 2, "the next gang may come in a moment"
     return keys
@@ -106,8 +100,7 @@ def three_elastic_gangs(world: World, slots: int) -> list[str]:
 def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
     """The first one would have taken all 16 slots."""
     world = World()
-    keys = three_elastic_gangs(world, slots=16)
-    for key in keys:
+    for key in three_elastic_gangs(world, slots=16):
         bound(world, key, range(2), epoch=1)
     assert not of(world.plan(), decisions.Place), "it is too early"
     world.now += 2
@@ -119,7 +112,7 @@ def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
 def test_a_member_that_is_missed_comes_back_although_a_gang_waits() -> None:
     """It is not growth."""
     world = World()
-    world.growth_delay_s = 1.0
+    world.timing = Timing(growth_delay_s=1.0)
     world.nodes(2)
     key = running(world)
     world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
@@ -139,8 +132,7 @@ def grown(world: World) -> dict[str, int]:
 @pytest.mark.parametrize("plugins", [[], [Elastic({})], [Elastic({}), Drf({})], [SubGroupOrder({})]])
 def test_gangs_of_one_queue_share_what_is_left(plugins: list[Plugin]) -> None:
     """Six GPUs, two gangs that run with one and want six: three each, whatever the order."""
-    world = World()
-    world.nodes(1, gpus=6)
+    world = World().nodes(1, gpus=6)
     world.plugins += plugins
     for name in ("a", "b"):
         world.gang(name, {"worker": (6, ONE)}, min_member=1, min_task_member={})
@@ -149,8 +141,7 @@ def test_gangs_of_one_queue_share_what_is_left(plugins: list[Plugin]) -> None:
 
 def test_what_a_gang_has_above_its_minimum_already_counts() -> None:
     """One runs with three of five, and one begins with one: of the four GPUs that are left the latter gets three."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (5, ONE)}, phase="Running", min_member=1, min_task_member={})
     for rank in range(5):
         placed = {"node": "node-0", "phase": "Running"} if rank < 3 else {"gated": True}
@@ -162,19 +153,16 @@ def test_what_a_gang_has_above_its_minimum_already_counts() -> None:
 @pytest.mark.parametrize("plugins", [[], [SubGroupOrder({})]])
 def test_pod_sets_of_one_gang_share_what_is_left(plugins: list[Plugin]) -> None:
     """Each has one of its minimum, and gets two of the four that are left."""
-    world = World()
-    world.nodes(1, gpus=6)
+    world = World().nodes(1, gpus=6)
     world.plugins += plugins
-    sets = {"x": (6, ONE), "y": (6, ONE)}
-    world.gang("a", sets, min_member=2, min_task_member={"x": 1, "y": 1})
+    world.gang("a", {"x": (6, ONE), "y": (6, ONE)}, min_member=2, min_task_member={"x": 1, "y": 1})
     place = next(iter(of(world.plan(), decisions.Place)))
     assert {name: len(nodes) for name, nodes in slots(place).items()} == {"x": 3, "y": 3}
 
 
 def test_pod_sets_get_what_is_left_by_their_minimums() -> None:
     """One with a minimum of 4 gets twice as much as one with a minimum of 2."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.plugins.append(SubGroupOrder({}))
     world.gang("a", {"x": (16, ONE), "y": (16, ONE)}, min_member=6, min_task_member={"x": 4, "y": 2})
     place = next(iter(of(world.plan(), decisions.Place)))
@@ -183,12 +171,11 @@ def test_pod_sets_get_what_is_left_by_their_minimums() -> None:
     assert abs(counts["x"] - 2 * counts["y"]) <= 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(gangs=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 8)), min_size=1, max_size=4), gpus=st.integers(1, 16))
 def test_no_gang_has_a_surplus_two_above_that_of_one_that_wants_more(gangs: list[tuple[int, int]], gpus: int) -> None:
     """Of one queue and priority, as long as all start; and nothing stays free that one could use."""
-    world = World(checked=False)
-    world.nodes(1, gpus=gpus)
+    world = World(checked=False).nodes(1, gpus=gpus)
     sizes = {f"g{number}": (least, max(least, most)) for number, (least, most) in enumerate(gangs)}
     for name, (least, most) in sizes.items():
         world.gang(name, {"worker": (most, ONE)}, min_member=least, min_task_member={})

@@ -11,6 +11,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.plugins.order import Reservations
+from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
@@ -36,14 +37,13 @@ def group(
 
 def waiting_pods(world: World, key: str, ranks: range, requests: dict[str, Any]) -> None:
     """Pods of the Job that wait gated."""
-    for rank in ranks:
-        world.pod(key, "pods", rank, requests, gated=True)
+    world.members(key, ranks, requests, task="pods", gated=True)
 
 
 def test_one_gang_that_waits_does_not_freeze_the_pods_of_others() -> None:
     """55 of 64 GPUs are free, a gang of eight whole nodes waits, and all 20 pods of another Job get theirs."""
     world = World()
-    world.growth_delay_s = 1.0
+    world.timing = Timing(growth_delay_s=1.0)
     world.nodes(8)
     running = world.gang("r", {"worker": (9, ONE)}, phase="Running")
     for rank in range(9):
@@ -87,8 +87,7 @@ def test_each_pod_takes_back_what_its_queue_is_owed() -> None:
 
 def test_a_pod_of_a_full_queue_waits_although_another_of_its_job_runs() -> None:
     """It is no lost member, which would come back whatever the queue has."""
-    world = cluster(4, 8)
-    world.queue("c", capability={"nvidia.com/gpu": 8})
+    world = cluster(4, 8).queue("c", capability={"nvidia.com/gpu": 8})
     key = group(world, "plain", phase="Running", queue="c")
     world.pod(key, "pods", 0, {"nvidia.com/gpu": 8}, node="node-0", phase="Running")
     world.budget("none", allowed=0)
@@ -99,8 +98,7 @@ def test_a_pod_of_a_full_queue_waits_although_another_of_its_job_runs() -> None:
 @pytest.mark.parametrize("seen", [1, 3, 9])
 def test_a_job_that_the_empty_cluster_could_not_hold_is_not_let_in_before_all_its_pods_exist(seen: int) -> None:
     """All pods of a batch Job are alike, so that the first one tells."""
-    world = World()
-    world.nodes(8)
+    world = World().nodes(8)
     key = group(world, "large", min_member=9, phase="Pending", independent=False)
     waiting_pods(world, key, range(seen), GPU8)
     session = world.session(world.progress, Enqueue(), Allocate())

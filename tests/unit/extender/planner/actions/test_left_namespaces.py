@@ -25,18 +25,12 @@ def told(world: World) -> str:
 @pytest.fixture
 def world() -> World:
     """Three pods of a gang of five, which its namespace has put into a queue, wait behind the gate."""
-    world = World()
-    world.node("node-0")
+    world = World().nodes(1)
     world.state.on_namespace(None, namespace(world, HERE))
-    group = PodGroup(
-        metadata=world.meta("a", owner_references=[]),
-        spec=PodGroupSpec(min_member=5, queue="default"),
-        status=PodGroupStatus(phase="Inqueue"),
-    )
+    spec = PodGroupSpec(min_member=5, queue="default")
+    group = PodGroup(metadata=world.meta("a", owner_references=[]), spec=spec, status=PodGroupStatus(phase="Inqueue"))
     world.state.on_pod_group(None, group)
-    key = group.metadata.key
-    for rank in range(3):
-        world.pod(key, "pods", rank, {"cpu": 1}, gated=True)
+    world.members(group.metadata.key, 3, {"cpu": 1}, task="pods", gated=True)
     return world
 
 
@@ -56,8 +50,7 @@ def test_it_is_told_and_once_the_label_is_back_no_more(world: World, labels: dic
 
 def test_a_volcano_job_is_not_told(world: World) -> None:
     """It names its queue itself: pods that it lacks are to be made yet."""
-    key = world.gang("b", {"worker": (2, {"cpu": 1})})
-    world.pod(key, "worker", 0, {"cpu": 1}, gated=True)
+    world.pod(world.gang("b", {"worker": (2, {"cpu": 1})}), "worker", 0, {"cpu": 1}, gated=True)
     world.state.on_namespace(namespace(world, HERE), namespace(world, {}))
     messages = {each.gang.key: each.message for each in of(world.plan(), Unschedulable)}
     assert "no queue any more" in messages.pop("ns/a")

@@ -53,8 +53,7 @@ def test_a_gang_starts_again_once_all_its_pods_exist_again() -> None:
     """They come one after the other, and those that failed are still there."""
     world = World()
     key, pods = running(world, 2)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Failed")
+    world.members(key, 2, GPU8, node="node-{}", pinned=True, epoch=1, phase="Failed")
     assert not of(world.plan(), decisions.Place), "its owner decides whether they come again"
     made_again(world, key, pods[0], 0)
     assert not of(world.plan(), decisions.Place)
@@ -67,8 +66,7 @@ def test_members_that_succeeded_count_when_the_others_start_again_together() -> 
     """Two of four are done, the others failed and come again: those two start together or not at all."""
     world = World()
     key, pods = running(world)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Succeeded")
+    world.members(key, 2, GPU8, node="node-{}", pinned=True, epoch=1, phase="Succeeded")
     for name in ("node-0", "node-1", "node-2"):
         world.node(name, unschedulable=True)
     made_again(world, key, pods[2], 2)

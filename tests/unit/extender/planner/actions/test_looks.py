@@ -15,8 +15,7 @@ CPU = {"cpu": 1}
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two gangs that start; `looked` counts how often a cycle follows a gang's placement."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     for name in ("a", "b"):
         key = world.gang(name, {"worker": (2, CPU)})
         world.plan()

@@ -9,6 +9,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
 from extender.planner.framework.config import SchedulerConfig
+from extender.planner.timing import Timing
 
 GPU8 = {"nvidia.com/gpu": 8}
 
@@ -16,16 +17,11 @@ GPU8 = {"nvidia.com/gpu": 8}
 def dead_node() -> tuple[Racks, str]:
     """A gang of two in one rack of two nodes; one node dies, its pod is made anew. Another rack is empty."""
     world = Racks(1, 2, 2)
-    world.growth_delay_s = 0.0
+    world.timing = Timing(growth_delay_s=0.0)
     key = world.asks("a", 2, 8, required="rack", phase="Running")
-    world.plan()
-    nodes = world.placed(key)["worker"]
+    nodes = world.start(key, GPU8)
     assert racks_of(nodes) == ["b0r0", "b0r0"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
-    dead = world.state.nodes.nodes[world.state.nodes.index[nodes[1]]]
-    world.state.on_node(dead, None)
+    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index[nodes[1]]], None)
     world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
     world.pod(key, "worker", 1, GPU8, gated=True)
     return world, key
@@ -42,11 +38,7 @@ def test_without_topology_it_is_told_what_all_nodes_lack() -> None:
     """The pod is one that the gang has lost."""
     world = Racks(1, 1, 2)
     key = world.asks("a", 2, 8, phase="Running")
-    world.plan()
-    nodes = world.placed(key)["worker"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    nodes = world.start(key, GPU8)
     world.node(nodes[1], gpus=0)
     world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
     world.pod(key, "worker", 1, GPU8, gated=True)
@@ -73,13 +65,9 @@ def test_it_moves_to_another_rack_after_the_grace_period() -> None:
 @pytest.mark.parametrize(("free", "given", "evicted"), [(2, 2, 0), (1, 0, 1), (0, 0, 1)])
 def test_a_gang_is_not_placed_and_evicted_in_one_cycle(first: bool, free: int, given: int, evicted: int) -> None:  # noqa: FBT001
     """One of three is left as its time is over: room for both others completes it, room for one comes too late."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (3, GPU8)}, phase="Running")
-    world.plan()
-    for rank in range(3):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
-    world.close(world.plan())
+    world.start(key, GPU8)
     stale = StaleGangEviction()
     for rank in (1, 2):
         world.state.on_pod(world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed"), None)
@@ -98,13 +86,9 @@ def test_a_gang_is_not_placed_and_evicted_in_one_cycle(first: bool, free: int, g
 
 def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
     """They have placed slots, and come to their nodes a moment later."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
-    world.plan()
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
-    world.close(world.plan())
+    world.start(key, GPU8)
     world.state.on_pod(world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), None)
     stale = StaleGangEviction()
     world.session(stale)
@@ -116,13 +100,9 @@ def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
 
 def test_a_gang_that_waits_for_the_node_of_its_failed_member_is_not_evicted() -> None:
     """It fits nowhere else, and the node is left out for as long as the grace period lasts."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
-    world.plan()
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
-    world.close(world.plan())
+    world.start(key, GPU8)
     world.state.on_pod(world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), None)
     world.pod(key, "worker", 1, GPU8, gated=True)
     stale = StaleGangEviction()

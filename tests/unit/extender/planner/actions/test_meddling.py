@@ -35,14 +35,10 @@ class Running:
 
     def close(self) -> None:
         """Everybody is bound, so the placement is done."""
-        self.world.state.on_placement(
-            self.placement,
-            Placement(
-                metadata=self.placement.metadata,
-                spec=self.placement.spec,
-                status=type(self.placement.status)(phase="Bound", started=True),
-            ),
-        )
+        self.world.state.on_placement(self.placement,
+                                      Placement(metadata=self.placement.metadata, spec=self.placement.spec,
+                                                status=type(self.placement.status)(phase="Bound",
+                                                                                   started=True)))  # fmt: skip
 
     def copy(self, rank: int) -> Pod:
         """A pod made from the YAML of a member, as `kubectl get -o yaml` shows it, without node and status."""

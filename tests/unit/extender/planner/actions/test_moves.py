@@ -18,8 +18,7 @@ from extender.planner.ledger import Kind
 
 def cluster(nodes: int, gpus: int) -> Cluster:
     """Nodes with so many GPUs, and consolidation."""
-    world = Cluster(0, checked=False)
-    world.nodes(nodes, gpus=gpus)
+    world = Cluster(0, checked=False).nodes(nodes, gpus=gpus)
     world.actions = [Consolidate()]
     return world
 
@@ -121,7 +120,6 @@ def test_a_gang_that_does_again_what_has_ended_stays(*, moves: bool) -> None:
     assert victims(world.cycle()) == ({"two-worker-0"} if moves else set())
 
 
-@settings(max_examples=100, deadline=None)
 @given(running=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([300, 500, 600])), max_size=6))
 def test_gpus_are_shared_closely_where_they_are_asked_for(running: list[tuple[int, int]]) -> None:
     """Shares on one node of four GPUs: where closer sharing leaves a whole GPU, a gang gets it, and few move."""
@@ -156,7 +154,7 @@ def test_one_leaves_its_place_to_another() -> None:
 WORLD = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), st.integers(0, 5)), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(running=WORLD, asked=st.integers(1, 8), size=st.sampled_from([4, 8]))
 def test_no_more_gangs_move_than_must(running: list[tuple[int, int, int]], asked: int, size: int) -> None:
     """Where moves of one or two gangs are enough, so many move, as an exhaustive search says; nobody moves in vain."""

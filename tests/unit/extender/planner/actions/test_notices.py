@@ -6,7 +6,6 @@ import pytest
 from extender_world import NOW, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
@@ -24,6 +23,7 @@ from extender.planner.framework.decisions import (
     WithdrawNotice,
 )
 from extender.planner.framework.session import Session
+from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
@@ -49,8 +49,7 @@ class World(Cluster):
         pod = self.state.pod_objects[f"uid-{gang}-{task}-{rank}"]
         wanted = {**pod.metadata.annotations, **{_key(name): value for name, value in annotations.items()}}
         kept = {name: value for name, value in wanted.items() if value is not None}
-        meta = structs.replace(pod.metadata, annotations=kept, resource_version=self.meta("x").resource_version)
-        self.state.on_pod(pod, structs.replace(pod, metadata=meta))
+        self.change(pod, annotations=kept)
 
     def cycle(self) -> Session:
         """One cycle; placements, their ends and what pods are told are written."""
@@ -170,11 +169,7 @@ def test_the_rest_of_a_gang_follows_the_first_of_it() -> None:
     world.cycle()
     world.cycle()
     world.says("low", 0, evict_ready="true")
-    pod = world.state.pod_objects["uid-low-worker-0"]
-    meta = structs.replace(
-        pod.metadata, deletion_timestamp=format_time(NOW + 30), resource_version=world.meta("x").resource_version
-    )
-    world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+    world.change(world.state.pod_objects["uid-low-worker-0"], deletion_timestamp=format_time(NOW + 30))
     assert victims(world.cycle()) == {"low-worker-1"}
     world.state.on_pod(world.state.pod_objects["uid-low-worker-0"], None)
     assert victims(world.cycle()) == {"low-worker-1"}
@@ -185,12 +180,8 @@ def test_independent_pods_answer_each_for_itself() -> None:
     """They are a gang only in name."""
     world = World(2)
     key = world.gang("low", {"pods": (2, {"nvidia.com/gpu": 8})}, phase="Running", priority_class="low", min_member=1)
-    for rank in range(2):
-        world.pod(key, "pods", rank, {"nvidia.com/gpu": 8}, node=f"node-{rank}", phase="Running")
-    group = world.state.groups[key]
-    said = {names.INDEPENDENT: "true", names.EVICT_NOTICE: "300s"}
-    meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("x").resource_version)
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.members(key, 2, {"nvidia.com/gpu": 8}, task="pods", node="node-{}", phase="Running")
+    world.change(world.state.groups[key], annotations={names.INDEPENDENT: "true", names.EVICT_NOTICE: "300s"})
     assert world.view(key).independent
     world.asks("high", 2)
     world.cycle()
@@ -204,8 +195,7 @@ def test_a_pod_of_an_earlier_life_answers_nothing() -> None:
     world = World(3)
     low = world.noticed("low", 2)
     gone = world.pod(low, "worker", 0, {"nvidia.com/gpu": 8}, node="node-2", phase="Failed", uid="uid-old", name="old")
-    said = {**gone.metadata.annotations, names.EVICT_READY: "true"}
-    world.state.on_pod(gone, structs.replace(gone, metadata=structs.replace(gone.metadata, annotations=said)))
+    world.change(gone, annotations={**gone.metadata.annotations, names.EVICT_READY: "true"})
     world.asks("high", 3)
     world.cycle()
     assert not victims(world.cycle())
@@ -292,11 +282,7 @@ def test_an_asker_keeps_its_nodes_once_all_victims_go() -> None:
     world.runs("other", 2, first=1, priority_class="high")
     world.asks("high", 1)
     world.cycle()
-    pod = world.state.pod_objects["uid-low-worker-0"]
-    meta = structs.replace(
-        pod.metadata, deletion_timestamp=format_time(NOW + 30), resource_version=world.meta("x").resource_version
-    )
-    world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+    world.change(world.state.pod_objects["uid-low-worker-0"], deletion_timestamp=format_time(NOW + 30))
     world.leaves("other")
     assert "ns/high" not in {place.gang.key for place in of(world.cycle(), Place)}
 
@@ -334,7 +320,7 @@ def test_queues_and_the_installation_limit_a_notice(
         meta = world.meta(name, annotations={names.MAX_EVICT_NOTICE: text} if text else {})
         queue = Queue(metadata=meta, spec=QueueSpec(parent=parent), status=QueueStatus(state="Open"))
         world.state.on_queue(None, queue)
-    world.longest_notice_s = installation
+    world.timing = Timing(growth_delay_s=0.0, longest_notice_s=installation)
     world.noticed("low", 1, queue="sub")
     world.asks("high", 1, queue="sub")
     session = world.cycle()
@@ -379,8 +365,7 @@ def test_equals_go_by_the_work_that_is_lost() -> None:
     """Pods times the time since the last checkpoint that is believed, else since the start."""
     world = World(3)
     for number, (age, saved) in enumerate(((1000, 900), (1000, 50), (200, None))):
-        key = world.runs(f"low{number}", 1, first=number)
-        world.started(key, age)
+        world.started(world.runs(f"low{number}", 1, first=number), age)
         if saved is not None:
             world.says(f"low{number}", checkpoint=f"at={format_time(NOW - saved)}")
     world.says("low2", checkpoint=f"at={format_time(NOW - 300)}")  # before its start: not its own
@@ -392,7 +377,7 @@ def test_equals_go_by_the_work_that_is_lost() -> None:
     assert order == ["low1-worker-0", "low2-worker-0", "low0-worker-0"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(steps=st.lists(st.sampled_from(["wait", "long", "cycle", "restart", "gone", "ask", "answer"]), max_size=25))
 def test_a_notice_is_kept_whatever_happens(steps: list[str]) -> None:
     """Not evicted before its time without an answer, nor told a later one while an asker is there; and at its time."""

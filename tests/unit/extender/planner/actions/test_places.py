@@ -18,8 +18,7 @@ def placed(case: Case, profile: str = "mixed") -> dict[str, list[str]]:
 def test_a_leader_makes_way_for_its_workers() -> None:
     """It takes the node on which no worker is lost, wherever that is."""
     leader = Pods("leader", 1, 1, required="rack", group=True)
-    worker = Pods("worker", 3, 2, required="rack", group=True)
-    case = Case({"b0r0n0": (4, 8), "b0r0n1": (3, 8)}, (leader, worker))
+    case = Case({"b0r0n0": (4, 8), "b0r0n1": (3, 8)}, (leader, Pods("worker", 3, 2, required="rack", group=True)))
     assert placed(case) == {"leader": ["b0r0n1"], "worker": ["b0r0n0", "b0r0n0", "b0r0n1"]}
 
 

@@ -65,8 +65,7 @@ def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -
 )
 def test_nobody_goes(asker: dict[str, Any], victim: dict[str, Any]) -> None:
     """Where the rules forbid it."""
-    world = Cluster()
-    world.queue("other")
+    world = Cluster().queue("other")
     world.runs("low", 2, **victim)
     world.asks("high", 2, **asker)
     session = world.cycle()
@@ -192,6 +191,19 @@ def test_a_placement_whose_victims_may_not_go_is_given_up_and_not_tried_at_once(
     assert world.view(asker).placement
 
 
+def test_a_later_pod_of_a_victim_s_name_stays() -> None:
+    """Its owner made it again, and it was bound there: the placement names the UID of the one that had to go."""
+    world = Cluster(1)
+    key = world.runs("low", 2, gpus=4)
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"low-worker-0", "low-worker-1"}
+    gone = next(pod for pod in world.state.pod_objects.values() if pod.metadata.name == "low-worker-0")
+    world.state.on_pod(gone, None)
+    again = world.pod(key, "worker", 0, {"nvidia.com/gpu": 4}, node="node-0", phase="Running", uid="again")
+    assert again.metadata.name == gone.metadata.name
+    assert {pod.uid for room in of(world.cycle(), MakeRoom) for _, pod in room.victims} <= {"uid-low-worker-1"}
+
+
 def test_room_that_comes_by_itself_spares_the_victims() -> None:
     """The victims are still there, and another gang has ended meanwhile on the same node: nobody has to go."""
     world = Cluster(1)
@@ -212,8 +224,7 @@ def test_who_has_just_started_is_left_alone(age_s: float, go: int) -> None:
     """For the time that its queue names; pods above its minimum are not protected."""
     world = Cluster(2)
     world.plugins.append(MinRuntime({"defaultPreemptMinRuntime": "10m"}))
-    key = world.runs("low", 1)
-    world.started(key, age_s)
+    world.started(world.runs("low", 1), age_s)
     world.runs("top", 1, first=1, priority_class="high")
     world.asks("high", 1)
     assert len(victims(world.cycle())) == go

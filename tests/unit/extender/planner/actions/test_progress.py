@@ -26,11 +26,8 @@ def placement(world: World, key: str) -> Placement:
 
 def test_gated_pods_are_released_to_the_nodes_of_their_slots() -> None:
     """Gate off and pin on, with the epoch."""
-    world = World()
-    world.nodes(2)
-    key = planned(world)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, gated=True)
+    world = World().nodes(2)
+    world.members(planned(world), 2, GPU8, gated=True)
     released = of(world.plan(), decisions.Release)
     assert [(release.pod.name, release.node, release.epoch) for release in released] == [
         ("a-worker-0", "node-0", 1),
@@ -40,19 +37,15 @@ def test_gated_pods_are_released_to_the_nodes_of_their_slots() -> None:
 
 def test_a_placement_whose_slots_are_all_taken_is_bound() -> None:
     """And its slots hold nothing any more."""
-    world = World()
-    world.nodes(2)
-    key = planned(world)
-    for rank in range(2):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1)
+    world = World().nodes(2)
+    world.members(planned(world), 2, GPU8, node="node-{}", pinned=True, epoch=1)
     [close] = of(world.plan(), decisions.ClosePlacement)
     assert close.phase == "Bound"
 
 
 def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is_avoided() -> None:
     """Pinned pods that never ran are deleted, since a pin cannot be changed."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = planned(world)
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1, refused=True)
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
@@ -65,8 +58,7 @@ def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is
 
 def test_a_cordon_between_plan_and_binding_ends_the_placement() -> None:
     """So do a taint and a lost node."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     planned(world)
     world.node("node-1", unschedulable=True)
     [close] = of(world.plan(), decisions.ClosePlacement)
@@ -77,8 +69,7 @@ def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_pla
     None
 ):
     """Epochs only grow."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = planned(world)
     world.now += 61
     [close] = of(world.plan(), decisions.ClosePlacement)
@@ -93,8 +84,7 @@ def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_pla
 
 def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
     """MinMember 1 of 2: the slot of the missing one is given back, the running one stays."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = planned(world, min_member=1, min_task_member={"worker": 1})
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
@@ -108,10 +98,8 @@ def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
 
 def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
     """After the recovery time the started members are evicted."""
-    world = World()
-    world.nodes(2)
-    key = planned(world)
-    world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
+    world = World().nodes(2)
+    world.pod(planned(world), "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     assert not of(world.plan(), decisions.Evict)
     world.now += 31
     session = world.plan()
@@ -122,8 +110,7 @@ def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
 @pytest.mark.parametrize(("down_s", "goes"), [(20, 0), (31, 1)])
 def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(down_s: float, goes: int) -> None:
     """However often it is killed: its time counts from when the first member was bound."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = planned(world)
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running", bound=world.now)
     world.plan()
@@ -134,8 +121,7 @@ def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(dow
 
 def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_alone() -> None:
     """A newer one means that our cache is behind."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = planned(world)
     newer = placement(world, key)
     newer.spec.epoch = 5
@@ -148,8 +134,7 @@ def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_al
 
 def test_a_restarted_member_of_a_running_gang_is_placed_alone() -> None:
     """The gang was bound once, so a single gated pod gets a node without its siblings."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = planned(world)
     bound = placement(world, key)
     bound.status.phase = "Bound"
@@ -164,8 +149,7 @@ def test_a_restarted_member_of_a_running_gang_is_placed_alone() -> None:
 
 def test_an_older_version_of_an_object_that_arrives_late_is_ignored() -> None:
     """The watch may tell less than our own write did."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = planned(world)
     stale = Placement(metadata=placement(world, key).metadata, status=placement(world, key).status)
     stale.metadata = world.meta("a", uid=placement(world, key).metadata.uid)
@@ -177,15 +161,13 @@ def test_an_older_version_of_an_object_that_arrives_late_is_ignored() -> None:
 
 def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> None:
     """The second comes while the first is on its way: the gang was whole once, so the first need not wait."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = planned(world, members=4)
     bound = placement(world, key)
     bound.status.phase = "Bound"
     bound.metadata.resource_version = "999"
     world.state.on_placement(None, bound)
-    for rank in (0, 1):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
+    world.members(key, (0, 1), GPU8, node="node-{}", pinned=True, epoch=1, phase="Running")
     world.pod(key, "worker", 2, GPU8, gated=True)
     [place] = of(world.plan(), decisions.Place)
     written = world.place(place)
@@ -197,8 +179,7 @@ def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> N
 
 def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     """kube-scheduler knows the master's node once its bind call stands at the barrier."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"master": (1, GPU8), "worker": (1, GPU8)})
     world.plan()
     written = placement(world, key)

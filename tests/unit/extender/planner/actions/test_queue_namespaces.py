@@ -1,7 +1,7 @@
 """A gang waits for a queue only if the queue, and each above it, selects its namespace."""
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import World, of
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
@@ -15,8 +15,7 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def a_world(*, selector: str, labels: dict[str, str] | None = None, parent: str = "") -> World:
     """Two nodes, and a queue `theirs` with this selector, or below a queue with it."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     label(world, labels or {})
     world.queue(parent or "theirs", **{"namespace-selector": selector})
     if parent:
@@ -73,10 +72,7 @@ def test_a_gang_that_runs_stays_and_grows_when_the_selector_changes() -> None:
     """Muster has let it in."""
     world = a_world(selector="team=vision", labels={"team": "vision"})
     key = world.gang("a", {"worker": (1, GPU8)}, queue="theirs")
-    [place] = of(world.plan(), decisions.Place)
-    [node] = slots(place)["worker"]
-    world.pod(key, "worker", 0, GPU8, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    world.start(key, GPU8)
     world.scale(key, "worker", 2)
     world.pod(key, "worker", 1, GPU8, gated=True)
     world.queue("theirs", **{"namespace-selector": "team=speech"})
@@ -119,9 +115,7 @@ def test_a_gang_that_may_not_use_a_queue_is_not_the_first_of_it() -> None:
 
 def test_a_gang_of_a_locked_namespace_is_planned_in_its_queue_alone() -> None:
     """Labels of pods can change after admission has set them back."""
-    world = World()
-    world.nodes(2)
-    world.queue("ours")
+    world = World().nodes(2).queue("ours")
     world.gang("a", {"worker": (1, GPU8)})
     mine = world.gang("b", {"worker": (1, GPU8)}, queue="ours")
     assert label(world, {"muster.dev/queue": "ours", "muster.dev/queue-locked": "true"})

@@ -100,8 +100,7 @@ def test_a_small_gang_moves_so_that_a_large_one_fits() -> None:
     name = next(iter(victims(session)))
     assert name.startswith(moved.gang.group.metadata.name)
     here = next(run.node for run in placed.pod_sets[0].runs)
-    there = next(run.node for run in moved.pod_sets[0].runs)
-    assert {here, there} == {"node-0", "node-1"}
+    assert {here, next(run.node for run in moved.pod_sets[0].runs)} == {"node-0", "node-1"}
     assert not of(session, Unschedulable)
 
     pod = next(pod for pod in world.state.pod_objects.values() if pod.metadata.name == name)

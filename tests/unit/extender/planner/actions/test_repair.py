@@ -16,9 +16,7 @@ from muster.api.kubernetes.meta import OwnerReference
 @pytest.fixture
 def world() -> RepairWorld:
     """Six nodes."""
-    world = RepairWorld()
-    world.nodes(6)
-    return world
+    return RepairWorld().nodes(6)
 
 
 def test_a_member_on_a_suspect_node_gets_another_node_and_the_others_keep_theirs(world: RepairWorld) -> None:
@@ -40,10 +38,7 @@ def test_a_member_on_a_suspect_node_gets_another_node_and_the_others_keep_theirs
 def test_the_new_node_is_not_given_to_others_meanwhile(world: RepairWorld) -> None:
     """Nor does the gang wait in its queue."""
     key = world.runs("a", 5)
-    world.node("node-1", conditions=XID)
-    world.look()
-    [place] = of(world.look(SETTLE_S), decisions.Place)
-    world.place(place)
+    place = world.replaced("node-1")
     world.pod(key, "worker", 1, GPU8, node="node-1", phase="Running", deletion_timestamp="2027-01-15T08:00:30Z")
     world.gang("b", {"worker": (1, GPU8)})
     assert of(world.session(Allocate()), decisions.Place) == []
@@ -70,15 +65,9 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
 ) -> None:
     """It makes evicted pods again after up to ten minutes, and the owner reads why nothing happens until then."""
     key = world.runs("a", 2)
-    group = world.state.groups[key]
     owner = OwnerReference(api_version=api_version, kind=kind, name="a", uid="owner", controller=True)
-    version = world.meta("any").resource_version
-    meta = structs.replace(group.metadata, owner_references=[owner], resource_version=version)
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
-    world.node("node-1", conditions=XID)
-    world.look()
-    [place] = of(world.look(SETTLE_S), decisions.Place)
-    world.place(place)
+    world.change(world.state.groups[key], owner_references=[owner])
+    world.replaced("node-1")
     world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
     session = world.session(world.progress)
     [there] = of(session, decisions.RoomIsThere)
@@ -97,9 +86,7 @@ def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
 ) -> None:
     """It would do so in any case: so all its members are told, and come again where they were."""
     world.restarts_whole(world.runs("a", 3, **said))
-    world.node("node-1", conditions=XID)
-    world.look()
-    session = world.look(SETTLE_S)
+    session = world.faults("node-1")
     assert [repair.policy for repair in of(session, decisions.Repair)] == [policy]
     assert len(evicted(session)) == 3
     assert "as its Job restarts as a whole when a pod is evicted" in of(session, decisions.Repair)[0].reason
@@ -120,8 +107,7 @@ def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld)
 
 def test_no_more_than_the_longest_time_is_waited_for_more_faults() -> None:
     """A rack whose machines die one a second is repaired all the same."""
-    world = RepairWorld()
-    world.nodes(40)
+    world = RepairWorld().nodes(40)
     world.runs("a", 20)
     for number in range(int(SETTLE_MOST_S)):
         world.node(f"node-{number}", conditions=XID)
@@ -190,9 +176,7 @@ def test_wait_does_nothing(world: RepairWorld) -> None:
 def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> None:
     """All its pods go, and all come again in the same placement."""
     world.runs("a", 3, on_node_fault="restart")
-    world.node("node-1", conditions=XID)
-    world.look()
-    session = world.look(SETTLE_S)
+    session = world.faults("node-1")
     [place], [repair] = of(session, decisions.Place), of(session, decisions.Repair)
     assert evicted(session) == ["a-worker-0", "a-worker-1", "a-worker-2"]
     assert [pod.name for _, pod in place.victims] == ["a-worker-0", "a-worker-1", "a-worker-2"]
@@ -253,8 +237,7 @@ def test_an_ended_member_comes_again_near_to_the_others() -> None:
     one = {"nvidia.com/gpu": 8}
     world.pod(key, "worker", 0, one, node="b0r0n0", phase="Running")
     world.pod(key, "worker", 1, one, node="b0r0n1", phase="Succeeded")
-    other = world.asks("b", 1, phase="Running")
-    world.pod(other, "worker", 0, one, node="b0r0n1", phase="Running")
+    world.pod(world.asks("b", 1, phase="Running"), "worker", 0, one, node="b0r0n1", phase="Running")
     world.node("b0r0n0", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n0"}, conditions=XID)
     repair = Repair()
     world.session(repair)
@@ -277,10 +260,7 @@ def test_a_static_framework_restarts_and_one_with_enough_others_does_not(world: 
     """The default, with its reason."""
     world.runs("a", 2, labels={names.FRAMEWORK: "torch"})
     world.runs("b", 2, first=2, least=1, labels={names.FRAMEWORK: "torch"})
-    for node in ("node-1", "node-3"):
-        world.node(node, conditions=XID)
-    world.look()
-    of_a, of_b = of(world.look(SETTLE_S), decisions.Repair)
+    of_a, of_b = of(world.faults("node-1", "node-3"), decisions.Repair)
     assert (of_a.policy, len(of_a.pods)) == ("restart", 2)
     assert of_a.reason.endswith("as the ranks of torch start together or not at all")
     assert (of_b.policy, len(of_b.pods)) == ("replace", 1)
@@ -290,9 +270,7 @@ def test_a_static_framework_restarts_and_one_with_enough_others_does_not(world: 
 def test_members_of_mpi_are_replaced(world: RepairWorld) -> None:
     """With ULFM the others take one back."""
     world.runs("a", 2, labels={names.FRAMEWORK: "mpi"})
-    world.node("node-1", conditions=XID)
-    world.look()
-    assert evicted(world.look(SETTLE_S)) == ["a-worker-1"]
+    assert evicted(world.faults("node-1")) == ["a-worker-1"]
 
 
 def test_members_on_a_suspect_node_run_on_where_no_other_takes_them(world: RepairWorld) -> None:
@@ -335,10 +313,7 @@ def test_a_gang_that_cannot_restart_in_place_keeps_its_nodes_for_a_while_and_the
 def test_nothing_is_repaired_while_most_nodes_are_faulty_at_once(world: RepairWorld) -> None:
     """A network that is down, or a monitor that is wrong, must not end every gang."""
     world.runs("a", 2)
-    for number in range(4):
-        world.node(f"node-{number}", conditions=XID)
-    world.look()
-    session = world.look(SETTLE_S)
+    session = world.faults(*(f"node-{number}" for number in range(4)))
     told = "4 of 6 nodes are suspect or not ready at once: nothing is repaired until fewer are"
     assert (evicted(session), says(session)) == ([], [told])
     world.node("node-3")
@@ -347,8 +322,7 @@ def test_nothing_is_repaired_while_most_nodes_are_faulty_at_once(world: RepairWo
 
 def test_few_gangs_are_repaired_in_one_cycle_and_the_others_in_the_next() -> None:
     """A rack that dies does not hold up a cycle for its hundred gangs."""
-    world = RepairWorld()
-    world.nodes(100)
+    world = RepairWorld().nodes(100)
     for number in range(MOST_GANGS + 3):
         world.runs(f"g{number}", 1, first=number)
         world.node(f"node-{number}", conditions=XID)
@@ -364,10 +338,7 @@ def test_few_gangs_are_repaired_in_one_cycle_and_the_others_in_the_next() -> Non
 def test_another_planner_goes_on_with_a_repair(world: RepairWorld) -> None:
     """The placement says which members go, and why."""
     world.runs("a", 2)
-    world.node("node-1", conditions=XID)
-    world.look()
-    [place] = of(world.look(SETTLE_S), decisions.Place)
-    world.place(place)
+    place = world.replaced("node-1")
     [repair] = of(world.session(Repair()), decisions.Repair)
     assert (repair.again, repair.epoch, evicted(world.look())) == (True, place.epoch, ["a-worker-1"])
 
@@ -386,10 +357,7 @@ def test_a_successor_elsewhere_does_not_wait_for_a_dead_node(world: RepairWorld)
 
 def test_a_pod_that_nobody_makes_again_is_left_where_it_is(world: RepairWorld) -> None:
     """Its end would be the end of the work."""
-    key = world.runs("a", 1)
-    group = world.state.groups[key]
-    meta = structs.replace(group.metadata, owner_references=[], resource_version="999")
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.change(world.state.groups[world.runs("a", 1)], owner_references=[])
     world.node("node-0", conditions=XID)
     world.look()
     assert evicted(world.look(600.0)) == []
@@ -399,9 +367,7 @@ def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world:
     """Their successors have other names, so no placement waits for them."""
     world.runs("a", 3, least=1, independent_pods="true")
     world.runs("b", 2, first=3)
-    world.node("node-1", conditions=XID)
-    world.look()
-    session = world.look(SETTLE_S)
+    session = world.faults("node-1")
     [repair] = of(session, decisions.Repair)
     assert (evicted(session), repair.epoch, of(session, decisions.Place)) == (["a-worker-1"], None, [])
     world.node("node-2", conditions=XID)
@@ -422,8 +388,7 @@ def test_a_replacement_is_as_near_as_the_gang_demands(wishes: dict[str, str], ex
     """In its domain, else in the next larger one that is allowed; where none is, the member stays."""
     world = Racks(2, 2, 2)
     key = world.asks("a", 2, phase="Running", **wishes)
-    for rank, node in enumerate(("b0r0n0", "b0r0n1")):
-        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, node=node, phase="Running")
+    world.members(key, len(("b0r0n0", "b0r0n1")), {"nvidia.com/gpu": 8}, node=("b0r0n0", "b0r0n1"), phase="Running")
     world.node("b0r0n1", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n1"}, conditions=XID)
     repair = Repair()
     world.session(repair)
@@ -437,9 +402,7 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
     key = world.runs("a", 2)
     other = world.runs("b", 2, first=2, on_node_fault="replace")
     for pod in list(world.state.pod_objects.values()):
-        annotations = {**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"}
-        meta = structs.replace(pod.metadata, annotations=annotations, resource_version="9999")
-        world.state.on_pod(None, structs.replace(pod, metadata=meta))
+        world.change(pod, annotations={**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"})
     said = [world.view(each).said[names.ON_NODE_FAULT] for each in (key, other)]
     assert said == ["wait", "replace"]
     for node in ("node-1", "node-3"):
@@ -450,9 +413,7 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
 
 def test_pods_that_may_only_be_disrupted_together_restart(world: RepairWorld) -> None:
     """As the disruption mode of their native PodGroup says, also if the others would be enough."""
-    key = world.runs("a", 2, least=1)
-    gang = world.view(key)
-    annotations = {names.INDIVISIBLE: "true", names.NATIVE_GROUP: "a"}
-    meta = structs.replace(gang.group.metadata, annotations=annotations)
+    gang = world.view(world.runs("a", 2, least=1))
+    meta = structs.replace(gang.group.metadata, annotations={names.INDIVISIBLE: "true", names.NATIVE_GROUP: "a"})
     gang.group = structs.replace(gang.group, metadata=meta, api_version="scheduling.k8s.io/v1beta1")
     assert chosen_policy(gang, gang.pods[:1]) == ("restart", "its pods may only be disrupted together")

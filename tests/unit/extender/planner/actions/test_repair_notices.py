@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 from extender_world import of, slots
-from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, placed
 
 from extender.planner.actions.allocate import Allocate
@@ -47,9 +46,7 @@ class World(RepairWorld):
 
     def says(self, name: str, said: dict[str, str]) -> None:
         """A pod has these annotations."""
-        pod = self.state.pod_objects[f"uid-{name}"]
-        meta = structs.replace(pod.metadata, annotations=said, resource_version=self.meta("x").resource_version)
-        self.state.on_pod(pod, structs.replace(pod, metadata=meta))
+        self.change(self.state.pod_objects[f"uid-{name}"], annotations=said)
 
     def told(self) -> set[str]:
         """Until when the members have time, as they know it."""

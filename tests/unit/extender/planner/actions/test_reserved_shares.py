@@ -1,10 +1,10 @@
 """What is kept for a queue costs others no more than its share, for a while, and nothing while it waits for itself."""
 
 import numpy as np
+from builders import pod
 from extender_world import of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import convert
 from queue_world import QueueWorld
 
 from extender.planner.framework import decisions
@@ -97,46 +97,35 @@ def test_more_than_the_fair_share_is_not_kept_from_others() -> None:
         world.step()
         world.submit("head", members, lasts_s=10, queue="mine")
         world.submit("more", 8, lasts_s=1000, queue="theirs")
-        session = world.step()
-        assert ("mine" in kept_from_all(session)) is counts
+        assert ("mine" in kept_from_all(world.step())) is counts
         assert ("would have more than its fair share" in message(world, "head")) is not counts
 
 
 def test_pods_without_a_gang_have_their_share_too() -> None:
     """What they wait for counts for their queue, so that nobody keeps all room from them."""
-    world = shared(nodes=8)
-    world.queue("mine", weight=9)
-    world.queue("lone", weight=30)
+    world = shared(nodes=8).queue("mine", weight=9).queue("lone", weight=30)
     world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
     world.step()
     world.submit("head", 5, lasts_s=10, queue="mine")
     assert "mine" in kept_from_all(world.step())
     lone = [waiting_pod(world, f"lone-{number}") for number in range(8)]
     assert "mine" not in kept_from_all(world.step())
-    for pod in lone:
-        world.state.on_pod(pod, None)
+    for each in lone:
+        world.state.on_pod(each, None)
     assert not world.state.pod_table.asked
     assert "mine" in kept_from_all(world.step())
 
 
 def waiting_pod(world: QueueWorld, name: str) -> Pod:
     """A pod of no gang that waits for a GPU for the queue `lone`."""
-    limits = {"limits": {"nvidia.com/gpu": 1}}
-    pod = convert(
-        {
-            "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": {names.QUEUE: "lone"}},
-            "spec": {"schedulerName": "muster", "containers": [{"name": "main", "resources": limits}]},
-        },
-        Pod,
-    )
-    world.state.on_pod(None, pod)
-    return pod
+    made = pod(name, uid=name, labels={names.QUEUE: "lone"}, limits={"nvidia.com/gpu": 1})
+    world.state.on_pod(None, made)
+    return made
 
 
 def test_what_is_guaranteed_or_deserved_is_kept_beyond_the_fair_share() -> None:
     """An administrator has said so."""
-    world = shared(nodes=8)
-    world.queue("mine", weight=1, deserved={"nvidia.com/gpu": 4, "pods": 8})
+    world = shared(nodes=8).queue("mine", weight=1, deserved={"nvidia.com/gpu": 4, "pods": 8})
     world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
     world.step()
     world.submit("head", 4, lasts_s=10, queue="mine")
@@ -152,14 +141,12 @@ def test_what_the_queue_uses_is_part_of_its_share() -> None:
     world.step()
     world.submit("head", 2, lasts_s=10, queue="mine")
     world.submit("more", 8, lasts_s=1000, queue="theirs")
-    session = world.step()
-    assert "mine" not in kept_from_all(session)
+    assert "mine" not in kept_from_all(world.step())
 
 
 def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
     """Those it waits for may run for ever; others get what has come free meanwhile."""
-    world = shared(nodes=4, expiry="1000s", patience="100s")
-    world.queue("mine", weight=9)
+    world = shared(nodes=4, expiry="1000s", patience="100s").queue("mine", weight=9)
     world.submit("short", 1, lasts_s=150, queue="theirs")
     world.submit("endless", 3, lasts_s=1e9, queue="theirs")
     world.step()
@@ -202,7 +189,7 @@ def test_nodes_on_which_others_run_are_reserved_first() -> None:
 GANG = st.tuples(st.sampled_from(["mine", "theirs", "third"]), st.integers(1, 6), st.integers(5, 80), st.booleans())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 5)
 @given(
     gangs=st.lists(st.tuples(GANG, st.integers(0, 20)), min_size=3, max_size=14),
     weights=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)),
@@ -217,8 +204,7 @@ def test_no_queue_has_more_kept_than_its_share_less_what_it_uses(
         world.queue(queue, weight=weight, **({"deserved": {"nvidia.com/gpu": deserved}} if queue == "mine" else {}))
     for index, ((queue, members, lasts, says), wait) in enumerate(gangs):
         world.submit(f"g{index}", members, lasts_s=lasts, declared_s=lasts if says else None, queue=queue)
-        session = world.step(wait)
-        _none_has_more_than_its_share(session)
+        _none_has_more_than_its_share(world.step(wait))
     for _ in range(10):
         _none_has_more_than_its_share(world.step(10))
 
@@ -231,12 +217,11 @@ def _none_has_more_than_its_share(session: Session) -> None:
         assert not over.any(), f"{queue} has {kept} kept"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 5)
 @given(ends=st.integers(30, 100), runtimes=st.lists(st.integers(5, 120), min_size=1, max_size=4))
 def test_who_has_ended_by_then_starts_at_once(ends: int, runtimes: list[int]) -> None:
     """A reservation costs others nothing before its time."""
-    world = shared(nodes=4)
-    world.queue("mine", weight=9, deserved={"nvidia.com/gpu": 4, "pods": 400})
+    world = shared(nodes=4).queue("mine", weight=9, deserved={"nvidia.com/gpu": 4, "pods": 400})
     world.submit("old", 2, lasts_s=ends, declared_s=ends, queue="theirs")
     world.step()
     world.submit("head", 4, lasts_s=10, queue="mine")

@@ -41,7 +41,7 @@ def test_nothing_is_reserved_any_more_once_victims_go() -> None:
     assert not session.reserved_rooms
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     gpus=st.sampled_from([1, 2, 4]),
     pods=st.integers(1, 4),

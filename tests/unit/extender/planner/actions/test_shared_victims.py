@@ -27,8 +27,7 @@ def ends(world: Cluster, key: str, rank: int, node: str, devices: str) -> None:
 
 def full_of_halves(nodes: int, gpus: int = 1) -> Cluster:
     """Nodes whose GPUs are used by gangs of low priority, one gang of halves for each."""
-    world = Cluster(0)
-    world.nodes(nodes, gpus=gpus)
+    world = Cluster(0).nodes(nodes, gpus=gpus)
     for number in range(nodes):
         key = shares(world, f"low{number}", 2 * gpus, priority="low", gpu_fraction="0.5")
         devices = [str(device) for device in range(gpus) for _ in range(2)]
@@ -104,8 +103,7 @@ def test_domains_are_compared_without_the_shares_of_victims() -> None:
 
 def test_room_is_there_when_devices_are() -> None:
     """A gang that waits for one half of a device is not let go by the end of the half of another one."""
-    world = Cluster(0)
-    world.node("node-0", gpus=2)
+    world = Cluster(0).nodes(1, gpus=2)
     low = shares(world, "low", 1, priority="low", gpu_fraction="0.9")
     bound(world, low, ["node-0"], ["0"], gpu_fraction="0.9")
     kept = shares(world, "kept", 1, priority="high", gpu_fraction="0.9")
@@ -118,7 +116,7 @@ def test_room_is_there_when_devices_are() -> None:
     assert [each.gang.key for each in of(world.cycle(), RoomIsThere)] == [asker]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     running=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.sampled_from(["0.5", "0.3", "1"])), max_size=8),
     pods=st.integers(1, 6),

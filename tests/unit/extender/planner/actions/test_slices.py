@@ -103,7 +103,7 @@ def test_a_slice_is_repaired_as_a_whole() -> None:
     assert racks_of(world.placed(key)["worker"][2:]) == ["b0r3", "b0r3"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(racks=st.lists(st.integers(0, 5), min_size=1, max_size=3), size=st.integers(2, 3), more=st.integers(1, 2))
 def test_slices_are_never_cut(racks: list[int], size: int, more: int) -> None:
     """Whatever room there is, members that are added come by whole slices, as many as fit."""

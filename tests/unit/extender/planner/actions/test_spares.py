@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from extender_world import World, of, slots
-from msgspec import structs
 from topology_world import Racks, racks_of
 
 from extender.planner.actions.allocate import Allocate
@@ -20,24 +19,12 @@ GPU8 = {"nvidia.com/gpu": 8}
 def asks(world: World, key: str, text: str, name: str = names.SPARES) -> None:
     """The gang's PodGroup says how many spares it keeps, or something else."""
     group = world.state.groups[key]
-    said = {**group.metadata.annotations, name: text}
-    meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("any").resource_version)
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+    world.change(group, annotations={**group.metadata.annotations, name: text})
 
 
 def spares(world: World, key: str) -> dict[str, int]:
     """Node → seats that the gang keeps there, by its placement."""
     return {each.node: each.count for each in world.state.placements[key].spec.spares}
-
-
-def running(world: World, key: str, requests: dict[str, Any]) -> list[str]:
-    """Plan, and let the members run where they were placed; return the nodes by rank."""
-    world.plan()
-    nodes = slots(world.state.placements[key])["worker"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, requests, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
-    return nodes
 
 
 def gang(world: World, size: int, text: str, requests: dict[str, Any] = GPU8, name: str = "a") -> str:
@@ -49,10 +36,9 @@ def gang(world: World, size: int, text: str, requests: dict[str, Any] = GPU8, na
 
 def test_spares_are_planned_with_the_gang_and_nobody_else_is_placed_there() -> None:
     """Of six nodes the gang has three and keeps two, so that of two gangs of one node each only one starts."""
-    world = World()
-    world.nodes(6)
+    world = World().nodes(6)
     key = gang(world, 3, "2")
-    nodes = running(world, key, GPU8)
+    nodes = world.start(key, GPU8)
     assert len(spares(world, key)) == 2
     assert not spares(world, key).keys() & set(nodes)
     assert set(spares(world, key).values()) == {1}
@@ -64,8 +50,7 @@ def test_spares_are_planned_with_the_gang_and_nobody_else_is_placed_there() -> N
 
 def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members() -> None:
     """Eight members of one GPU have room on a node."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = gang(world, 16, "1", {"nvidia.com/gpu": 1})
     world.plan()
     assert sum(spares(world, key).values()) == 8
@@ -74,10 +59,9 @@ def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members() -> None:
 @pytest.mark.parametrize(("free", "kept"), [(0, 0), (1, 1)])
 def test_a_lost_member_takes_a_spare_and_another_one_is_sought(free: int, kept: int) -> None:
     """In the cycle in which its pod is there; what is not there is kept once it is free."""
-    world = World()
-    world.nodes(4 + free)
+    world = World().nodes(4 + free)
     key = gang(world, 3, "1")
-    nodes = running(world, key, GPU8)
+    nodes = world.start(key, GPU8)
     (spare,) = spares(world, key)
     dead = world.state.nodes.nodes[world.state.nodes.index[nodes[1]]]
     world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
@@ -108,10 +92,9 @@ def test_spares_are_in_the_domain_of_the_gang() -> None:
 
 def test_a_gang_starts_without_spares_where_there_is_no_room_for_them() -> None:
     """They are kept as soon as there is."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = gang(world, 3, "1")
-    running(world, key, GPU8)
+    world.start(key, GPU8)
     assert not spares(world, key)
     world.now += 10
     world.node("node-9")
@@ -121,10 +104,9 @@ def test_a_gang_starts_without_spares_where_there_is_no_room_for_them() -> None:
 
 def test_spares_are_given_back() -> None:
     """When the gang has ended, or wants none any more."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = gang(world, 2, "1")
-    nodes = running(world, key, GPU8)
+    nodes = world.start(key, GPU8)
     held = spares(world, key)
     asks(world, key, "0")
     world.plan()
@@ -133,8 +115,7 @@ def test_spares_are_given_back() -> None:
     world.now += 10
     world.plan()
     assert spares(world, key).keys() == held.keys()
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Succeeded")
+    world.members(key, len(nodes), GPU8, node=nodes, pinned=True, epoch=1, phase="Succeeded")
     other = world.gang("b", {"worker": (4, GPU8)})
     world.plan()
     assert len(slots(world.state.placements[other])["worker"]) == 4
@@ -142,10 +123,9 @@ def test_spares_are_given_back() -> None:
 
 def test_a_node_that_takes_no_pods_any_more_is_no_spare() -> None:
     """Another one is kept in its place."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = gang(world, 2, "1")
-    nodes = running(world, key, GPU8)
+    nodes = world.start(key, GPU8)
     (spare,) = spares(world, key)
     world.node(spare, unschedulable=True)
     world.now += 10
@@ -168,12 +148,11 @@ def loans(world: World, key: str) -> dict[str, int]:
 
 def lent_spares() -> tuple[World, str, list[str], str]:
     """A gang of two with two spares on four nodes, one of which is lent to a gang of one node."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = gang(world, 2, "2")
-    nodes = running(world, key, GPU8)
+    nodes = world.start(key, GPU8)
     other = borrower(world, "b", 1)
-    (there,) = running(world, other, GPU8)
+    (there,) = world.start(other, GPU8)
     assert loans(world, other) == {there: 1}
     return world, key, nodes, other
 
@@ -209,8 +188,7 @@ def test_a_spare_that_is_free_is_taken_before_one_that_is_lent() -> None:
     """Nobody is evicted."""
     world, key, nodes, other = lent_spares()
     lose(world, key, 1, nodes[1])
-    session = world.session(*actions(world))
-    (place,) = of(session, decisions.Place)
+    (place,) = of(world.session(*actions(world)), decisions.Place)
     assert slots(place)["worker"][1] not in loans(world, other)
     assert not place.victims
     assert {each.node for each in place.spares} == loans(world, other).keys()
@@ -220,10 +198,9 @@ def test_borrowers_leave_when_the_lender_loses_a_member() -> None:
     """All spares are lent: the member comes to one of them, and its borrower is the victim."""
     world, key, nodes, other = lent_spares()
     second = borrower(world, "d", 1)
-    running(world, second, GPU8)
+    world.start(second, GPU8)
     lose(world, key, 1, nodes[1])
-    session = world.session(*actions(world))
-    (place,) = of(session, decisions.Place)
+    (place,) = of(world.session(*actions(world)), decisions.Place)
     victims = {victim.key for victim, _ in place.victims}
     assert len(victims) == 1
     assert victims < {other, second}
@@ -245,14 +222,11 @@ def test_a_gang_that_runs_on_spares_is_told_so_by_its_loans_after_a_restart() ->
 def test_a_lender_that_never_preempts_takes_its_spares_back() -> None:
     """What it keeps is its own, whatever its class says of others."""
     world, key, nodes, other = lent_spares()
-    running(world, borrower(world, "d", 1), GPU8)
+    world.start(borrower(world, "d", 1), GPU8)
     world.state.on_priority_class(
         None, PriorityClass(metadata=world.meta("gentle", namespace=""), value=5, preemption_policy="Never")
     )
-    group = world.state.groups[key]
-    meta = structs.replace(group.metadata, resource_version=world.meta("any").resource_version)
-    spec = structs.replace(group.spec, priority_class_name="gentle")
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta, spec=spec))
+    world.change(world.state.groups[key], spec={"priority_class_name": "gentle"})
     lose(world, key, 1, nodes[1])
     assert not world.view(key).preempts
     assert other
@@ -262,8 +236,7 @@ def test_a_lender_that_never_preempts_takes_its_spares_back() -> None:
 
 def test_no_gang_keeps_more_than_it_has() -> None:
     """Whatever number it says, else one pod would hold the cluster."""
-    world = World()
-    world.nodes(6)
+    world = World().nodes(6)
     key = gang(world, 1, "64")
     world.plan()
     assert sum(spares(world, key).values()) == 1

@@ -5,7 +5,6 @@ from typing import Any
 from extender_world import World, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -18,15 +17,10 @@ from muster.resources.vector import GPU
 
 GPU4 = {GPU: 4}
 NODES = 7
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("gang"), st.integers(1, 4), st.integers(0, 2), st.booleans()),
-        st.tuples(st.just("die"), st.integers(0, NODES - 1)),
-        st.tuples(st.just("return"), st.integers(0, NODES - 1)),
-        st.tuples(st.just("end"), st.integers(0, 5)),
-    ),
-    max_size=20,
-)
+STEPS = st.lists(st.one_of(st.tuples(st.just("gang"), st.integers(1, 4), st.integers(0, 2), st.booleans()),
+                           st.tuples(st.just("die"), st.integers(0, NODES - 1)),
+                           st.tuples(st.just("return"), st.integers(0, NODES - 1)),
+                           st.tuples(st.just("end"), st.integers(0, 5))), max_size=20)  # fmt: skip
 
 
 class Cluster:
@@ -51,9 +45,7 @@ class Cluster:
             _, size, spares, borrows = what
             key = world.gang(f"g{len(self.gangs)}", {"worker": (size, GPU4)})
             said = {names.SPARES: str(spares), names.BORROWS: "true" if borrows else "false"}
-            group = world.state.groups[key]
-            meta = structs.replace(group.metadata, annotations=said, resource_version=world.meta("x").resource_version)
-            world.state.on_pod_group(group, structs.replace(group, metadata=meta))
+            world.change(world.state.groups[key], annotations=said)
             self.gangs.append(key)
             for rank in range(size):
                 self.make(key, rank)
@@ -72,8 +64,7 @@ class Cluster:
 
     def lose(self, key: str, rank: int) -> None:
         """A pod goes, and its owner makes another one."""
-        pod = self.world.state.pod_objects[self.pods[key, rank]]
-        self.world.state.on_pod(pod, None)
+        self.world.state.on_pod(self.world.state.pod_objects[self.pods[key, rank]], None)
         self.make(key, rank)
 
     def die(self, node: str) -> None:
@@ -156,7 +147,7 @@ class Cluster:
         assert kept <= seats
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(STEPS)
 def test_nothing_is_promised_twice(steps: list[tuple[Any, ...]]) -> None:
     """Whatever dies, comes back, starts and ends."""
@@ -168,7 +159,6 @@ def test_nothing_is_promised_twice(steps: list[tuple[Any, ...]]) -> None:
             cluster.check()
 
 
-@settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_all_comes_to_rest(steps: list[tuple[Any, ...]]) -> None:
     """Nothing is decided over and over when nothing changes any more."""

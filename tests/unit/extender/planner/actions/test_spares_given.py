@@ -30,8 +30,8 @@ def keeps(world: Cluster, name: str, pods: int, spares: int, gpus: int = 8, **mo
     world.plan()
     if key not in world.state.placements:
         return key
-    for rank, node in enumerate(slots(world.state.placements[key])["worker"]):
-        world.pod(key, "worker", rank, {GPUS: gpus}, node=node, pin=node, epoch=1, phase="Running")
+    nodes = slots(world.state.placements[key])["worker"]
+    world.members(key, len(nodes), {GPUS: gpus}, node=nodes, pinned=True, epoch=1, phase="Running")
     world.close(world.plan())
     return key
 
@@ -76,8 +76,7 @@ def test_a_gang_that_leaves_leaves_its_spares() -> None:
     low = keeps(world, "low", 2, 1)
     assert len(spares(world, low)) == 1
     world.asks("high", 3)
-    session = cycle(world, SparesForPreempt(), Preempt())
-    assert victims(session) == {"low-worker-0", "low-worker-1"}
+    assert victims(cycle(world, SparesForPreempt(), Preempt())) == {"low-worker-0", "low-worker-1"}
     assert not spares(world, low)
     world.close(world.plan())
 
@@ -89,8 +88,7 @@ def test_spares_and_pods_go_together_where_both_are_needed() -> None:
     peer = keeps(world, "peer", 1, 1, priority_class="high")
     assert (len(spares(world, low)), len(spares(world, peer))) == (1, 1)
     world.asks("high", 2)
-    session = cycle(world, SparesForPreempt(), Preempt())
-    assert victims(session) == {"low-worker-1"}
+    assert victims(cycle(world, SparesForPreempt(), Preempt())) == {"low-worker-1"}
     assert (len(spares(world, low)), len(spares(world, peer))) == (0, 1)
 
 
@@ -164,7 +162,7 @@ RUNNING = st.lists(
 ASKING = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([2, 4, 8])), min_size=1, max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(nodes=st.integers(1, 6), running=RUNNING, asking=ASKING)
 def test_any_world(nodes: int, running: list[tuple[int, int, int, str, bool]], asking: list[tuple[int, int]]) -> None:
     """Nobody goes where spares of lower priorities are enough; no room is given twice, and no seat in vain."""

@@ -6,21 +6,19 @@ import pytest
 from extender_world import World, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from extender.planner.framework import decisions
-from extender.planner.framework.demand import amounts_of, minimum_amounts, minimum_wanted
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Gang, TaskOrder
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
+from extender.planner.timing import Timing
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 
 
 def world_of(nodes: int = 1) -> World:
     """Nodes of 8 GPUs with queues."""
-    world = World()
-    world.nodes(nodes)
+    world = World().nodes(nodes)
     world.plugins = [Gang({}), Proportion({}), Predicates({})]
     return world
 
@@ -53,16 +51,14 @@ def reasons_of(session: Session) -> dict[str, str]:
 @pytest.mark.parametrize("gpus", [(4, 0, 0), (0, 0, 4), (2, 1, 2)])
 def test_a_gang_within_the_capability_starts(gpus: tuple[int, ...]) -> None:
     """Its first pod counts once."""
-    world = world_of()
-    world.queue("team", capability={"nvidia.com/gpu": 5})
+    world = world_of().queue("team", capability={"nvidia.com/gpu": 5})
     labelled(world, "a", gpus, queue="team")
     assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
 
 def test_a_gang_over_the_capability_is_told_so() -> None:
     """Though its first pod asks for nothing of it."""
-    world = world_of()
-    world.queue("team", capability={"nvidia.com/gpu": 4})
+    world = world_of().queue("team", capability={"nvidia.com/gpu": 4})
     key = labelled(world, "a", (0, 4, 4), queue="team")
     session = world.plan()
     assert not of(session, decisions.Place)
@@ -82,8 +78,7 @@ def test_a_gang_that_the_empty_cluster_holds_is_let_in() -> None:
 
 def test_growth_stays_within_the_capability() -> None:
     """Of the pods above the minimum two of 2 GPUs fit into 5, as the first of the set asks for none."""
-    world = world_of()
-    world.queue("team", capability={"nvidia.com/gpu": 5})
+    world = world_of().queue("team", capability={"nvidia.com/gpu": 5})
     labelled(world, "a", (0, 2, 2, 2), queue="team", min_member=1)
     assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
@@ -92,7 +87,7 @@ def test_the_pods_that_are_chosen_first_are_counted() -> None:
     """A minimum of one: that which the task order puts first, of 4 GPUs, and not the first by rank."""
     world = world_of()
     world.plugins.append(TaskOrder({}))
-    world.growth_delay_s = 60.0
+    world.timing = Timing(growth_delay_s=60.0)
     world.queue("team", capability={"nvidia.com/gpu": 3})
     key = labelled(world, "a", (1, 4), queue="team", min_member=1, first=(1,))
     assert reasons_of(world.plan()) == {key: "QueueOverCapability"}
@@ -100,27 +95,22 @@ def test_the_pods_that_are_chosen_first_are_counted() -> None:
 
 def test_a_whole_sub_group_is_counted() -> None:
     """Of two pods of a minimum of one, as both are placed."""
-    world = world_of()
-    world.queue("team", capability={"nvidia.com/gpu": 3})
+    world = world_of().queue("team", capability={"nvidia.com/gpu": 3})
     key = world.gang("a", {"worker": (2, {"nvidia.com/gpu": 2})}, queue="team", min_member=1, min_task_member={})
-    group = world.state.groups[key]
     policy = SubGroupPolicy(name="worker", sub_group_size=2)
-    spec = structs.replace(group.spec, sub_group_policy=[policy])
-    meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
-    world.state.on_pod_group(group, structs.replace(group, spec=spec, metadata=meta))
+    world.change(world.state.groups[key], spec={"sub_group_policy": [policy]})
     assert reasons_of(world.plan()) == {key: "QueueOverCapability"}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(gpus=st.lists(st.integers(0, 4), min_size=1, max_size=6), least=st.integers(1, 6), limit=st.integers(0, 12))
 def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
     gpus: list[int], least: int, limit: int
 ) -> None:
     """What is refused would have been over the capability, and what is placed is not."""
-    world = World(checked=False)
-    world.nodes(3)
+    world = World(checked=False).nodes(3)
     world.plugins = [Gang({}), Proportion({}), Predicates({})]
-    world.growth_delay_s = 60.0
+    world.timing = Timing(growth_delay_s=60.0)
     world.queue("team", capability={"nvidia.com/gpu": limit})
     least = min(least, len(gpus))
     key = labelled(world, "a", gpus, queue="team", min_member=least)
@@ -132,5 +122,6 @@ def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
         gpu = session.snapshot.axis["nvidia.com/gpu"]
         gang = session.gang(key)
         assert gang is not None
-        assert minimum_amounts(session, gang)[gpu] == 1000 * sum(gpus[:least])
-        assert (amounts_of(session, gang, minimum_wanted(gang)) == minimum_amounts(session, gang)).all()
+        ask = session.ask(gang)
+        assert session.amounts(ask)[gpu] == 1000 * sum(gpus[:least])
+        assert (session.amounts(ask, ask.members(session.hooks, ask.minimum)) == session.amounts(ask)).all()

@@ -34,7 +34,7 @@ ASKING = st.lists(
 NEAR = {"muster.dev/topology-required": "rack"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(
     nodes=st.integers(1, 5),
     running=RUNNING,

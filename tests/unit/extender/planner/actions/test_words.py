@@ -16,20 +16,17 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def test_a_gang_that_does_not_grow_is_told_what_runs_and_what_is_missing() -> None:
     """One of four runs, on the only node."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("small", {"worker": (4, GPU8)}, min_member=1, min_task_member={"worker": 1}, phase="Running")
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
-    for rank in range(1, 4):
-        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.members(key, range(1, 4), GPU8, gated=True)
     [told] = of(world.plan(), Unschedulable)
     assert told.message.startswith("worker: 1 of 4 pods has a node; 3 more wait for room; of 1 node: 1 ")
 
 
 def test_who_is_of_another_namespace_reads_the_queue_only() -> None:
     """Its gangs are not for all to know."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     gang = world.view(world.gang("a", {"worker": (1, GPU8)}))
     session = world.session()
     other = cast("Any", SimpleNamespace(group=SimpleNamespace(metadata=SimpleNamespace(namespace="other"))))

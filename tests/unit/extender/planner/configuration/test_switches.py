@@ -89,8 +89,7 @@ def test_what_did_not_change_is_the_same_object() -> None:
             pass
 
     own = registry()
-    made = Registry({**own.plugins, "counting": Counting}, own.actions)
-    assembly = Assembly(made)
+    assembly = Assembly(Registry({**own.plugins, "counting": Counting}, own.actions))
     first = assembly.build(config.parse(text("{name: gang}", "{name: counting}")))
     first[1][1].count = 7  # type: ignore[attr-defined]
     second = assembly.build(config.parse(text("{name: counting}", "{name: gang}", actions="allocate")))

@@ -167,8 +167,7 @@ def test_every_plugin_loads_with_all_its_arguments_at_their_defaults(name: str) 
     """Those that have a default which can be written down; and those that must be there are passed on."""
     arguments = {each: known.default for each, known in PLUGINS[name].arguments.items() if "*" not in each}
     plugin = {"name": name, "arguments": {each: value for each, value in arguments.items() if value is not None}}
-    report = report_of(yaml.safe_dump({"tiers": [{"plugins": [plugin]}]}))
-    assert report.errors == []
+    assert report_of(yaml.safe_dump({"tiers": [{"plugins": [plugin]}]})).errors == []
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -24,8 +24,7 @@ EXPRESSIONS = {
 
 def class_named(name: str) -> DeviceClass:
     """One of three classes."""
-    spec = {"selectors": [{"cel": {"expression": EXPRESSIONS[name]}}]}
-    made = msgspec.convert({"spec": spec}, DeviceClass)
+    made = msgspec.convert({"spec": {"selectors": [{"cel": {"expression": EXPRESSIONS[name]}}]}}, DeviceClass)
     made.metadata = ObjectMeta(name=name)
     return made
 
@@ -80,7 +79,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, str, Any]]) -> None:
     """Offers and rows of an inventory that saw every step are those of one that saw the last state only."""
     kept = Inventory()
@@ -152,9 +151,7 @@ def test_more_kinds_than_the_limit_are_told_and_counted_once_there_is_room(
 ) -> None:
     """The first come, first served; nobody's count is hurt by who comes later."""
     monkeypatch.setattr(inventory, "DEVICE_KINDS", inventory.DEVICE_KINDS._replace(value=2))
-    world = Devices()
-    world.gpus(1, 2)
-    world.device_class()
+    world = Devices().gpus(1, 2).device_class()
     for number in range(2):
         world.template(f"t{number}", asks(exactly("gpu", 1, f"{number} == {number}")))
     [second] = {kind for kind in world.state.devices.inventory._wanted if "1 == 1" in kind.name}

@@ -74,7 +74,7 @@ CLAIM = st.builds(
 WORLDS = st.tuples(st.integers(0, 100), st.lists(CLAIM, min_size=1, max_size=8))
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(WORLDS)
 def test_nobody_gets_more_than_there_is_or_was_asked_for(world: tuple[int, list[dict[str, float]]]) -> None:
     """And nothing is idle that somebody still wants."""
@@ -86,7 +86,7 @@ def test_nobody_gets_more_than_there_is_or_was_asked_for(world: tuple[int, list[
     assert fsum(shares) == pytest.approx(min(total, wanted))
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(WORLDS, st.randoms())
 def test_the_order_of_the_queues_does_not_matter(world: tuple[int, list[dict[str, float]]], random: object) -> None:
     """Not even in the last bit, in both ways of rounding."""
@@ -100,7 +100,7 @@ def test_the_order_of_the_queues_does_not_matter(world: tuple[int, list[dict[str
         assert again == [shares[index] for index in mixed]
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(WORLDS, st.integers(1, 100))
 def test_more_weight_never_means_less(world: tuple[int, list[dict[str, float]]], more: int) -> None:
     """A queue whose weight grows, while nothing else changes, has at least what it had."""
@@ -110,7 +110,7 @@ def test_more_weight_never_means_less(world: tuple[int, list[dict[str, float]]],
     assert divide(total, heavier, usage_weight=0.0)[0] >= divide(total, asked, usage_weight=0.0)[0]
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(WORLDS)
 def test_a_quota_that_there_is_room_for_is_given(world: tuple[int, list[dict[str, float]]]) -> None:
     """Whatever the weights and priorities are."""

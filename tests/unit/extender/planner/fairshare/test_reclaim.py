@@ -89,7 +89,7 @@ ROW = st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 10))
 STEP = st.tuples(st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 4), min_size=1, max_size=3))
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.lists(ROW, min_size=3, max_size=3), st.lists(STEP, max_size=40))
 def test_queues_never_take_from_each_other_in_turns(rows: list[Row], steps: list[tuple[int, int, list[int]]]) -> None:
     """Whatever is reclaimed in whatever order, what queues have is never again what it was."""
@@ -99,8 +99,7 @@ def test_queues_never_take_from_each_other_in_turns(rows: list[Row], steps: list
         freed = sum(chunks)  # all of it is used: what stays free might be given to anybody
         if gains == loses or freed > rules.allocated[loses, 0]:
             continue
-        losses = [Loss(loses, amounts(chunk)) for chunk in chunks]
-        if accepted(rules, gains, freed, losses, strict=False):
+        if accepted(rules, gains, freed, [Loss(loses, amounts(chunk)) for chunk in chunks], strict=False):
             rules.allocated[gains] += freed
             rules.allocated[loses] -= freed
             assert tuple(rules.allocated[1:, 0]) not in seen

@@ -11,14 +11,13 @@ ALLOCATION = st.tuples(st.integers(0, 3), st.integers(-2, 5).filter(bool))
 """Column of a node, and number of members that come; if it is negative, of pods that leave."""
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(before=st.lists(ALLOCATION, max_size=10), after=st.lists(ALLOCATION, max_size=10))
 def test_any_sequence_rolled_back_gives_bit_identical_arrays(
     before: list[tuple[int, int]], after: list[tuple[int, int]]
 ) -> None:
     """Rollback to a checkpoint restores the checkpoint, discard the beginning."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     key = world.gang("a", {"worker": (5, {"cpu": "1500m", "memory": "3Gi"})})
     for rank in range(5):
         world.pod(key, "worker", rank, {"cpu": "1500m"}, node=f"node-{rank % 2}", phase="Running")
@@ -47,8 +46,7 @@ def test_any_sequence_rolled_back_gives_bit_identical_arrays(
 
 def test_what_is_committed_cannot_be_undone() -> None:
     """The operations are handed over and the log is empty, so that a later discard undoes nothing."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (1, {"cpu": 1})})
     session = world.session()
     gang = session.snapshot.gangs[0]
@@ -64,11 +62,8 @@ def test_what_is_committed_cannot_be_undone() -> None:
 
 def test_an_eviction_is_taken_back_with_what_came_after_it() -> None:
     """The pods stay, and plugins hear of both."""
-    world = World()
-    world.nodes(2)
-    key = world.gang("a", {"worker": (2, {"cpu": 1})})
-    for rank in range(2):
-        world.pod(key, "worker", rank, {"cpu": 1}, node="node-0", phase="Running")
+    world = World().nodes(2)
+    world.members(world.gang("a", {"worker": (2, {"cpu": 1})}), 2, {"cpu": 1}, node="node-0", phase="Running")
     session = world.session()
     heard: list[tuple[str, int]] = []
     for hook in ("evicted", "unevicted"):

@@ -19,8 +19,7 @@ GPU1, GPU8 = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8}
 
 def world_of(*plugins: Plugin, nodes: int = 1) -> World:
     """Nodes of 8 GPUs, and these plugins beside the usual ones."""
-    world = World()
-    world.nodes(nodes)
+    world = World().nodes(nodes)
     world.plugins += plugins
     return world
 
@@ -28,12 +27,8 @@ def world_of(*plugins: Plugin, nodes: int = 1) -> World:
 def wanting(world: World, name: str, gpus: int, *, phase: str = "Pending", **annotations: str) -> str:
     """A gang of pods with a GPU each that says so in minResources."""
     key = world.gang(name, {"worker": (gpus, GPU1)}, phase=phase)
-    group = world.state.groups[key]
-    spec = structs.replace(group.spec, min_resources={"nvidia.com/gpu": gpus})
-    meta = structs.replace(
-        group.metadata, annotations={each.replace("_", "-"): annotations[each] for each in annotations}
-    )
-    world.state.on_pod_group(group, structs.replace(group, spec=spec, metadata=meta))
+    notes = {each.replace("_", "-"): text for each, text in annotations.items()}
+    world.change(world.state.groups[key], spec={"min_resources": {"nvidia.com/gpu": gpus}}, annotations=notes)
     return key
 
 
@@ -60,8 +55,7 @@ def test_overcommit_counts_what_was_let_in_before_and_what_is_used() -> None:
     wanting(world, "fits", 4)
     wanting(world, "too-large", 5)
     assert let_in(world) == ["fits"]
-    for rank in range(2):
-        world.pod(old, "worker", rank, GPU1, node="node-0", phase="Running")
+    world.members(old, 2, GPU1, node="node-0", phase="Running")
     assert let_in(world) == ["fits"]
     [refused] = of(world.session(Enqueue()), decisions.Unschedulable)
     assert refused.reason == "Overcommitted"
@@ -73,9 +67,7 @@ def test_overcommit_lets_gangs_in_that_do_not_say_what_they_need() -> None:
     world = world_of(Overcommit({}))
     world.gang("silent", {"worker": (8, GPU1)}, phase="Pending")
     key = wanting(world, "broken", 1, phase="Inqueue")
-    group = world.state.groups[key]
-    spec = structs.replace(group.spec, min_resources={"nvidia.com/gpu": "many"})
-    world.state.on_pod_group(group, structs.replace(group, spec=spec))
+    world.change(world.state.groups[key], spec={"min_resources": {"nvidia.com/gpu": "many"}})
     wanting(world, "other", 8)
     assert let_in(world) == ["silent", "other"]
 

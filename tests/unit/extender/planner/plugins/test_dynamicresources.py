@@ -47,17 +47,13 @@ def test_members_go_where_devices_are_and_no_more_than_there_are() -> None:
     gang(world, "a", 4, template_use("one"))
     gang(world, "b", 1, template_use("one"))
     assert where(world) == {"a": ["node-0", "node-0", "node-1", "node-1"]}
-    message = waits(world)["b"]
-    assert "of 3 nodes: 3 too few devices of class gpu" in message
+    assert "of 3 nodes: 3 too few devices of class gpu" in waits(world)["b"]
     assert world.free("node-0") == 0
 
 
 def test_a_gang_that_no_empty_cluster_could_hold_is_not_let_in() -> None:
     """It is told what there would have to be."""
-    world = Devices()
-    world.gpus(2, 2)
-    world.device_class()
-    world.template("one", asks(exactly()))
+    world = Devices().gpus(2, 2).device_class().template("one", asks(exactly()))
     gang(world, "a", 5, template_use("one"), phase="Pending")
     assert "5 pods must start together, but even an empty cluster has room for 4 of them" in waits(world)["a"]
 
@@ -106,8 +102,7 @@ def test_what_a_claim_asks_for_decides_where_it_can_be(spec: dict[str, Any], nod
 
 def test_kinds_that_overlap_share_their_devices() -> None:
     """One large and one small GPU: one member wants any, one a large one; two that want a large one do not fit."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     world.equip("node-0", device("d0", memory="40Gi"), device("d1", memory="80Gi"))
     world.device_class()
     world.template("any", asks(exactly()))
@@ -122,10 +117,7 @@ def test_kinds_that_overlap_share_their_devices() -> None:
 
 def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
     """Held by the placement, allocated before the pod is bound, used by the pod, left behind by a pod that ended."""
-    world = Devices()
-    world.gpus(1, 3)
-    world.device_class()
-    world.template("one", asks(exactly()))
+    world = Devices().gpus(1, 3).device_class().template("one", asks(exactly()))
     key = gang(world, "a", 1, template_use("one"))
     free = [world.free("node-0")]
     assert where(world) == {"a": ["node-0"]}
@@ -150,12 +142,8 @@ def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
 
 def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
     """kube-scheduler leaves them allocated; the pod itself must go where they are."""
-    world = Devices()
-    world.gpus(2, 1)
-    world.device_class()
-    world.template("one", asks(exactly()))
-    key = gang(world, "a", 1, template_use("one"))
-    pod = world.member(key, 0, template_use("one"), claim="a-claim")
+    world = Devices().gpus(2, 1).device_class().template("one", asks(exactly()))
+    pod = world.member(gang(world, "a", 1, template_use("one")), 0, template_use("one"), claim="a-claim")
     world.claim("a-claim", asks(exactly()), pod=pod, got=(("node-1", "d0"),))
     gang(world, "b", 2, template_use("one"))
     assert where(world) == {"a": ["node-1"]}
@@ -165,8 +153,7 @@ def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
 
 def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
     """A pod that wanted any GPU has got the only large one."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     world.equip("node-0", device("d0", memory="40Gi"), device("d1", memory="80Gi"))
     world.device_class()
     world.template("any", asks(exactly()))
@@ -182,9 +169,7 @@ def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
 
 def test_admin_access_takes_nothing() -> None:
     """Neither planned nor allocated."""
-    world = Devices()
-    world.gpus(1, 1)
-    world.device_class()
+    world = Devices().gpus(1, 1).device_class()
     world.claim("watch", asks(exactly(adminAccess=True)), got=(("node-0", "d0"),), admin=True)
     world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
@@ -193,8 +178,7 @@ def test_admin_access_takes_nothing() -> None:
 
 def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
     """The node must hold all of them; the claim takes two devices there, however many pods use it."""
-    world = Devices()
-    world.node("node-0", cpu=2)
+    world = Devices().nodes(1, cpu=2)
     world.equip("node-0", device("d0"), device("d1"))
     world.gpus(0, 0)
     world.node("node-1", cpu=8)
@@ -218,9 +202,7 @@ def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
 
 def test_shared_claims_of_two_gangs_take_different_devices() -> None:
     """In one cycle, where the second sees what the first has taken; one that finds no node says why."""
-    world = Devices()
-    world.gpus(2, 2)
-    world.device_class()
+    world = Devices().gpus(2, 2).device_class()
     for name in "abc":
         world.claim(name, asks(exactly("gpu", 2)))
         gang(world, name, 2, claim_use(name))
@@ -231,10 +213,7 @@ def test_shared_claims_of_two_gangs_take_different_devices() -> None:
 @pytest.mark.parametrize(("use", "given_up"), [(claim_use("both"), 0), (template_use("one"), 1)])
 def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict[str, Any], given_up: int) -> None:
     """kube-scheduler tries such a pod again by itself; any other refusal ends the placement."""
-    world = Devices()
-    world.gpus(1, 2)
-    world.device_class()
-    world.template("one", asks(exactly()))
+    world = Devices().gpus(1, 2).device_class().template("one", asks(exactly()))
     world.claim("both", asks(exactly("gpu", 2)))
     key = gang(world, "a", 2, use)
     assert where(world) == {"a": ["node-0"] * 2}
@@ -254,9 +233,7 @@ def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict
 )
 def test_what_is_missing_is_named(use: dict[str, Any], words: str) -> None:
     """The pods could not start, so that the gang is not planned."""
-    world = Devices()
-    world.gpus(1, 4)
-    world.device_class()
+    world = Devices().gpus(1, 4).device_class()
     world.claim("going", asks(exactly()), deletion_timestamp="2027-01-15T08:00:10Z")
     world.claim("full", asks(exactly()), users=tuple(f"uid-{number}" for number in range(256)))
     world.template("odd", asks(exactly("odd")))
@@ -291,8 +268,7 @@ def test_what_cannot_be_counted_is_left_to_kube_scheduler_and_told(
     spec: dict[str, Any], devices: list[dict[str, Any]], words: str
 ) -> None:
     """The gang is planned by all else; one that waits says what is not counted."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     world.equip("node-0", *devices)
     world.device_class()
     world.template("t", spec)
@@ -307,8 +283,7 @@ def test_what_cannot_be_counted_is_left_to_kube_scheduler_and_told(
 
 def test_taints_keep_devices_from_requests_that_do_not_tolerate_them() -> None:
     """NoSchedule and NoExecute do, None does not."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     taint = {"key": "sick", "effect": "NoSchedule"}
     world.equip("node-0", device("d0", taints=[taint]), device("d1", taints=[{"key": "odd", "effect": "None"}]))
     world.device_class()
@@ -321,9 +296,7 @@ def test_taints_keep_devices_from_requests_that_do_not_tolerate_them() -> None:
 
 def test_rules_taint_devices_as_slices_do() -> None:
     """From when a rule comes, whatever it selects by, until it goes; who tolerates its taint is planned there."""
-    world = Devices()
-    world.gpus(2, 2)
-    world.device_class()
+    world = Devices().gpus(2, 2).device_class()
     world.taint_rule("node", pool="node-0")
     world.taint_rule("device", driver=DRIVER, pool="node-1", device="d1")
     world.template("healthy", asks(exactly()))
@@ -342,8 +315,7 @@ def test_rules_taint_devices_as_slices_do() -> None:
 
 def test_an_incomplete_pool_has_nothing_to_give() -> None:
     """As kube-scheduler has it; neither has one that an older generation describes."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     world.equip("node-0", device("d0"), pool={"name": "node-0", "generation": 2, "resourceSliceCount": 2})
     world.device_class()
     world.template("one", asks(exactly()))
@@ -355,8 +327,7 @@ def test_an_incomplete_pool_has_nothing_to_give() -> None:
 
 def test_devices_that_come_and_go_are_followed() -> None:
     """A slice, the class and the template, each of which may be last."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     gang(world, "a", 1, template_use("one"))
     assert "does not exist" in waits(world)["a"]
     world.template("one", asks(exactly()))
@@ -375,13 +346,10 @@ def test_devices_that_come_and_go_are_followed() -> None:
 @pytest.mark.parametrize("asked", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
 def test_extended_resources_can_be_devices(asked: str) -> None:
     """On a node whose driver publishes devices, and on one with a device plugin, by the class's name for it."""
-    world = Devices()
-    world.gpus(1, 2)
-    world.device_class("gpu", extended="example.com/gpu")
+    world = Devices().gpus(1, 2).device_class("gpu", extended="example.com/gpu")
     world.gang("a", {"worker": (2, {asked: 1})})
     assert where(world) == {"a": ["node-0", "node-0"]}
-    key = "ns/a"
-    pod = world.member(key, 0, {}, node="node-0", phase="Running", requests={asked: 1}, extended_claim="x")
+    pod = world.member("ns/a", 0, {}, node="node-0", phase="Running", requests={asked: 1}, extended_claim="x")
     world.claim("x", asks(exactly()), pod=pod, got=(("node-0", "d1"),))
     assert world.free("node-0", "example.com/gpu") == 0
     world.template("one", asks(exactly()))
@@ -391,9 +359,7 @@ def test_extended_resources_can_be_devices(asked: str) -> None:
 
 def test_an_amount_of_a_device_plugin_stays_what_the_node_says() -> None:
     """Where a node offers the extended resource itself, claims find nothing and requests find that."""
-    world = Devices()
-    world.node("node-0", gpus=4)
-    world.device_class("gpu", extended="nvidia.com/gpu")
+    world = Devices().nodes(1, gpus=4).device_class("gpu", extended="nvidia.com/gpu")
     world.node("node-1", gpus=0)
     world.equip("node-1", device("d0"))
     world.gang("a", {"worker": (5, {"nvidia.com/gpu": 1})})
@@ -405,8 +371,7 @@ def test_an_amount_of_a_device_plugin_stays_what_the_node_says() -> None:
 
 def test_a_cluster_without_devices_knows_nothing_of_them() -> None:
     """No resource more, and no needs."""
-    world = Devices()
-    world.node("node-0")
+    world = Devices().nodes(1)
     world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})})
     assert where(world) == {"a": ["node-0"]}
     assert set(world.state.nodes.axis) == {"cpu", "memory", "pods", "nvidia.com/gpu"}
@@ -424,10 +389,7 @@ def running(world: Devices, name: str, members: int, **more: Any) -> str:
 
 def test_devices_are_a_reason_to_preempt() -> None:
     """A gang of higher priority gets those of a lower one, whose pods are the victims."""
-    world = Devices()
-    world.gpus(1, 2)
-    world.device_class()
-    world.template("one", asks(exactly()))
+    world = Devices().gpus(1, 2).device_class().template("one", asks(exactly()))
     for name, value in (("low", 1), ("high", 10)):
         world.state.on_priority_class(None, PriorityClass(metadata=world.meta(name, namespace=""), value=value))
     running(world, "low", 2, priority_class="low")
@@ -457,8 +419,7 @@ def test_a_queue_may_have_a_limit_of_devices() -> None:
 
 def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
     """kube-scheduler would give them away; a node whose devices nobody holds, or that we do not know, passes."""
-    world = Devices()
-    world.gpus(2, 1)
+    world = Devices().gpus(2, 1)
     world.node("node-2")
     world.device_class()
     world.template("one", asks(exactly()))
@@ -469,5 +430,4 @@ def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
     pod.metadata = structs.replace(pod.metadata, resource_version=world.meta("x").resource_version)
     world.state.on_pod(None, pod)
     call = ExtenderArgs(pod=pod, node_names=["node-0", "node-1", "node-2"])
-    answer = Filter(cluster_of(world), active=lambda: True)(call)
-    assert answer.node_names == ["node-1", "node-2"]
+    assert Filter(cluster_of(world), active=lambda: True)(call).node_names == ["node-1", "node-2"]

@@ -80,8 +80,7 @@ def opened(world: World, plugin: Fragmentation) -> Session:
 @given(st.data())
 def test_what_is_kept_is_what_is_right(data: Any) -> None:
     """After trials that stay or are undone, in one cycle or several, losses are as if reckoned anew."""
-    world = World(checked=False)
-    world.nodes(3, gpus=4, cpu=16)
+    world = World(checked=False).nodes(3, gpus=4, cpu=16)
     keys = [
         world.gang(f"g{gpus}", {"worker": (1, {"cpu": cpu, "nvidia.com/gpu": gpus})})
         for cpu, gpus in ((1, 1), (8, 2), (2, 4))
@@ -107,8 +106,7 @@ def test_what_is_kept_is_what_is_right(data: Any) -> None:
 def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
     """By name it would go to the first node; the gang that comes next needs that as a whole."""
     for plugins, node in (([], "node-0"), ([Fragmentation({})], "node-1")):
-        world = World()
-        world.node("node-0", gpus=8)
+        world = World().nodes(1, gpus=8)
         world.node("node-1", gpus=4)
         world.plugins += plugins
         for number in range(4):

@@ -7,6 +7,7 @@ from extender_world import NOW, World, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
+from queue_world import shared_world as world_of
 
 from extender.planner.fairshare.limits import budgets_of
 from extender.planner.framework import decisions
@@ -25,14 +26,6 @@ MONTH, BEGIN, END = period_of("month", NOW)
 HOUR_S = 3600.0
 
 
-def world_of(nodes: int) -> World:
-    """Nodes of 8 GPUs, and the plugin."""
-    world = World()
-    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
-    world.nodes(nodes)
-    return world
-
-
 def placed(session: Session) -> dict[str, int]:
     """Slots that gangs got, by name."""
     return {place.gang.key.partition("/")[2]: place.new_slots for place in of(session, decisions.Place)}
@@ -46,8 +39,7 @@ def why(session: Session, name: str) -> tuple[str, str]:
 
 def test_no_user_has_more_than_the_queue_allows_each() -> None:
     """Others of the queue go on; the reason names the user, the amounts, and what is allowed."""
-    world = world_of(4)
-    world.queue("team", **{PER_USER: "nvidia.com/gpu=16"})
+    world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=16"})
     for name, user, size in (("a", "alice", 16), ("b", "alice", 8), ("c", "bob", 8)):
         world.gang(name, {"worker": (size, GPU)}, queue="team", user=user)
     session = world.plan()
@@ -63,9 +55,7 @@ def test_no_user_has_more_than_the_queue_allows_each() -> None:
 
 def test_a_limit_counts_for_the_queues_below() -> None:
     """What a user has in two queues below counts together, and in a queue beside them it does not."""
-    world = world_of(4)
-    world.queue("all", **{PER_USER: "pods=4"})
-    world.queue("left", parent="all")
+    world = world_of(4).queue("all", **{PER_USER: "pods=4"}).queue("left", parent="all")
     world.queue("right", parent="all")
     world.queue("beside")
     for queue in ("left", "right", "beside"):
@@ -75,16 +65,14 @@ def test_a_limit_counts_for_the_queues_below() -> None:
 
 def test_an_elastic_gang_grows_up_to_the_limit() -> None:
     """Its minimum and its growth are both checked."""
-    world = world_of(4)
-    world.queue("team", **{PER_USER: "nvidia.com/gpu=5"})
+    world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=5"})
     world.gang("grows", {"worker": (8, GPU)}, queue="team", user="alice", min_member=2, min_task_member={})
     assert placed(world.plan()) == {"grows": 5}
 
 
 def test_unknown_creators_are_one_user() -> None:
     """Gangs of nobody share what one user may have."""
-    world = world_of(4)
-    world.queue("team", **{PER_USER: "nvidia.com/gpu=4"})
+    world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=4"})
     for name in ("a", "b"):
         world.gang(name, {"worker": (3, GPU)}, queue="team")
     session = world.plan()
@@ -95,8 +83,7 @@ def test_unknown_creators_are_one_user() -> None:
 
 def test_a_placed_gang_counts_before_its_pods_are_bound() -> None:
     """And a pod of no gang counts for its creator."""
-    world = world_of(4)
-    world.queue("team", **{PER_USER: "nvidia.com/gpu=4"})
+    world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=4"})
     world.gang("first", {"worker": (2, GPU)}, queue="team", user="alice")
     world.plan()
     world.pod(
@@ -138,8 +125,7 @@ def used(hours: float, *, month: str = MONTH, until: float = NOW, queue: str = "
 
 def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
     """Until the month ends; gangs that ask for nothing of it go on."""
-    world = world_of(4)
-    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
+    world = world_of(4).queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
     world.gang("gpus", {"worker": (1, GPU)}, queue="team")
     world.gang("none", {"worker": (1, {"cpu": 1})}, queue="team")
     world.usage = used(100)
@@ -158,8 +144,7 @@ def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
 
 def test_what_is_held_since_the_usage_counts() -> None:
     """In the queues below, too: 8 GPUs for six minutes are 0.8 GPU hours."""
-    world = world_of(4)
-    world.queue("above", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
+    world = world_of(4).queue("above", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
     world.queue("team", parent="above")
     world.gang("runs", {"worker": (8, GPU)}, queue="team")
     world.usage = used(99.3)
@@ -183,9 +168,7 @@ def test_what_is_held_since_the_usage_counts() -> None:
 )
 def test_without_fresh_usage_nothing_is_enforced(usage: Usage | None) -> None:
     """A history that is down keeps nobody from working; nor does what was used in another month or queue."""
-    world = world_of(1)
-    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"})
-    world.queue("x")
+    world = world_of(1).queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"}).queue("x")
     world.gang("starts", {"worker": (1, GPU)}, queue="team")
     world.usage = usage
     assert placed(world.plan()) == {"starts": 1}
@@ -230,8 +213,7 @@ def test_a_period_that_is_not_counted_is_not_enforced() -> None:
 
 def test_a_budget_warns_unless_it_is_enforced() -> None:
     """Its default."""
-    world = world_of(1)
-    world.queue("team", **{BUDGET: "nvidia.com/gpu=100h/month"})
+    world = world_of(1).queue("team", **{BUDGET: "nvidia.com/gpu=100h/month"})
     world.gang("starts", {"worker": (1, GPU)}, queue="team")
     world.usage = used(1000)
     assert placed(world.plan()) == {"starts": 1}
@@ -251,8 +233,7 @@ def models_world(*products: str) -> World:
 
 def test_nodes_of_a_model_that_is_used_up_are_no_candidates() -> None:
     """A gang goes where its queue may still use GPUs, and waits with the reason where that is nowhere."""
-    world = models_world(H100, H100, A100)
-    world.queue("above", **{"max-by-model": "H100=8"})
+    world = models_world(H100, H100, A100).queue("above", **{"max-by-model": "H100=8"})
     world.queue("team", parent="above")
     world.gang("one", {"worker": (6, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
     world.gang("two", {"worker": (6, GPU)}, queue="above")
@@ -299,7 +280,7 @@ def held(world: World) -> Counter[tuple[str, str]]:
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 10)
 @given(
     per_user=st.fixed_dictionaries({name: st.integers(1, 8) for name in ("a", "a1", "b")}),
     by_model=st.fixed_dictionaries({name: st.integers(0, 12) for name in ("a", "a1", "b")}),
@@ -326,15 +307,8 @@ def test_nobody_ever_holds_more(
     for submissions in [*rounds, [], []]:
         for user, queue, least, more, lasts_s in submissions:
             number += 1
-            world.submit(
-                f"g{number}",
-                least + more,
-                lasts_s=lasts_s,
-                queue=queue,
-                user=user,
-                min_member=least,
-                min_task_member={},
-            )
+            world.submit(f"g{number}", least + more, lasts_s=lasts_s, queue=queue, user=user, min_member=least,
+                         min_task_member={})  # fmt: skip
         world.step()
         for (queue, whose), gpus in held(world).items():
             if whose == H100:

@@ -206,8 +206,7 @@ def test_pods_are_spread_with_at_most_max_skew() -> None:
 
 def test_a_full_zone_stops_the_spread_and_the_cause_names_it() -> None:
     """Zone b has no room, so zone a may be only one ahead; with minDomains 3 the missing zone counts as empty."""
-    world = World()
-    world.node("node-0", labels={ZONE: "a"})
+    world = World().nodes(1, labels={ZONE: "a"})
     world.node("node-1", labels={ZONE: "b"}, gpus=0)
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     spread["labelSelector"] = {"matchLabels": {JOB: "a"}}
@@ -228,10 +227,8 @@ def test_a_claim_for_one_pod_is_used_by_one_pod() -> None:
     """ReadWriteOncePod: not by two pods of a gang, nor while another pod has it."""
     world = World()
     zones(world, "a", "b")
-    claim = {
-        "metadata": {"name": "data", "namespace": "ns", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {"accessModes": ["ReadWriteOncePod"], "storageClassName": "later"},
-    }
+    metadata = {"name": "data", "namespace": "ns", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    claim = {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOncePod"], "storageClassName": "later"}}
     world.state.on_claim(None, msgspec.convert(claim, PersistentVolumeClaim))
     world.state.on_storage_class(
         None,
@@ -256,8 +253,7 @@ def test_a_placement_being_carried_out_is_not_refused_by_its_own_members() -> No
     """Each held slot keeps the others away from its node, but not itself."""
     world = World()
     zones(world, "a", "b")
-    apart = affinity("podAntiAffinity", term(HOST, **{JOB: "a"}))
-    world.gang("a", {"worker": (2, SMALL)}, spec=apart | port())
+    world.gang("a", {"worker": (2, SMALL)}, spec=affinity("podAntiAffinity", term(HOST, **{JOB: "a"})) | port())
     assert placed(world) == ["node-0", "node-1"]
     session = world.plan()
     assert not of(session, decisions.ClosePlacement)

@@ -23,8 +23,7 @@ def scores(world: World, plugin: Any, requests: dict[str, Any], **spec: Any) -> 
 
 def half_full() -> World:
     """node-0 is empty, on node-1 half of cpu and memory is used, on node-2 three quarters of the cpu."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     world.pod("ns/x", "t", 0, CPU16, node="node-1", phase="Running")
     world.pod("ns/y", "t", 0, {"cpu": 24}, node="node-2", phase="Running")
     return world
@@ -64,8 +63,7 @@ def test_binpack_looks_at_listed_resources_only() -> None:
 
 def test_wishes_and_advice_about_nodes() -> None:
     """Preferred node affinity by its weights, and taints that only advise."""
-    world = World()
-    world.node("node-0", labels={"disk": "ssd"})
+    world = World().nodes(1, labels={"disk": "ssd"})
     world.node("node-1", labels={"disk": "hdd"}, taints=[])
     wish = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     other = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}

@@ -20,8 +20,7 @@ GPU8 = {"nvidia.com/gpu": 8}
 
 def half_full() -> World:
     """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.pod("ns/x", "t", 0, {"nvidia.com/gpu": 4, "cpu": 16}, node="node-1", phase="Running")
     return world
 
@@ -55,8 +54,7 @@ def test_a_larger_magnitude_decides_over_a_smaller_one() -> None:
 
 def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
     """Although the other node comes first by name."""
-    world = World()
-    world.node("node-0", gpus=8)
+    world = World().nodes(1, gpus=8)
     world.node("node-1", gpus=0)
     world.plugins.append(ResourceType({}))
     world.gang("a", {"worker": (1, {"cpu": 1})})
@@ -66,8 +64,7 @@ def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
 
 def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
     """The older gang runs with its minimum; the younger one gets the node."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.plugins.insert(0, Elastic({}))
     old = world.gang("old", {"worker": (2, GPU8)}, min_member=1, min_task_member={"worker": 1})
     world.pod(old, "worker", 0, GPU8, node="node-0", phase="Running")
@@ -79,8 +76,7 @@ def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
 
 def test_members_with_a_higher_task_priority_go_first() -> None:
     """There is room for one of three."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.plugins.append(TaskOrder({}))
     key = world.gang("a", {"worker": (3, GPU8)}, min_member=1, min_task_member={"worker": 1})
     for rank, priority in enumerate(["", "5", "7"]):
@@ -92,8 +88,7 @@ def test_members_with_a_higher_task_priority_go_first() -> None:
 
 def test_sub_groups_are_placed_whole() -> None:
     """Room for five pods, sub-groups of two, at least one of them: four pods."""
-    world = World()
-    world.nodes(5)
+    world = World().nodes(5)
     key = world.gang("a", {"worker": (6, GPU8)}, min_member=2, min_task_member={"worker": 2})
     world.state.groups[key].spec.sub_group_policy = [SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)]
     world.state.touch_all()
@@ -114,8 +109,7 @@ def test_pod_sets_below_their_minimum_come_first() -> None:
 
 def stale_world() -> tuple[World, StaleGangEviction]:
     """A gang of two that was whole; one member is gone."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
     bound = world.state.placements[key]
@@ -173,8 +167,7 @@ def test_an_unknown_field_of_the_configuration_is_refused() -> None:
 
 def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
     """One zone has a cache, the other a noisy pod."""
-    world = World()
-    world.node("node-0", labels={"zone": "a"})
+    world = World().nodes(1, labels={"zone": "a"})
     world.node("node-1", labels={"zone": "b"})
     world.plugins.append(PodAffinity({}))
     world.pod("ns/x", "t", 0, {"cpu": 1}, node="node-1", phase="Running", labels={"app": "cache"})
@@ -189,12 +182,10 @@ def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
 
 def test_pages_show_the_snapshot_and_the_order() -> None:
     """As plain data."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.plugins += [Snapshot({}), ReflectJobOrder({})]
     world.gang("big", {"worker": (9, GPU8)})
-    session = world.plan()
-    pages = session.hooks.http_handler.call()
+    pages = world.plan().hooks.http_handler.call()
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
     assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]

@@ -96,8 +96,7 @@ def test_a_cordon_is_tolerated_as_the_taint_that_it_is() -> None:
 
 def world_with_claim(**claim: Any) -> World:
     """Two nodes in zones a and b, and a gang of one pod that mounts the claim `data`."""
-    world = World()
-    world.node("node-0", labels={"zone": "a"})
+    world = World().nodes(1, labels={"zone": "a"})
     world.node("node-1", labels={"zone": "b"})
     if claim:
         meta = {"name": "data", "namespace": "ns", "annotations": claim.pop("annotations", {})}
@@ -113,8 +112,7 @@ BOUND = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}, "spec": {"vo
 
 def volume(zone: str | None, **labels: str) -> PersistentVolume:
     """The volume pv-1, reachable from one zone."""
-    requirement = {"key": "zone", "operator": "In", "values": [zone]}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]}
     spec = {"nodeAffinity": {"required": terms}} if zone else {}
     return msgspec.convert({"metadata": {"name": "pv-1", "labels": labels}, "spec": spec}, PersistentVolume)
 

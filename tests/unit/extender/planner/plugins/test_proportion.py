@@ -7,6 +7,7 @@ import pytest
 from extender_world import World, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from queue_world import shared_world as world_of
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -17,14 +18,6 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import Guarantee, PodGroup, PodGroupSpec
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
-
-
-def world_of(nodes: int) -> World:
-    """Nodes of 8 GPUs, and the plugin."""
-    world = World()
-    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
-    world.nodes(nodes)
-    return world
 
 
 def placed(session: Session) -> Counter[str]:
@@ -43,9 +36,7 @@ def refusals(session: Session) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_queues_share_by_weight(size: int) -> None:
     """Two queues of weights 3 and 1 that want everything get three quarters and one quarter."""
-    world = world_of(8)
-    world.queue("light", weight=1)
-    world.queue("heavy", weight=3)
+    world = world_of(8).queue("light", weight=1).queue("heavy", weight=3)
     for number in range(64 // size):
         for queue in ("light", "heavy"):
             world.gang(f"{queue}-{number}", {"worker": (size, GPU)}, queue=queue)
@@ -67,8 +58,7 @@ def test_three_levels_share_by_weight() -> None:
 
 def test_a_capability_is_never_exceeded() -> None:
     """Neither by a minimum nor by growth; the refusal says which queue, how much, and what to do."""
-    world = world_of(2)
-    world.queue("team", capability={"nvidia.com/gpu": 5})
+    world = world_of(2).queue("team", capability={"nvidia.com/gpu": 5})
     elastic = world.gang("elastic", {"worker": (8, GPU)}, queue="team", min_member=2, min_task_member={})
     session = world.plan()
     assert placed(session) == {"team": 5}
@@ -81,9 +71,7 @@ def test_a_capability_is_never_exceeded() -> None:
 
 def test_the_capability_of_a_queue_above_counts() -> None:
     """And the refusal names that queue."""
-    world = world_of(2)
-    world.queue("department", capability={"nvidia.com/gpu": 3})
-    world.queue("team", parent="department")
+    world = world_of(2).queue("department", capability={"nvidia.com/gpu": 3}).queue("team", parent="department")
     world.queue("others", parent="department")
     world.gang("first", {"worker": (2, GPU)}, queue="others")
     world.plan()
@@ -93,8 +81,7 @@ def test_the_capability_of_a_queue_above_counts() -> None:
 
 def test_pods_without_a_gang_count_for_their_queue() -> None:
     """From the moment they have a node."""
-    world = world_of(1)
-    world.queue("team", capability={"nvidia.com/gpu": 2})
+    world = world_of(1).queue("team", capability={"nvidia.com/gpu": 2})
     pod = world.pod("ns/x", "worker", 0, GPU, annotations={}, labels={"volcano.sh/queue-name": "team"}, node="node-0")
     assert pod.spec.node_name
     gang = world.gang("gang", {"worker": (2, GPU)}, queue="team")
@@ -103,8 +90,7 @@ def test_pods_without_a_gang_count_for_their_queue() -> None:
 
 def test_what_is_guaranteed_is_kept() -> None:
     """Two queues without a guarantee cannot have together what a third one is guaranteed."""
-    world = world_of(1)
-    world.queue("kept", guarantee=Guarantee(resource={"nvidia.com/gpu": 4}))
+    world = world_of(1).queue("kept", guarantee=Guarantee(resource={"nvidia.com/gpu": 4}))
     for queue in ("one", "two"):
         world.queue(queue)
         world.gang(queue, {"worker": (2, GPU)}, queue=queue)
@@ -118,8 +104,7 @@ def test_what_is_guaranteed_is_kept() -> None:
 
 def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
     """What may be displaced can borrow more."""
-    world = world_of(1)
-    world.queue("team", deserved={"nvidia.com/gpu": 2})
+    world = world_of(1).queue("team", deserved={"nvidia.com/gpu": 2})
     fixed = world.gang("fixed", {"worker": (3, GPU)}, queue="team")
     group = world.state.groups[fixed]
     group.metadata.annotations["volcano.sh/preemptable"] = "false"
@@ -132,9 +117,7 @@ def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
 
 def test_a_higher_priority_of_a_queue_comes_first() -> None:
     """Whatever the weights are."""
-    world = world_of(1)
-    world.queue("low", weight=9)
-    world.queue("high", priority=5)
+    world = world_of(1).queue("low", weight=9).queue("high", priority=5)
     for queue in ("low", "high"):
         world.gang(queue, {"worker": (8, GPU)}, queue=queue)
     assert placed(world.plan()) == {"high": 8}
@@ -142,8 +125,7 @@ def test_a_higher_priority_of_a_queue_comes_first() -> None:
 
 def test_a_resource_without_a_quota_does_not_decide_whose_turn_it_is() -> None:
     """2 of 4 GPUs are used and one waits, 6 of 8 and six wait: the longer backlog of pods is no claim."""
-    world = world_of(0)
-    world.node("node-0", gpus=4)
+    world = world_of(0).nodes(1, gpus=4)
     world.node("node-1", gpus=5)
     for queue, deserved, runs, waits in (("a", 4, 2, 1), ("b", 8, 6, 6)):
         world.queue(queue, deserved={"nvidia.com/gpu": deserved})
@@ -178,7 +160,7 @@ def _order(more: Sequence[tuple[int, int, int]], gpus: tuple[int, int]) -> list[
     return [gang.queue for gang in session.ordered_gangs(heads)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 10)
 @given(
     one=st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 4)),
     other=st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 4)),
@@ -193,8 +175,7 @@ def test_the_order_is_that_of_the_resources_with_a_quota(
 
 def fair_shares_of(world: World) -> dict[str, int]:
     """Queue → GPUs that it is due."""
-    session = world.session()
-    standings = session.hooks.queue_standings.call()
+    standings = world.session().hooks.queue_standings.call()
     assert standings is not None
     return {name: each.fair_share.get("nvidia.com/gpu", 0) // 1000 for name, each in standings.items() if name in "abc"}
 
@@ -224,10 +205,20 @@ def test_weights_may_differ_by_resource(weights: dict[str, str], fair: dict[str,
     assert fair_shares_of(world) == fair
 
 
+@pytest.mark.parametrize("rounding", ["exact", "kai"])
+def test_queues_below_another_divide_its_share(rounding: str) -> None:
+    """Also where a queue without queues below it comes before."""
+    world = world_of(2)
+    world.plugins[1] = Proportion({"rounding": rounding})
+    world.queue("a").queue("b").queue("c", parent="b")
+    for name in ("a", "c"):
+        world.gang(name, {"worker": (20, GPU)}, queue=name)
+    assert fair_shares_of(world) == {"a": 8, "b": 8, "c": 8}
+
+
 def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:
     """It is due what it deserves, may use what lies idle, and takes a new annotation at once."""
-    world = world_of(2)
-    world.queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=0")
+    world = world_of(2).queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=0")
     world.gang("a", {"worker": (9, GPU)}, queue="a")
     assert fair_shares_of(world) == {"a": 3}
     world.queue("a", deserved={"nvidia.com/gpu": 3}, weights="*=1")
@@ -265,11 +256,59 @@ def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
     assert counts["idle"] > counts["busy"]
 
 
+@settings(max_examples=settings().max_examples // 2)
+@given(
+    half_life_s=st.integers(60, 1_000_000),
+    used=st.fixed_dictionaries({name: st.integers(0, 500) for name in ("busy", "idle")}),
+    before_s=st.integers(0, 2_000_000),
+    away_s=st.integers(0, 2_000_000),
+)
+def test_an_extender_that_was_away_knows_the_usage_of_one_that_was_not(
+    half_life_s: int, used: dict[str, int], before_s: int, away_s: int
+) -> None:
+    """It begins with the usage in the status at the end of the other one, decayed since."""
+    world = World(checked=False)
+    others = [Gang({}), Predicates({}), Priority({})]
+    stays, goes, comes = (Proportion({"halfLife": f"{half_life_s}s"}) for _ in range(3))
+    for name, gpus in used.items():
+        world.queue(name)
+        world.state.queues[name].status.usage = {"nvidia.com/gpu": str(gpus)}
+        world.state.queues[name].status.usage_time = format_time(world.now)
+    for plugin in (stays, goes):
+        world.plugins = [*others, plugin]
+        assert means(world) == {name: 1000 * gpus for name, gpus in used.items()}
+    world.now += before_s
+    for name, milli in means(world).items():
+        world.state.queues[name].status.usage = {"nvidia.com/gpu": f"{milli}m"}
+        world.state.queues[name].status.usage_time = format_time(world.now)
+    world.now += away_s
+    world.plugins = [*others, comes]
+    found = means(world)
+    assert found == means(world), "it is loaded once"
+    world.plugins = [*others, stays]
+    assert found == pytest.approx(means(world), abs=1.001)  # the status has whole thousandths
+    left = 0.5 ** ((before_s + away_s) / half_life_s)
+    assert found == pytest.approx({name: 1000 * gpus * left for name, gpus in used.items()}, abs=1.501)
+
+
+def means(world: World) -> dict[str, int]:
+    """Mean usage of each queue in thousandths of a GPU, as in the status of the queues after a cycle."""
+    standings = world.session().hooks.queue_standings.call()
+    return {name: (standings[name].usage or {}).get("nvidia.com/gpu", 0) for name in ("busy", "idle")}
+
+
+def test_usage_of_a_clock_that_was_ahead_counts_in_full() -> None:
+    """Time that has not come yet neither lowers nor raises it."""
+    world = world_of(1).queue("busy").queue("idle")
+    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.state.queues["busy"].status.usage = {"nvidia.com/gpu": "8"}
+    world.state.queues["busy"].status.usage_time = format_time(world.now + 3600)
+    assert means(world) == {"busy": 8000, "idle": 0}
+
+
 def test_queues_share_what_is_left_for_pods_above_minimums_by_weight() -> None:
     """The gang of the light queue came first; both need one pod, and would take all eight nodes."""
-    world = world_of(8)
-    world.queue("light", weight=1)
-    world.queue("heavy", weight=3)
+    world = world_of(8).queue("light", weight=1).queue("heavy", weight=3)
     for queue in ("light", "heavy"):
         world.gang(queue, {"worker": (64, GPU)}, min_member=1, min_task_member={}, queue=queue)
     assert placed(world.plan()) == {"heavy": 48, "light": 16}

@@ -85,10 +85,7 @@ def test_a_claim_counts_from_the_plan_until_its_last_pod_has_gone() -> None:
     world.claim("one", asks(exactly("gpu", 2)), got=got, users=("uid-a-worker-0", "uid-a-worker-1"))
     assert used(world) == (2, 0)
     for rank in range(2):
-        pod = world.state.pod_objects[f"uid-a-worker-{rank}"]
-        version = world.meta("x").resource_version
-        meta = structs.replace(pod.metadata, deletion_timestamp="2027-01-15T08:00:00Z", resource_version=version)
-        world.state.on_pod(pod, structs.replace(pod, metadata=meta))
+        world.change(world.state.pod_objects[f"uid-a-worker-{rank}"], deletion_timestamp="2027-01-15T08:00:00Z")
         assert used(world) == ((2, 0) if rank == 0 else (0, 2))
     for rank in range(2):
         world.state.on_pod(world.state.pod_objects[f"uid-a-worker-{rank}"], None)
@@ -128,10 +125,7 @@ def test_a_claim_follows_its_gang_to_another_queue() -> None:
         gang(world, name, 1, "one", queue="a")
     placed(world)
     for name, rest in (("x", 2), ("y", 0)):
-        group = world.state.groups[f"ns/{name}"]
-        meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
-        moved = structs.replace(group, spec=structs.replace(group.spec, queue="b"), metadata=meta)
-        world.state.on_pod_group(group, moved)
+        world.change(world.state.groups[f"ns/{name}"], spec={"queue": "b"})
         assert (used(world, "a"), used(world, "b")) == ((rest, 0), (2, 0))
 
 
@@ -163,8 +157,7 @@ def test_a_pod_without_a_gang_is_held_against_its_queue() -> None:
 @pytest.mark.parametrize(("users", "members", "placed"), [(254, 3, 0), (254, 2, 1), (0, 257, 0)])
 def test_a_claim_has_at_most_256_users(users: int, members: int, placed: int) -> None:
     """A gang that would be more waits, and is told why."""
-    world = Devices()
-    world.gpus(1, 1)
+    world = Devices().gpus(1, 1)
     node = world.node("node-0", cpu=300)
     world.state.on_node(node, structs.replace(node, status=NodeStatus(allocatable={"cpu": 300, "pods": 300})))
     world.device_class()
@@ -180,9 +173,7 @@ def test_a_claim_has_at_most_256_users(users: int, members: int, placed: int) ->
 
 def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:
     """200 members run and stand in the claim, 54 others only stand in it."""
-    world = Devices()
-    world.gpus(1, 1)
-    world.device_class()
+    world = Devices().gpus(1, 1).device_class()
     key = world.gang("a", {"worker": (200, {"memory": 1})}, spec=claim_use("one"), phase="Running")
     running = [f"uid-a-worker-{rank}" for rank in range(200)]
     world.claim("one", asks(exactly()), got=(("node-0", "d0"),), users=(*running, *(f"u{rank}" for rank in range(54))))
@@ -191,7 +182,7 @@ def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:
     assert world.state.claimants.users_of("ns/one") == 254
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     gangs=st.lists(st.tuples(st.integers(1, 3), st.sampled_from("abc"), st.sampled_from(["p", "q"])), max_size=6),
     sizes=st.tuples(*[st.integers(1, 3)] * 3),

@@ -20,6 +20,7 @@ from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.plugins.topology import PROFILES, Topology
 from extender.planner.state.gangs import GangView
+from extender.planner.timing import Timing
 from extender.planner.topology.requests import Part
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
@@ -45,7 +46,7 @@ def domains(rooms: list[int], gpus: int) -> dict[str, dict[str, int]]:
     return held
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(rooms=ROOMS, pods=st.integers(1, 20), gpus=st.integers(1, 4), required=st.sampled_from(["", "rack", "block"]))
 def test_the_smallest_domain_is_always_found(rooms: list[int], pods: int, gpus: int, required: str) -> None:
     """Of the lowest level that holds the gang the tightest domain, and in it as few children as can be."""
@@ -79,7 +80,7 @@ def _neighbours(nodes: list[str]) -> None:
         assert changes == len({node[:width] for node in nodes}) - 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(rooms=ROOMS, slices=st.integers(1, 5), gpus=st.integers(1, 4), required=st.sampled_from(["", "block"]))
 def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus: int, required: str) -> None:
     """Each three ranks share a rack, and a gang of slices that fit is never left waiting."""
@@ -95,7 +96,6 @@ def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus:
         assert len(set(racks_of(nodes[first : first + 3]))) == 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(rooms=ROOMS, pods=st.integers(1, 20), profile=st.sampled_from(sorted(PROFILES)))
 def test_every_profile_places_what_fits(rooms: list[int], pods: int, profile: str) -> None:
     """Profiles differ in which nodes they take, not in whether a gang starts."""
@@ -133,7 +133,7 @@ def test_ranks_go_along_the_tree_and_not_along_names() -> None:
 def test_a_domain_for_the_whole_gang_comes_before_a_tighter_one() -> None:
     """It starts with two, and can have four: where there is room for four."""
     world = Racks(0)
-    world.growth_delay_s = 1.0
+    world.timing = Timing(growth_delay_s=1.0)
     for rack, nodes in enumerate((2, 4)):
         for number in range(nodes):
             world.rack_node(0, rack, number)
@@ -303,13 +303,8 @@ def test_a_member_that_comes_again_joins_the_others() -> None:
     """Required: the same rack, although another one has more room; it waits when its rack is full."""
     world = Racks(2, 2, 3)
     key = world.asks("a", 2, 8, required="rack", phase="Running")
-    world.plan()
-    nodes = world.placed(key)["worker"]
-    world.pod(key, "worker", 0, {"nvidia.com/gpu": 8}, node=nodes[0], pin=nodes[0], epoch=1, phase="Running")
-    world.pod(key, "worker", 1, {"nvidia.com/gpu": 8}, node=nodes[1], pin=nodes[1], epoch=1, phase="Running")
-    world.close(world.plan())
-    lost = world.pod(key, "worker", 1, {"nvidia.com/gpu": 8}, node=nodes[1], phase="Failed")
-    world.state.on_pod(lost, None)
+    nodes = world.start(key, {"nvidia.com/gpu": 8})
+    world.state.on_pod(world.pod(key, "worker", 1, {"nvidia.com/gpu": 8}, node=nodes[1], phase="Failed"), None)
     world.pod(key, "worker", 1, {"nvidia.com/gpu": 8}, gated=True)
     world.rack_node(0, int(nodes[0][3]), int(nodes[1][5]), gpus=0)
     world.plan()
@@ -322,14 +317,9 @@ def test_scaled_members_stay_in_the_domain() -> None:
     """Growth is of use only beside the others; what does not fit there waits."""
     world = Racks(2, 1, 3)
     key = world.asks("a", 2, 8, required="rack", phase="Running")
-    world.plan()
-    nodes = world.placed(key)["worker"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    world.start(key, {"nvidia.com/gpu": 8})
     world.scale(key, "worker", 4)
-    for rank in (2, 3):
-        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True)
+    world.members(key, (2, 3), {"nvidia.com/gpu": 8}, gated=True)
     world.plan()
     placed = [node for node in world.placed(key)["worker"] if node]
     assert len(placed) == 3
@@ -339,15 +329,9 @@ def test_scaled_members_stay_in_the_domain() -> None:
 def test_a_running_gang_stays_when_labels_change() -> None:
     """It is nobody's victim for it, and who comes later follows the new labels."""
     world = Racks(1, 2, 2)
-    key = world.asks("a", 2, 8, required="rack", phase="Running")
-    world.plan()
-    nodes = world.placed(key)["worker"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    nodes = world.start(world.asks("a", 2, 8, required="rack", phase="Running"), {"nvidia.com/gpu": 8})
     world.node(nodes[0], cpu=64, labels={"block": "b9", "rack": "r9", "host": nodes[0]})
-    session = world.plan()
-    assert not of(session, decisions.Evict)
+    assert not of(world.plan(), decisions.Evict)
     later = world.asks("later", 2, 8, required="rack")
     world.plan()
     assert len(set(racks_of(world.placed(later)["worker"]))) == 1

@@ -1,11 +1,11 @@
 """Which gangs ask for nodes, and what speaks against it."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import pytest
 from extender_world import World, of
-from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -20,7 +20,7 @@ from extender.planner.scaleup.action import MAX_LOOKED_AT, AskForNodes
 from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
-from muster.api.kubernetes.core import Node, PodStatus
+from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.placement import (
     NodeRun,
@@ -49,7 +49,7 @@ class Cluster:
         self.allocate = Allocate()
         self.requests: dict[str, ProvisioningRequest] = {}
         self.served: bool | None = True
-        self.avoided: dict[str, set[str]] = {}
+        self.avoided: dict[str, dict[str, float]] = {}
         self.queue(notes, **spec)
 
     def queue(self, notes: Mapping[str, str], **spec: Any) -> None:
@@ -60,8 +60,7 @@ class Cluster:
     def gang(self, name: str, pods: int, *, created: bool = True, **more: Any) -> str:
         """A gang whose pods need a node each; gated, unless they are not created yet."""
         key = self.world.gang(name, {"w": (pods, GPU)}, queue="auto", **more)
-        for rank in range(pods if created else 0):
-            self.world.pod(key, "w", rank, GPU, gated=True)
+        self.world.members(key, pods if created else 0, GPU, task="w", gated=True)
         return key
 
     def node_is_gone(self, name: str) -> None:
@@ -148,7 +147,7 @@ def test_nodes_that_come_and_do_not_hold_the_gang_end_its_try() -> None:
     key = cluster.gang("g", 2)
     assert asking(cluster.cycle()) == ["g-w-0", "g-w-1"]
     cluster.world.node("node-1")
-    cluster.avoided = {key: {"node-1"}}
+    cluster.avoided = {key: {"node-1": inf}}
     assert sentence(cluster.cycle(0), key).reason == IN_VAIN
     cluster.node_is_gone("node-1")
     session = cluster.cycle()
@@ -201,8 +200,7 @@ def test_a_gang_that_not_even_the_empty_cluster_holds_is_let_in_so_that_its_pods
 def test_a_gang_of_which_some_pods_are_not_there_yet_does_not_ask() -> None:
     """Half of it would grow the cluster in vain."""
     cluster = Cluster(CONDITION)
-    key = cluster.gang("g", 3, created=False)
-    cluster.world.pod(key, "w", 0, GPU, gated=True)
+    cluster.world.pod(cluster.gang("g", 3, created=False), "w", 0, GPU, gated=True)
     assert asking(cluster.cycle()) == []
 
 
@@ -210,8 +208,7 @@ def test_a_gang_that_waits_for_something_else_is_passed_over() -> None:
     """Nodes would not help it."""
     cluster = Cluster(CONDITION)
     key = cluster.world.gang("held", {"w": (2, GPU)}, queue="auto")
-    for rank in range(2):
-        cluster.world.pod(key, "w", rank, GPU, gated=True, other_gates=("theirs",))
+    cluster.world.members(key, 2, GPU, task="w", gated=True, other_gates=("theirs",))
     cluster.gang("free", 2)
     assert asking(cluster.cycle()) == ["free-w-0", "free-w-1"]
 
@@ -219,8 +216,7 @@ def test_a_gang_that_waits_for_something_else_is_passed_over() -> None:
 def test_the_queues_capability_bounds_what_is_asked_for() -> None:
     """What runs counts; the next gang that may have its nodes asks."""
     cluster = Cluster(CONDITION, capability={"nvidia.com/gpu": 16})
-    running = cluster.gang("runs", 1, created=False)
-    cluster.world.pod(running, "w", 0, GPU, node="node-0", phase="Running")
+    cluster.world.pod(cluster.gang("runs", 1, created=False), "w", 0, GPU, node="node-0", phase="Running")
     cluster.gang("large", 2)
     cluster.gang("small", 1)
     session = cluster.cycle()
@@ -266,7 +262,7 @@ def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None
     """It packs pods one by one, and knows nothing of who was refused where."""
     cluster = Cluster(CONDITION)
     key = cluster.gang("g", 1)
-    avoided = {key: {"node-0"}}
+    avoided = {key: {"node-0": inf}}
 
     def cycle() -> Session:
         inputs = CycleInputs(
@@ -361,8 +357,7 @@ def test_a_request_is_withdrawn_when_its_gang_has_started_or_may_not_ask() -> No
     cluster.queue(REQUEST)
     cluster.world.node("node-1")
     assert of(cluster.cycle(), WithdrawRequest) == []
-    for rank in range(2):
-        cluster.world.pod(key, "w", rank, GPU, node=f"node-{rank}", phase="Running")
+    cluster.world.members(key, 2, GPU, task="w", node="node-{}", phase="Running")
     assert [each.request for each in of(cluster.cycle(), WithdrawRequest)] == [request]
 
 
@@ -386,11 +381,9 @@ def waits_for_victims(cluster: Cluster, name: str) -> None:
 
 def asks_already(cluster: Cluster, name: str) -> None:
     """The pod of a gang says that it asks, as was decided."""
-    state = cluster.world.state
-    pod = state.pod_objects[f"uid-{name}-w-0"]
+    world = cluster.world
     says = ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable", message="Muster: no room")
-    meta = structs.replace(pod.metadata, resource_version=cluster.world.meta("x").resource_version)
-    state.on_pod(pod, structs.replace(pod, metadata=meta, status=PodStatus(phase="Pending", conditions=[says])))
+    world.change(world.state.pod_objects[f"uid-{name}-w-0"], status={"phase": "Pending", "conditions": [says]})
 
 
 def test_a_gang_for_which_victims_are_to_go_ends_to_ask() -> None:

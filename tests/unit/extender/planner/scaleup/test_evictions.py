@@ -20,12 +20,10 @@ OF_KARPENTER = {DO_NOT_DISRUPT: "5m"}
 
 def told(queue: dict[str, str], pod: dict[str, str], *, pods: int = 1) -> list[str]:
     """What the pods of a running gang are told, in a queue that says this now."""
-    world = World(checked=False)
-    world.node("node-0", cpu=100)
+    world = World(checked=False).nodes(1, cpu=100)
     world.state.on_queue(None, Queue(metadata=world.meta("auto", namespace="", annotations=queue)))
     key = world.gang("g", {"w": (pods, CPU)}, queue="auto", phase="Running")
-    for rank in range(pods):
-        world.pod(key, "w", rank, CPU, node="node-0", phase="Running")
+    world.members(key, pods, CPU, task="w", node="node-0", phase="Running")
     for one in list(world.state.pod_objects.values()):
         one.metadata.annotations |= pod
         world.state.on_pod(None, one)

@@ -22,11 +22,8 @@ def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> Provisi
     meta = ObjectMeta(
         name="r", creation_timestamp=format_time(NOW - age_s), annotations={SCALE_UP_ATTEMPT: str(attempt)}
     )
-    return ProvisioningRequest(
-        metadata=meta,
-        spec=ProvisioningRequestSpec(provisioning_class_name="c"),
-        status=ProvisioningRequestStatus(conditions=said),
-    )
+    spec = ProvisioningRequestSpec(provisioning_class_name="c")
+    return ProvisioningRequest(metadata=meta, spec=spec, status=ProvisioningRequestStatus(conditions=said))
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ class Talk:
     def gang(self, name: str, pods: int) -> str:
         """A gang of gated pods; its key."""
         key = self.world.gang(name, {"w": (pods, GPU)})
-        for rank in range(pods):
-            self.world.pod(key, "w", rank, GPU, gated=True)
+        self.world.members(key, pods, GPU, task="w", gated=True)
         return key
 
     def view(self, key: str) -> GangView:
@@ -43,10 +42,8 @@ class Talk:
         pod = self.world.state.pod_objects[say.pod.uid]
         reason = "Unschedulable" if say.asks else "SchedulingGated"
         message = f"Muster: {say.message}" if say.message else "gated"
-        pod.status = PodStatus(
-            phase="Pending",
-            conditions=[ReportedCondition(type="PodScheduled", status="False", reason=reason, message=message)],
-        )
+        conditions = [ReportedCondition(type="PodScheduled", status="False", reason=reason, message=message)]
+        pod.status = PodStatus(phase="Pending", conditions=conditions)
         self.world.state.on_pod(None, pod)
 
 

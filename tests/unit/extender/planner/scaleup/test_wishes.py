@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from extender_world import World
-from msgspec import structs
 
 from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, Wish, Wishes, safe_to_evict
 from muster.api.kubernetes.meta import ObjectMeta
@@ -25,12 +24,8 @@ def queues(**said: tuple[str, dict[str, str]]) -> dict[str, Queue]:
 def wish(said: dict[str, Queue], **metadata: Any) -> Wish:
     """The wish of a gang in queue `a`."""
     world = World()
-    key = world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")
-    group = world.state.groups[key]
-    for name, value in metadata.items():
-        setattr(group.metadata, name, value)
-    world.state.on_pod_group(None, structs.replace(group))
-    return Wishes(said).of(world.view(key))
+    group = world.state.groups[world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")]
+    return Wishes(said).of(world.view(world.change(group, **metadata).metadata.key))
 
 
 @pytest.mark.parametrize(

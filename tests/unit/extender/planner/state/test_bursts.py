@@ -27,8 +27,7 @@ def test_the_ends_of_the_pods_of_a_placed_gang_are_one_look(
     end: Callable[[World, str, int, Pod], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its placed slots are those of its placement in the end."""
-    world = World()
-    world.nodes(10)
+    world = World().nodes(10)
     key = world.gang("a", {"worker": (PODS, GPU)})
     pods = [world.pod(key, "worker", rank, GPU, gated=True) for rank in range(PODS)]
     world.plan()

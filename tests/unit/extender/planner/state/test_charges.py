@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from builders import pod as a_pod
 from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import convert
 from state_oracle import recomputed_use
 
 from extender.planner.ledger import Entry
@@ -37,14 +37,8 @@ LIES: Mapping[str, JSON] = {
 
 def pod(world: World, metadata: JSON, **status: Any) -> Pod:
     """A newer version of a pod that shares a GPU of node-0, with these labels and annotations."""
-    meta = world.meta("lone", uid="uid-lone")
-    body = {
-        "metadata": {"name": "lone", "namespace": "ns", "uid": "uid-lone", "resourceVersion": meta.resource_version},
-        "spec": {"schedulerName": "muster", "nodeName": "node-0", "containers": [{"name": "main"}]},
-        "status": {"phase": "Running", **status},
-    }
-    body["metadata"] |= ASKED | metadata
-    return convert(body, Pod)
+    version = world.meta("lone", uid="uid-lone").resource_version
+    return a_pod("lone", uid="uid-lone", version=version, node="node-0", status=status, **(ASKED | metadata))
 
 
 def entry(world: World) -> Entry:
@@ -55,8 +49,7 @@ def entry(world: World) -> Entry:
 @pytest.fixture
 def world() -> World:
     """One node, on which the pod runs."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.state.on_pod(None, pod(world, {}))
     return world
 
@@ -84,8 +77,7 @@ def test_it_counts_until_it_ends(world: World, lie: str) -> None:
 @pytest.mark.parametrize("devices", [{}, {names.GPU_DEVICES_CHOSEN: "all"}], ids=["none", "unreadable"])
 def test_a_part_that_nobody_gave_takes_nothing(devices: dict[str, str]) -> None:
     """A pod that names its node itself asks nobody for its part, and so cannot take the GPUs of others."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     free = world.state.nodes.used.copy()
     asks = {names.GPU_FRACTION: "0.999", names.GPU_NUM_DEVICES: "8", **devices}
     world.state.on_pod(None, pod(world, {"annotations": asks}))
@@ -96,8 +88,7 @@ def test_a_part_that_nobody_gave_takes_nothing(devices: dict[str, str]) -> None:
 
 def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
     """A write between the binding and its news changes nothing."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     waits = pod(world, {"annotations": {names.GPU_FRACTION: "0.9"}}, phase="Pending")
     waits.spec.node_name = ""
     world.state.on_pod(None, waits)
@@ -109,9 +100,7 @@ def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
 
 def test_a_bound_pod_stays_in_its_gang_and_in_its_slot() -> None:
     """It cannot leave its gang's queue for another one's, and gives no slot back that it has."""
-    world = World()
-    world.nodes(1)
-    world.queue("theirs")
+    world = World().nodes(1).queue("theirs")
     one = world.gang("one", {"worker": (2, {"cpu": 1})})
     world.gang("two", {"worker": (2, {"cpu": 1})}, queue="theirs")
     bound = world.pod(one, "worker", 0, {"cpu": 1}, node="node-0", phase="Running")
@@ -125,20 +114,18 @@ def test_a_bound_pod_stays_in_its_gang_and_in_its_slot() -> None:
 
 def test_a_bound_pod_whose_part_cannot_be_read_counts_the_rest() -> None:
     """A planner that begins later has nothing else to go by."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     said = pod(world, LIES["a part that cannot be read"])
     said.spec.containers[0].resources.requests["cpu"] = "4"
     world.state.on_pod(None, said)
     assert world.state.ledger.queues.queues["mine"].staying["cpu"] == 4000
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(lies=st.lists(st.sampled_from(sorted(LIES)), max_size=6))
 def test_no_history_of_what_it_says_changes_the_sums(lies: list[str]) -> None:
     """However often it is written: one entry, and the sums are those of the entries."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.state.on_pod(None, pod(world, {}))
     before = entry(world)
     for lie in lies:

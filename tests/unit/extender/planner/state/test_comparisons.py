@@ -74,8 +74,7 @@ def test_new_terms_are_compared_once_with_each_pod_of_their_namespaces(looks: li
     pod(world, "asks", far=terms(50))
     assert looks.count("ns") <= 50 * (PODS + 2)
     assert looks.count("other") == 0
-    record = world.state.pods["uid-ns-0"]
-    assert len(record.cls.matched) == 50
+    assert len(world.state.pods["uid-ns-0"].cls.matched) == 50
 
 
 def test_a_term_with_a_label_is_not_compared_with_pods_that_lack_it(looks: list[str]) -> None:
@@ -103,8 +102,7 @@ def test_only_what_a_pod_of_another_scheduler_keeps_away_counts(looks: list[str]
 
 def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
     """There its room is used, and as many of its terms count as are allowed."""
-    world = World(checked=False)
-    world.node("node-0")
+    world = World(checked=False).nodes(1)
     assert pod(world, "greedy", far=terms(TERMS.value + 1)) is None
     assert "at most 64 are allowed" in world.state.aside.pods["uid-greedy"]
     bound = pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0")
@@ -131,8 +129,7 @@ def test_the_terms_of_a_namespace_are_limited(*, everywhere: bool, limit: int) -
         pod(world, f"greedy-{number}", far=terms(TERMS.value, first=100 * number, everywhere=everywhere))
     victim = world.state.pods["uid-victim"]
     assert len(victim.cls.matched) == limit
-    last = world.state.pods[f"uid-greedy-{number}"]
-    assert not last.cls.neighbours
+    assert not world.state.pods[f"uid-greedy-{number}"].cls.neighbours
     elsewhere = pod(world, "modest", "third", far=terms(1, everywhere=True))
     assert elsewhere is not None
     assert elsewhere.cls.neighbours
@@ -147,16 +144,14 @@ def test_the_terms_of_a_namespace_are_limited(*, everywhere: bool, limit: int) -
 
 def test_equal_terms_have_a_limit_of_topology_keys() -> None:
     """Pods are counted for each on every node."""
-    world = World(checked=False)
-    record = pod(world, "greedy", far=[term(0, key=f"key-{number}") for number in range(20)])
+    record = pod(World(checked=False), "greedy", far=[term(0, key=f"key-{number}") for number in range(20)])
     assert record is not None
     assert len(record.cls.neighbours.apart) == TOPOLOGY_KEYS.value
 
 
 def test_a_gang_waits_until_its_terms_are_compared_and_others_do_not() -> None:
     """Whoever asks for much is compared in turns with who asks for little."""
-    world = World(checked=False, looks=1)
-    world.nodes(2)
+    world = World(checked=False, looks=1).nodes(2)
     crowd(world, "ns", "greedy")
     pod(world, "asks", "greedy", far=terms(50, everywhere=True))
     asks = world.gang("asks", {"worker": (1, {"cpu": 1})}, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms(1)}}})
@@ -168,6 +163,19 @@ def test_a_gang_waits_until_its_terms_are_compared_and_others_do_not() -> None:
         world.state.compare(500)
     assert world.state.comparisons.pending, "the greedy one is not done"
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == [asks]
+
+
+def test_terms_that_come_while_others_of_their_namespace_are_compared_wait_their_turn() -> None:
+    """Neither are those forgotten that are under way."""
+    world = World(checked=False, looks=1).nodes(2)
+    crowd(world, "ns")
+    pod(world, "first", far=terms(30))
+    assert world.state.comparisons.pending
+    pod(world, "second", far=terms(30, first=30))
+    world.state.compare(1)
+    while world.state.comparisons.pending:
+        world.state.compare(100)
+    assert len(world.state.pods["uid-ns-0"].cls.matched) == 60
 
 
 def test_an_event_does_not_do_more_than_its_share(looks: list[str]) -> None:
@@ -205,8 +213,7 @@ def test_marks_take_little_memory() -> None:
 
 def test_a_claim_of_many_pods_is_looked_at_in_steps() -> None:
     """And their gang waits meanwhile."""
-    world = World(checked=False, looks=20)
-    world.node("node-0")
+    world = World(checked=False, looks=20).nodes(1)
     uses = {"resourceClaims": [{"name": "c", "resourceClaimName": "claim"}]}
     key = world.gang("asks", {"worker": (1, {"cpu": 1})})
     for number in range(PODS):
@@ -218,8 +225,7 @@ def test_a_claim_of_many_pods_is_looked_at_in_steps() -> None:
     requests = [{"name": "r", "exactly": {"deviceClassName": "gpus", "count": 1}}]
     claim = {"metadata": msgspec.to_builtins(world.meta("claim")), "spec": {"devices": {"requests": requests}}}
     world.state.claimants.on_claim(None, msgspec.convert(claim, ResourceClaim))
-    changed = sum(record.cls is not before[uid] for uid, record in world.state.pods.items())
-    assert changed < PODS // 4
+    assert sum(record.cls is not before[uid] for uid, record in world.state.pods.items()) < PODS // 4
     assert not world.view(key).compared
     world.state.settle()
     assert all(record.cls is not before[uid] for uid, record in world.state.pods.items())

@@ -9,12 +9,12 @@ from extender_world import World, of, slots
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
-from extender.planner.state import faults
-from extender.planner.state.faults import CONDITIONS, DEFAULT_RULES, TAINTS, fault_of, rules_of, suspect
 from extender.planner.state.state import State
 from extender.settings import ExtenderSettings
 from extender.verbs.room import nodes_with_room
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from muster.api.muster import node_faults
+from muster.api.muster.node_faults import CONDITIONS, DEFAULT_RULES, TAINTS, fault_of, rules_of, suspect
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 XID = {"SysLogsXIDError": "True"}
@@ -59,8 +59,7 @@ def test_a_node_whose_kubelet_does_not_answer_is_not_ready_since_its_condition(s
 
 def test_a_gang_is_placed_beside_a_suspect_node_and_on_it_once_it_is_healthy() -> None:
     """A node that was suspect is usable at once: nothing is remembered of it."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.node("node-0", conditions=XID)
     world.gang("a", {"worker": (1, GPU8)})
     [place] = of(world.plan(), decisions.Place)
@@ -75,8 +74,7 @@ def test_a_gang_is_placed_beside_a_suspect_node_and_on_it_once_it_is_healthy() -
 
 def test_a_pod_that_tolerates_everything_gets_no_node_that_does_not_answer() -> None:
     """Its toleration would have kube-scheduler put it on a dead machine."""
-    world = World()
-    world.node("node-0", conditions={"Ready": "Unknown"})
+    world = World().nodes(1, conditions={"Ready": "Unknown"})
     world.gang("a", {"worker": (1, GPU8)}, spec={"tolerations": [{"operator": "Exists"}]})
     [why] = of(world.session(Allocate()), decisions.Unschedulable)
     assert "1 not ready (condition Ready=Unknown)" in why.message
@@ -84,8 +82,7 @@ def test_a_pod_that_tolerates_everything_gets_no_node_that_does_not_answer() -> 
 
 def test_a_placement_is_given_up_when_its_node_becomes_suspect_before_the_pod_is_there() -> None:
     """The pods never ran, so nothing is lost."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     key = world.gang("a", {"worker": (1, GPU8)})
     world.plan()
     world.node("node-0", conditions=XID)
@@ -96,8 +93,7 @@ def test_a_placement_is_given_up_when_its_node_becomes_suspect_before_the_pod_is
 
 def test_filter_leaves_suspect_nodes_out_and_says_so_where_no_other_has_room() -> None:
     """For pods without a gang; the text is one of the constants, as kube-scheduler would queue it again else."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     world.node("node-1", conditions=XID)
     index = world.state.nodes.index
     both = np.array([index["node-1"], index["node-2"]])
@@ -138,7 +134,7 @@ def test_the_settings_add_to_the_lists_take_from_them_and_refuse_what_is_no_cond
 
 def test_the_page_has_every_condition_and_taint_of_the_lists_and_no_others() -> None:
     """Whoever installs one of these programs looks there for what counts."""
-    page = (Path(faults.__file__).parents[3] / "docs" / "faults.md").read_text()
+    page = (Path(node_faults.__file__).parents[3] / "docs" / "faults.md").read_text()
     table = page[page.index("| who writes it") : page.index("NVIDIA's GPU operator")]
     assert sorted(re.findall(r"`([A-Za-z0-9]+=[A-Za-z]+)`", table)) == sorted(CONDITIONS)
     assert sorted(re.findall(r"`([a-z0-9./-]+/[a-z-]+)`", table)) == sorted(TAINTS)

@@ -101,7 +101,7 @@ def tell(world: World, what: str, *details: Any) -> None:
         world.plan()
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(events=st.lists(event, max_size=30))
 def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
     """Arrays, entries of the ledger, ports, claims, and the pods that each demand counts."""
@@ -111,7 +111,7 @@ def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[A
         assert world.state.differences() == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(events=st.lists(event, max_size=30), steps=st.lists(st.integers(0, 3), min_size=30, max_size=30))
 def test_comparisons_in_steps_end_as_those_at_once(events: list[tuple[Any, ...]], steps: list[int]) -> None:
     """Whatever happens while some pods have been compared with new demands, and others not."""
@@ -125,7 +125,6 @@ def test_comparisons_in_steps_end_as_those_at_once(events: list[tuple[Any, ...]]
     assert all(view.compared for view in world.state.gangs())
 
 
-@settings(max_examples=100)
 @given(events=st.lists(event, max_size=15), places=st.lists(st.integers(0, 2), max_size=8))
 def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, ...]], places: list[int]) -> None:
     """Every class is refused by the same nodes for the same reasons as before."""

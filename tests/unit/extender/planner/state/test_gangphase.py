@@ -10,8 +10,7 @@ GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 def gang(bound: int, placement: str, *, started: bool = False) -> GangView:
     """A gang of three that starts with two; so many are bound, and its placement (if any) is in this phase."""
-    world = World()
-    world.nodes(3)
+    world = World().nodes(3)
     key = world.gang("a", {"worker": (3, GPU8)}, min_member=2, min_task_member={"worker": 2})
     if placement:
         world.plan()
@@ -19,8 +18,7 @@ def gang(bound: int, placement: str, *, started: bool = False) -> GangView:
         written.status.phase, written.status.started = placement, started  # type: ignore[assignment]
         written.metadata.resource_version = "999"
         world.state.on_placement(None, written)
-    for rank in range(bound):
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.members(key, bound, GPU8, node="node-{}", phase="Running")
     return world.view(key)
 
 

@@ -10,8 +10,7 @@ CPU = {"cpu": 16}
 
 def world(later: str) -> tuple[World, str]:
     """Two nodes for four pods; a gang of two `first` and two `then`."""
-    one = World()
-    one.nodes(2)
+    one = World().nodes(2)
     least = {"first": 2} if later else {"first": 2, "then": 2}
     key = one.gang("g", {"first": (2, CPU), "then": (2, CPU)}, min_member=sum(least.values()), min_task_member=least)
     if later:

@@ -169,8 +169,7 @@ def test_without_any_the_queue_is_the_default_one_until_the_namespace_has_one(wo
     world.member(0)
     assert world.queue_of() == "default"
     old = Namespace(metadata=ObjectMeta(name="ns"))
-    new = Namespace(metadata=ObjectMeta(name="ns", labels={names.QUEUE: "research"}))
-    world.state.on_namespace(old, new)
+    world.state.on_namespace(old, Namespace(metadata=ObjectMeta(name="ns", labels={names.QUEUE: "research"})))
     assert world.queue_of() == "research"
 
 
@@ -267,8 +266,7 @@ def test_a_group_of_another_node_pool_is_not_this_ones(world: Natives) -> None:
     world.member(0, group="left", scheduler="muster-b")
     assert "ns/native.left" not in world.state.groups
     status = NativePodGroupStatus(conditions=conditions_of(PodGroupStatus(phase="Running"), [], world.now, pool="b"))
-    metadata = structs.replace(group.metadata, resource_version="999")
-    told = structs.replace(group, metadata=metadata, status=status)
+    told = structs.replace(group, metadata=structs.replace(group.metadata, resource_version="999"), status=status)
     world.state.native.on_group(None, told)
     assert "ns/native.left" not in world.state.groups
     other = State(pool="b")

@@ -14,8 +14,7 @@ CPU = {"cpu": 1}
 @pytest.fixture
 def world() -> World:
     """A gang of three that starts with two, with its placement; no pods yet."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (3, CPU)}, min_member=2, min_task_member={})
     world.plan()
     assert "ns/a" in world.state.placements

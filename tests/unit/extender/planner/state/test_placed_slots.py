@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from extender_world import World, of
+from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from repair_world import XID, RepairWorld
+from repair_world import RepairWorld
 
-from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Pod
@@ -69,10 +68,7 @@ def repairs(world: RepairWorld, *, whole: bool) -> str:
     if whole:
         world.restarts_whole(key)
     world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
-    world.node("node-1", conditions=XID)
-    world.look()
-    [place] = of(world.look(SETTLE_S), decisions.Place)
-    world.place(place)
+    world.replaced("node-1")
     return key
 
 
@@ -108,7 +104,7 @@ def happens(world: RepairWorld, key: str, rank: int, what: str) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["by annotation", "its Job"])
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     events=st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(["ends", "leaves", "gone", "comes", "bound", "elsewhere"])),

@@ -46,10 +46,7 @@ CHANGES: dict[str, tuple[str, JSON]] = {
     ),
     "port": ("spec", {"containers": [{"name": "main", "resources": ASKS, "ports": [{"containerPort": 80}]}]}),
     "host network": ("spec", {"hostNetwork": True}),
-    "sidecar": (
-        "spec",
-        {"initContainers": [{"name": "first", "resources": ASKS, "restartPolicy": "Always"}]},
-    ),
+    "sidecar": ("spec", {"initContainers": [{"name": "first", "resources": ASKS, "restartPolicy": "Always"}]}),
     "no sidecar": ("spec", {"initContainers": [{"name": "first", "resources": ASKS}]}),
     "of the pod": ("spec", {"resources": {"requests": {"cpu": "5"}}}),
     "overhead": ("spec", {"overhead": {"cpu": "1"}}),
@@ -76,10 +73,7 @@ CHANGES: dict[str, tuple[str, JSON]] = {
     "sidecar resized": ("status", {"initContainerStatuses": [{"name": "first", "resources": HAS}]}),
     "pod resized": ("status", {"resources": HAS}),
     "pod's set aside": ("status", {"resources": HAS, "allocatedResources": {"cpu": "6"}}),
-    "infeasible": (
-        "status",
-        {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]},
-    ),
+    "infeasible": ("status", {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]}),
 }
 
 

@@ -27,46 +27,30 @@ def unschedulable(message: str, status: str = "False") -> JSON:
 SAID: Mapping[str, tuple[JSON, JSON]] = {
     "a gang, in its namespace": ({"metadata": {"labels": {names.GANG: "train"}}}, {"gang": "ns/train"}),
     "a slot, of a task and an index": (
-        {"metadata": {"annotations": {names.TASK_SPEC: "worker", names.TASK_INDEX: "3"}}},
-        {"slot": Slot("worker", 3)},
+        {"metadata": {"annotations": {names.TASK_SPEC: "worker", names.TASK_INDEX: "3"}}}, {"slot": Slot("worker", 3)}
     ),
-    "a pin": (
-        {"metadata": {"annotations": {names.NODE: "n1", names.EPOCH: "2"}}},
-        {"pin": "n1", "epoch": 2, "pinned": True},
-    ),
-    "a runtime": (
-        {"metadata": {"annotations": {names.EXPECTED_RUNTIME: "90m"}}},
-        {"runtime": Runtime(declared_s=5400.0)},
-    ),
+    "a pin": ({"metadata": {"annotations": {names.NODE: "n1", names.EPOCH: "2"}}},
+              {"pin": "n1", "epoch": 2, "pinned": True}),
+    "a runtime": ({"metadata": {"annotations": {names.EXPECTED_RUNTIME: "90m"}}},
+                  {"runtime": Runtime(declared_s=5400.0)}),
     "a deadline": ({"spec": {"activeDeadlineSeconds": 600}}, {"runtime": Runtime(deadline_s=600.0)}),
     "our gate": ({"spec": {"schedulingGates": [{"name": names.GATE}]}}, {"gated": True}),
-    "others' gate": (
-        {"spec": {"schedulingGates": [{"name": "example.com/wait"}]}},
-        {"other_gates": ("example.com/wait",)},
-    ),
-    "being deleted": (
-        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z"}},
-        {"terminating": True, "gone_by": "2026-01-01T00:00:30Z", "waiting": False},
-    ),
-    "a claim": (
-        {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}},
-        {"claims": (ClaimRef("ns/mine", alone=True),)},
-    ),
+    "others' gate": ({"spec": {"schedulingGates": [{"name": "example.com/wait"}]}},
+                     {"other_gates": ("example.com/wait",)}),
+    "being deleted": ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z"}},
+                      {"terminating": True, "gone_by": "2026-01-01T00:00:30Z", "waiting": False}),
+    "a claim": ({"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}},
+                {"claims": (ClaimRef("ns/mine", alone=True),)}),
     "a claim that was made": (
         {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "made", "requestMappings": []}}},
         {"extended_claim": "ns/made"},
     ),
     "refused": ({"status": unschedulable("0/3 nodes are available")}, {"refused": True}),
     "asks for nodes": ({"status": unschedulable(names.SAYS + "no room")}, {"asks": True, "says": "no room"}),
-    "our words, out of date": (
-        {"status": unschedulable(names.SAYS + "no room", status="Unknown")},
-        {"says": "no room"},
-    ),
+    "our words, out of date": ({"status": unschedulable(names.SAYS + "no room", "Unknown")}, {"says": "no room"}),
     "a part of a GPU": (
-        {
-            "metadata": {"annotations": {names.GPU_FRACTION: "0.5", names.GPU_DEVICES_CHOSEN: "1"}},
-            "spec": {"schedulerName": names.SCHEDULER},
-        },
+        {"metadata": {"annotations": {names.GPU_FRACTION: "0.5", names.GPU_DEVICES_CHOSEN: "1"}},
+         "spec": {"schedulerName": names.SCHEDULER}},
         {"devices": (1,), "scheduler_name": names.SCHEDULER, "ours": True},
     ),
     "a queue": ({"metadata": {"labels": {names.QUEUE_NAME: "q"}}}, {"queue": "q"}),
@@ -75,24 +59,15 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
         {"metadata": {"annotations": dict.fromkeys((names.PODS_SAFE_TO_EVICT, names.SAFE_TO_EVICT), "true")}},
         {"evictable": "true", "evictable_by_us": True},
     ),
-    "of the system": (
-        {"spec": {"priorityClassName": "system-node-critical"}},
-        {"system": True, "priority_class": "system-node-critical"},
-    ),
+    "of the system": ({"spec": {"priorityClassName": "system-node-critical"}},
+                      {"system": True, "priority_class": "system-node-critical"}),
     "priority": ({"spec": {"priority": 7}}, {"priority": 7}),
     "never preempts": ({"spec": {"preemptionPolicy": "Never"}}, {"preempts": False}),
     "bound": (
-        {
-            "spec": {"nodeName": "n2"},
-            "status": {
-                "phase": "Running",
-                "startTime": "2026-01-01T00:00:05Z",
-                "conditions": [
-                    {"type": "Ready", "status": "False", "message": "starting"},
-                    {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:04Z"},
-                ],
-            },
-        },
+        {"spec": {"nodeName": "n2"},
+         "status": {"phase": "Running", "startTime": "2026-01-01T00:00:05Z", "conditions": [
+             {"type": "Ready", "status": "False", "message": "starting"},
+             {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:04Z"}]}},
         {
             "node": "n2", "phase": "Running", "since": 1_767_225_605.0, "bound_at": 1_767_225_604.0,
             "waiting": False, "taken": True, "alive": True, "uses_node": True,
@@ -105,11 +80,9 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
 
 def merged(parts: list[JSON]) -> Pod:
     """A pod with all of this; where two parts say the same thing the later one counts."""
-    pod: dict[str, Any] = {
-        "metadata": {"namespace": "ns", "name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
-        "status": {"phase": "Pending"},
-    }
+    metadata = {"namespace": "ns", "name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}
+    pod: dict[str, Any] = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
     for part in parts:
         for section, fields in part.items():
             for name, value in fields.items():

@@ -29,10 +29,7 @@ def a_world(*, default: str = "") -> World:
 
 def says(world: World, key: str, name: str) -> None:
     """Have the PodGroup name another class."""
-    group = world.state.groups[key]
-    spec = structs.replace(group.spec, priority_class_name=name)
-    meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta, spec=spec))
+    world.change(world.state.groups[key], spec={"priority_class_name": name})
 
 
 @pytest.mark.parametrize(("default", "wanted"), [("", 0), ("usual", 7)])
@@ -41,11 +38,8 @@ def test_a_pod_group_with_neither_pods_nor_templates_has_no_more_than_pods_of_no
 ) -> None:
     """Nobody has checked its class."""
     world = a_world(default=default)
-    group = PodGroup(
-        metadata=world.meta("g"),
-        spec=PodGroupSpec(min_member=1, priority_class_name="system-node-critical"),
-        status=PodGroupStatus(phase="Inqueue"),
-    )
+    spec = PodGroupSpec(min_member=1, priority_class_name="system-node-critical")
+    group = PodGroup(metadata=world.meta("g"), spec=spec, status=PodGroupStatus(phase="Inqueue"))
     world.state.on_pod_group(None, group)
     assert world.view(group.metadata.key).priority == wanted
 
@@ -63,12 +57,10 @@ def test_a_task_without_pods_lifts_nothing() -> None:
     """No pod of it is ever checked."""
     world = a_world()
     key = world.gang("a", {"worker": (1, ONE), "none": (0, ONE)}, priority_class="usual")
-    owner = world.state.groups[key].metadata.controller
-    assert owner is not None
-    job = world.state.jobs[owner.uid]
+    job = world.job_of(key)
     lift = {"spec": world.pod_spec(ONE, priorityClassName="high")}
     tasks = [structs.replace(task, template=lift) if task.name == "none" else task for task in job.spec.tasks]
-    world.state.on_job(job, structs.replace(job, spec=structs.replace(job.spec, tasks=tasks)))
+    world.change(job, spec={"tasks": tasks})
     says(world, key, "high")
     assert world.view(key).priority == 7
 
@@ -87,9 +79,7 @@ def test_pods_that_never_preempt_make_a_gang_that_does_not() -> None:
     world = a_world()
     key = world.gang("a", {"worker": (1, ONE)}, priority_class="high")
     assert world.view(key).preempts
-    pod = world.pod(key, "worker", 0, ONE)
-    spec = structs.replace(pod.spec, preemption_policy="Never")
-    world.state.on_pod(pod, structs.replace(pod, spec=spec))
+    world.change(world.pod(key, "worker", 0, ONE), spec={"preemption_policy": "Never"})
     assert not world.view(key).preempts
 
 
@@ -100,8 +90,7 @@ def test_no_gang_is_above_all_its_pods(name: str, pods: list[str]) -> None:
     key = world.gang("a", {"worker": (len(pods), ONE)}, priority_class="usual")
     for rank, each in enumerate(pods):
         pod = world.pod(key, "worker", rank, ONE)
-        spec = structs.replace(pod.spec, priority=VALUES.get(each, 0), priority_class_name=each)
-        world.state.on_pod(pod, structs.replace(pod, spec=spec))
+        world.change(pod, spec={"priority": VALUES.get(each, 0), "priority_class_name": each})
     says(world, key, name)
     gang = world.view(key)
     assert gang.priority <= max(VALUES.get(each, 0) for each in pods)

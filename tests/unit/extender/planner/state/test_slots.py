@@ -16,11 +16,8 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 def group_of(world: World) -> PodGroup:
     """A gang of three pods without tasks."""
-    group = PodGroup(
-        metadata=world.meta("g"),
-        spec=PodGroupSpec(min_member=3, queue="default"),
-        status=PodGroupStatus(phase="Inqueue"),
-    )
+    spec = PodGroupSpec(min_member=3, queue="default")
+    group = PodGroup(metadata=world.meta("g"), spec=spec, status=PodGroupStatus(phase="Inqueue"))
     world.state.on_pod_group(None, group)
     return group
 

@@ -13,7 +13,7 @@ LIVES = st.tuples(st.sampled_from(TASKS), st.integers(0, 2), st.booleans(), st.s
 """Task and rank of a pod, whether it is a second one of that slot, and how it is."""
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(
     replicas=st.tuples(st.integers(0, 3), st.integers(0, 3)),
     least=st.integers(0, 4),
@@ -24,8 +24,7 @@ def test_the_numbers_and_the_view_agree(
     replicas: tuple[int, int], least: int, minimums: dict[str, int], lives: list[tuple[str, int, bool, str]]
 ) -> None:
     """Whatever happens to the members, with minimums per task or without, and to ranks that no task has."""
-    world = World(checked=False)
-    world.nodes(1)
+    world = World(checked=False).nodes(1)
     tasks = {name: (number, CPU) for name, number in zip(TASKS, replicas, strict=True)}
     key = world.gang("a", tasks, min_member=least, min_task_member=minimums)
     world.view(key)
@@ -45,8 +44,7 @@ def test_the_numbers_and_the_view_agree(
 
 def test_a_gang_with_enough_members_is_not_looked_at_again_for_each_of_the_others() -> None:
     """Each bind call asks, and a look costs as much as the gang has members."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (3, CPU)}, min_member=1, min_task_member={"worker": 1})
     for rank in range(3):
         world.view(key)

@@ -22,7 +22,7 @@ def best(rooms: list[int], pods: int) -> tuple[int, int]:
     return 0, 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(rooms=ROOMS, pods=st.integers(1, 30))
 def test_shares_are_as_equal_as_the_fewest_domains_allow(rooms: list[int], pods: int) -> None:
     """All pods are in them, none has more than its room, and the smallest share is as large as it can be."""
@@ -34,7 +34,7 @@ def test_shares_are_as_equal_as_the_fewest_domains_allow(rooms: list[int], pods:
     assert shares.min(initial=pods) == (least if few else pods)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(domains=st.lists(ROOMS, min_size=1, max_size=4), pods=st.integers(1, 20))
 def test_thresholds_are_those_of_each_domain(domains: list[list[int]], pods: int) -> None:
     """Of all domains at once; children in no domain do not count."""

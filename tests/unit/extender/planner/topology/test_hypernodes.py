@@ -39,8 +39,7 @@ def test_members_by_name_pattern_and_label() -> None:
     assert found.tree.tiers == (2, 1)
     assert found.tree.domains == (("ab", "c"), ("a", "b", "c"))
     assert paths(world, found) == {"n0": ("ab", "a"), "n1": ("ab", "b"), "n2": ("ab", "b"), "n3": (), "x1": ("c", "c")}
-    assert found.node_counts == {"a": 1, "b": 2, "c": 1, "ab": 2}
-    assert found.missing == {"ab": ("not-yet",)}
+    assert (found.node_counts, found.missing) == ({"a": 1, "b": 2, "c": 1, "ab": 2}, {"ab": ("not-yet",)})
     assert not found.problems
 
 
@@ -74,8 +73,7 @@ def test_selectors_with_expressions() -> None:
 
 def test_no_hyper_nodes_make_a_tree_without_levels() -> None:
     """Every node is in no domain."""
-    world = HyperNodeWorld().tell(node("a"))
-    found = made(world)
+    found = made(HyperNodeWorld().tell(node("a")))
     assert (found.tree.levels, found.tree.domain_of.shape[0]) == ((), 0)
 
 

@@ -47,7 +47,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), SPECS), max_size=6))
 def test_there_is_always_a_tree(written: list[tuple[str, object]]) -> None:
     """What does not decode never comes; of the rest each is in the tree or says why not."""

@@ -91,7 +91,7 @@ def paths(world: HyperNodeWorld, found: HyperNodes) -> dict[str, tuple[str, ...]
 CHANGES = st.lists(st.tuples(st.booleans(), st.one_of(HYPER_NODES, LABELLED)), max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.lists(CHANGES, min_size=1, max_size=6))
 def test_kept_by_changes_it_is_what_a_plain_reading_says(rounds: list[list[tuple[bool, HyperNode | Node]]]) -> None:
     """After every round of changes: paths, nesting, counts; and who is in no domain has a reason."""

@@ -54,8 +54,7 @@ def test_pairs_share_a_node(said: dict[str, str]) -> None:
     world = Racks(1, 1, 0, topologies=OTHER)
     for number in range(2):
         name = f"b0r0n{number}"
-        labels = {"block": "b0", "rack": "r0", "host": name, "cable": name}
-        world.node(name, gpus=8, cpu=64, labels=labels)
+        world.node(name, gpus=8, cpu=64, labels={"block": "b0", "rack": "r0", "host": name, "cable": name})
     half_used(world)
     key = world.asks("a", 2, 4, template=said)
     world.plan()
@@ -110,7 +109,7 @@ WISHES: dict[str, tuple[dict[str, Any], str, int]] = {
 """Name → the wish, the domain of all pods ("part": of each four), and the size of slices that are on one node."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(
     plugins=PLUGINS, wish=st.sampled_from([*WISHES]), closed=st.sets(st.integers(0, 3)), pods=st.sampled_from([4, 8])
 )

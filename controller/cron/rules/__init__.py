@@ -1,1 +1,0 @@
-"""Decisions about a CronJob: pure functions of it, its Jobs and the time."""

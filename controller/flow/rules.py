@@ -1,0 +1,258 @@
+"""Decisions about a JobFlow: which Jobs are due, how each is made of its JobTemplate, and the status. No I/O, no clock.
+
+A Job that has ended counts when it is gone, too, as the status of the JobFlow remembers it: one with a short time to
+live would be run again and again otherwise. One that was deleted before its end is made again.
+
+A step's patch is merged as Kubernetes merges a strategic merge patch: tasks by name, volumes by mount path, and in pod
+templates the lists that have a key by that key. Fields that are left out stay.
+
+The status stays small whatever the Jobs are: histories are cut, and counts of tasks are left out when there are too
+many.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import to_builtins
+
+from muster.api.muster.creator import passed_on
+from muster.api.volcano.batch import FINISHED, JOBS, Job, JobSpec, Phase
+from muster.api.volcano.flow import (
+    JOB_FLOWS,
+    MADE_FOR,
+    MADE_OF,
+    Flow,
+    FlowCondition,
+    FlowHistory,
+    FlowJobStatus,
+    FlowPhase,
+    FlowState,
+    JobFlow,
+    JobFlowStatus,
+    JobPatch,
+    JobTemplate,
+    TaskStatus,
+    job_name,
+)
+from muster.volcano.flows import targets
+from muster.volcano.tasks import minimum, task_name
+from muster.workloads.adapter import Owner
+
+Jobs = Mapping[str, Job]
+"""The Jobs of a JobFlow that exist, or were seen to end and are gone, by step."""
+_LOST = frozenset({"Failed", "Terminated"})
+_BEGUN = frozenset({"Running", "Restarting", "Completing", "Completed", "Terminating"})
+_ONE_IS_ENOUGH = frozenset({"Failed", "Unknown"})
+_Field = Literal[
+    "pending_jobs", "running_jobs", "completed_jobs", "terminated_jobs", "failed_jobs", "un_know_jobs"
+]  # fmt: skip
+_LISTS: Final[Mapping[Phase, _Field]] = {
+    "": "pending_jobs",
+    "Pending": "pending_jobs",
+    "Running": "running_jobs",
+    "Completing": "completed_jobs",
+    "Completed": "completed_jobs",
+    "Terminating": "terminated_jobs",
+    "Terminated": "terminated_jobs",
+    "Failed": "failed_jobs",
+}
+LATEST: Final = 8
+"""Phases of a Job that its history has."""
+MOST_TASKS: Final = 2_048
+"""Tasks whose pods are counted in one status; with names of the longest it takes half a MiB."""
+JSON = dict[str, Any]
+_MAX_LABEL: Final = 63
+_KEYS: Final = {
+    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), "name"),
+    **dict.fromkeys(("schedulingGates", "resourceClaims"), "name"),
+    "ports": "containerPort",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+}
+"""Lists of a pod template whose elements are merged by a key, as the types of Kubernetes say; others are replaced."""
+
+
+def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
+    """The phase of the Job of each step that was made and need not be made again."""
+    past = {each.name: each.state for each in job_flow.status.job_status_list if each.state in FINISHED}
+    found: dict[str, Phase] = {}
+    for flow in job_flow.spec.flows:
+        job, last = jobs.get(flow.name), past.get(job_name(job_flow, flow.name))
+        if job is not None:
+            found[flow.name] = job.status.state.phase
+        elif last:
+            found[flow.name] = last
+    return found
+
+
+def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
+    """True if the step of this Job would be run again if the Job, which has ended, were gone."""
+    meta, status = job_flow.metadata, job_flow.status
+    mine = job.metadata.controller
+    if mine is None or mine.uid != meta.uid or meta.deletion_timestamp:
+        return False
+    made = {job_name(job_flow, flow.name) for flow in job_flow.spec.flows}
+    known = {each.name for each in status.job_status_list if each.state in FINISHED}
+    return job.status.state.phase in FINISHED and job.metadata.name in made - known
+
+
+def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
+    """The phase of the JobFlow."""
+    known = phases(job_flow, jobs)
+    if job_flow.metadata.deletion_timestamp:
+        return "Terminating"
+    if _LOST.intersection(known.values()):
+        return "Failed"
+    if job_flow.spec.flows and all(known.get(flow.name) == "Completed" for flow in job_flow.spec.flows):
+        return "Succeed"
+    return "Running" if _BEGUN.intersection(known.values()) else "Pending"
+
+
+def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
+    """The steps whose Jobs are to be made now; none when one has failed, or all is over."""
+    if phase(job_flow, jobs) not in {"Running", "Pending"}:
+        return []
+    known = phases(job_flow, jobs)
+    return [
+        flow
+        for flow in job_flow.spec.flows
+        if flow.name not in known and all(_is_met(flow, known.get(each), jobs.get(each)) for each in targets(flow))
+    ]
+
+
+def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
+    """True for a step that is not waited for: it is completed, or its tasks are as far as the probe asks."""
+    probe = flow.depends_on.probe if flow.depends_on else None
+    return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
+
+
+def _reached(job: Job, wanted: list[TaskStatus]) -> bool:
+    tasks = {task_name(index, task): task for index, task in enumerate(job.spec.tasks)}
+    of_job = [each for each in wanted if each.task_name in tasks]
+    for each in of_job:
+        counts = job.status.task_status_count.get(each.task_name)
+        seen = dict(counts.phase) if counts else {}
+        there = seen.get(each.phase, 0) + (seen.get("Succeeded", 0) if each.phase == "Running" else 0)
+        if there < (1 if each.phase in _ONE_IS_ENOUGH else max(1, minimum(tasks[each.task_name]))):
+            return False
+    return bool(of_job)
+
+
+def status_of(job_flow: JobFlow, jobs: Jobs, present: frozenset[str], now: str) -> JobFlowStatus:
+    """The status; `present` are the steps whose Jobs still exist."""
+    known = phases(job_flow, jobs)
+    before = {each.name: each for each in job_flow.status.job_status_list}
+    lists: dict[_Field, list[str]] = {}
+    listed = []
+    for step, its_phase in known.items():
+        name = job_name(job_flow, step)
+        lists.setdefault(_LISTS.get(its_phase, "un_know_jobs"), []).append(name)
+        job = jobs.get(step)
+        listed.append(_of_job(job, before.get(name), now) if job else before[name])
+    return JobFlowStatus(
+        **lists,
+        job_status_list=listed,
+        conditions=_conditions({step: job for step, job in jobs.items() if step in present}),
+        state=FlowState(phase=phase(job_flow, jobs)),
+    )
+
+
+def _of_job(job: Job, before: FlowJobStatus | None, now: str) -> FlowJobStatus:
+    state, meta = job.status.state, job.metadata
+    known = before if before and before.start_timestamp == meta.creation_timestamp else None
+    return FlowJobStatus(
+        name=meta.name,
+        state=state.phase,
+        start_timestamp=meta.creation_timestamp,
+        end_timestamp=state.last_transition_time if state.phase in FINISHED else None,
+        restart_count=max(0, job.status.retry_count),
+        running_histories=_histories(known.running_histories if known else [], state.phase, now),
+    )
+
+
+def _histories(known: list[FlowHistory], state: Phase, now: str) -> list[FlowHistory]:
+    if not state or (known and known[-1].state == state):
+        return known
+    ended = [*known[:-1], *(FlowHistory(start_timestamp=each.start_timestamp, end_timestamp=now, state=each.state)
+                            for each in known[-1:])]  # fmt: skip
+    return [*ended, FlowHistory(start_timestamp=now, state=state)][-LATEST:]
+
+
+def _conditions(jobs: Jobs) -> dict[str, FlowCondition]:
+    counted = 0
+    found = {}
+    for job in jobs.values():
+        counts = job.status.task_status_count
+        counted += len(counts)
+        found[job.metadata.name] = FlowCondition(
+            phase=job.status.state.phase,
+            create_time=job.metadata.creation_timestamp,
+            running_duration=job.status.running_duration,
+            task_status_count=counts if counted <= MOST_TASKS else {},
+        )
+    return found
+
+
+def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
+    """The Job, owned by the JobFlow. Marks that are too long for a label are annotations only."""
+    meta = job_flow.metadata
+    marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
+    metadata = {
+        "name": job_name(job_flow, flow.name),
+        "namespace": meta.namespace,
+        "labels": {key: value for key, value in marks.items() if len(value) <= _MAX_LABEL},
+        "annotations": passed_on(meta.annotations, marks),
+        "ownerReferences": [Owner.of(JOB_FLOWS, meta).reference()],
+    }
+    spec = patched(template.spec, flow.patch.job_spec if flow.patch else None)
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
+
+
+def patched(base: JobSpec, patch: JobPatch | None) -> JSON:
+    """The spec of the Job."""
+    spec: JSON = to_builtins(base)
+    changes: JSON = to_builtins(patch) if patch else {}
+    if "tasks" in changes:
+        named = [{**task, "name": task_name(index, base.tasks[index])} for index, task in enumerate(spec["tasks"])]
+        changes["tasks"] = _by_key(named, changes["tasks"], "name", _task)
+    if "volumes" in changes:
+        changes["volumes"] = _by_key(spec.get("volumes", []), changes["volumes"], "mountPath", lambda _, new: dict(new))
+    if "plugins" in changes:
+        known = spec.get("plugins", {})
+        more = {name: [*known.get(name, []), *args] for name, args in changes["plugins"].items()}
+        changes["plugins"] = {**known, **more}
+    return {**spec, **changes}
+
+
+def _task(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
+    template = merged(base.get("template", {}), patch.get("template", {}))
+    return {**base, **patch, "template": template}
+
+
+def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
+    """A part of a pod template with a patch of its shape."""
+    result = dict(base)
+    for key, value in patch.items():
+        there = result.get(key)
+        if isinstance(value, Mapping) and isinstance(there, Mapping):
+            result[key] = merged(there, value)
+        elif key in _KEYS and isinstance(value, list) and isinstance(there, list):
+            result[key] = _by_key(there, value, _KEYS[key], merged)
+        else:
+            result[key] = value
+    return result
+
+
+def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
+    """`base` with elements of the same key merged in their place, and new ones at the end."""
+    result = list(base)
+    places = {each.get(key): index for index, each in enumerate(result)}
+    for each in patch:
+        place = places.setdefault(each.get(key), len(result))
+        if place < len(result):
+            result[place] = merge(result[place], each)
+        else:
+            result.append(each)
+    return result

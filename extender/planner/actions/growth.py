@@ -1,0 +1,122 @@
+"""Gives gangs more than their minimum, once all of them have been tried.
+
+Pods above the minimum are added one by one (or by unit), a moment after the gang has started, since others may come
+along with it. Queues, the gangs of a queue and the pod sets of a gang are weighed again after each of them, so that
+they share the rest.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import ceil
+
+from extender.planner.actions.obstacles import SlotLimit
+from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.search import SlotSearch
+from extender.planner.ask import Ask
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import lost, shortage
+from extender.planner.framework.statement import undone
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.meta import parse_time
+from muster.api.volcano.scheduling import NO_ROOM
+
+STEPS = 256
+"""Steps of growth in one cycle, about: each searches a node and weighs queues."""
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A gang that may get more than its minimum."""
+
+    search: SlotSearch
+    given: Counter[str] = field(default_factory=Counter)
+    """Pod set → slots above the minimum that this cycle gave it."""
+
+    @property
+    def surplus(self) -> int:
+        """Members above the minimum, those of this cycle included."""
+        gang = self.search.ask.gang
+        return gang.taken + self.search.statement.slots - gang.floor.min_member
+
+
+def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, book: Book) -> frozenset[str]:
+    """Add to the slots of these searches; return the keys of the gangs that were to grow."""
+    growing = {
+        search.ask.gang.key: _Growing(search)
+        for search in searches
+        if growth_is_due(session, search.ask.gang) and search.left and not search.lacking
+    }
+    if not growing:
+        return frozenset()
+    more = set(growing)
+    gangs, step = [each.search.ask.gang for each in growing.values()], _step(list(growing.values()))
+    for gang in session.turns(gangs, lambda gang: gang.key in more, lambda gang: growing[gang.key].surplus):
+        add = partial(_add, grown=growing[gang.key], most=step, limit=limit, book=book)
+        if not session.attempt(gang, add):
+            more.discard(gang.key)
+    return frozenset(growing)
+
+
+def _step(growing: Sequence[_Growing]) -> int:
+    """Return the number of pods in a step: all at once where nobody has a part in them."""
+    waiting = sum(each.search.left for each in growing)
+    alone = len(growing) == 1 and sum(map(bool, growing[0].search.ask.open.values())) == 1
+    return waiting if alone else ceil(waiting / STEPS)
+
+
+def _add(session: Session, gang: GangView, *, grown: _Growing, most: int, limit: SlotLimit, book: Book) -> bool:
+    """Place up to `most` more pods of the first pod set that fits; return False if the gang can get no more."""
+    if not limit.admit(gang):
+        return False
+    search, statement = grown.search, grown.search.statement
+    before = statement.slots
+    with undone(statement), book.room_for(gang, growth=True):
+        for pod_set in session.ordered_pod_sets(gang, grown.given):
+            search.more({each.name: most if each is pod_set else 0 for each in gang.pod_sets})
+            if statement.slots > before:
+                grown.given[pod_set.name] += statement.slots - before
+                break
+    limit.add(gang, statement.slots - before)
+    return statement.slots > before and search.left > 0
+
+
+def growth_is_due(session: Session, gang: GangView) -> bool:
+    """Return True if the gang may have more than its minimum by now."""
+    delay_s = session.inputs.timing.growth_delay_s
+    if gang.independent:
+        return True
+    if not gang.started:
+        return delay_s <= 0
+    since = parse_time(gang.placement.status.started_at) if gang.placement else None
+    return since is None or session.now >= since + delay_s
+
+
+def say_why_extras_wait(session: Session, ask: Ask) -> None:
+    """Report what keeps a gang from growing: missing free capacity, or its queue."""
+    pod_set = next((each for each in ask.gang.pod_sets if ask.open[each.name]), None)
+    if pod_set is not None and not _queue_is_full(session, ask, pod_set, ask.open[pod_set.name][0]):
+        lacks = shortage(session, ask.gang, pod_set, len(ask.open[pod_set.name]), 0, kind="extra")
+        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, lacks.message, lacks))
+
+
+def say_why_lost_wait(session: Session, ask: Ask) -> None:
+    """Say why a gang that started gets none of the members that its minimum lacks."""
+    slots = ask.chosen(session.hooks)
+    pod_set = next((each for each in ask.gang.pod_sets if slots[each.name]), None)
+    if pod_set is not None and not _queue_is_full(session, ask, pod_set, slots[pod_set.name][0]):
+        lacks = lost(session, ask.gang, pod_set, slots)
+        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, lacks.message, lacks))
+
+
+def _queue_is_full(session: Session, ask: Ask, pod_set: PodSetView, rank: int) -> bool:
+    """Return True, and report it, if the gang's queues have no quota left for this pod."""
+    cls = pod_set.class_of(rank)
+    one = {pod_set.name: {cls: 1}} if cls else {}
+    full = session.queue_refusal(ask, session.amounts(ask, one)) if one else None
+    if full is not None:
+        session.decide(decisions.Unschedulable(ask.gang, full.reason, full.message))
+    return full is not None

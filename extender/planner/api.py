@@ -1,0 +1,43 @@
+"""The planner's public face: all that the page, the command line and the history may import of it.
+
+| question | answer |
+|---|---|
+| What does the planner read? | `FEED`, a row per kind of object |
+| Can it run with a configuration, and with which does it run by default? | `report_of`, `defaults`, `SchedulerConfig` |
+| Which native PodGroups are gangs of Muster's? | `natives_of` |
+| What does it know of a gang, and in which order does it name nodes? | `GangView`, `natural` |
+| What are its times? | `ReservationRules` |
+| What has its process published for those who plan elsewhere? | `PublishedInputs`, `published_inputs` |
+| What are its limits? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
+| What does the documentation say of it? | `documentation`, `hook_table` |
+
+Cycles over a dump of a cluster, and reports about them, are those of `extender.explain`. It takes a second of CPU to
+import: a command that does not plan must not.
+"""
+
+from extender.planner.actions import ACTIONS
+from extender.planner.actions.evicting import ATTEMPTS as SEARCHES_OF_A_CYCLE
+from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE as SEARCHES_OF_A_QUEUE
+from extender.planner.actions.obstacles import LIMIT as PLACED_SLOTS
+from extender.planner.configuration.tables import Table, defaults, hook_table, tables
+from extender.planner.cycle import report_of
+from extender.planner.framework.answers import ReservationRules
+from extender.planner.framework.config import SchedulerConfig
+from extender.planner.framework.registry import Registry
+from extender.planner.memory import PublishedInputs, published_inputs
+from extender.planner.plugins import PLUGINS
+from extender.planner.state.feed import FEED
+from extender.planner.state.gangs import GangView
+from extender.planner.state.natives import natives_of
+from extender.planner.state.nodes import natural
+
+__all__ = [
+    "FEED", "PLACED_SLOTS", "SEARCHES_OF_A_CYCLE", "SEARCHES_OF_A_QUEUE", "GangView", "PublishedInputs",
+    "ReservationRules", "SchedulerConfig", "Table", "defaults", "documentation", "hook_table", "natives_of", "natural",
+    "published_inputs", "report_of",
+]  # fmt: skip
+
+
+def documentation() -> dict[str, Table]:
+    """Return the tables of docs/scheduler-configuration.md, of Muster's own plugins and actions alone."""
+    return tables(Registry(PLUGINS, ACTIONS, installed=False))

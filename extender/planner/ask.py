@@ -1,0 +1,214 @@
+"""What one gang wants: ranks that want a node, how many of them it needs to start, their amounts, and how near.
+
+An `Ask` is made of a gang's view and the axis of resources, once, and kept until one of them is another. It does not
+depend on what is free: all that search nodes for the gang in a cycle start from the same one. Which ranks come first is
+a question to plugins, so `chosen` and its like take the session's hooks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+
+from extender.planner.dynamic.needs import SharedClaim
+from extender.planner.framework.hooks import Hooks
+from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_along, times
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView, SubGroup
+from extender.planner.topology.requests import Part, Request, part_of, request_of
+from extender.planner.topology.units import Units, units_of
+from muster.api.limits import LimitError
+from muster.resources.vector import vector
+
+Ranks = Mapping[str, Sequence[int]]
+"""Pod set → ranks."""
+Columns = Mapping[str, Mapping[int, int]]
+"""Pod set → rank → column of the node that the member has."""
+Members = Mapping[str, Mapping[PodClass, int]]
+"""Pod set → class of its pods → their number."""
+
+
+class Along(Protocol):
+    """What amounts are along: the resource axis of a snapshot."""
+
+    axis: dict[str, int]
+    free: Amounts
+
+    def row_of(self, cls: PodClass, /) -> Amounts:
+        """Return the amounts of one pod of this class."""
+
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """The wishes of one gang."""
+
+    gang: GangView
+    axis: Mapping[str, int]
+    """Resource → its row in `amounts`."""
+    open: Ranks
+    """Ranks that want a node, in order."""
+    minimum: Mapping[str, int]
+    """Pod set → how many of them must get one for the gang to have its minimum; of independent pods one."""
+    topology: Request | LimitError | None
+    """Its topology request, or why that is not evaluated; None for most gangs."""
+    units: Units
+    amounts: Amounts
+    """Sum of the minimum without claims that pods share, int64 of shape (resources,)."""
+    claims: tuple[SharedClaim, ...]
+    """Claims that pods of the minimum name, each once."""
+
+    @property
+    def least(self) -> int:
+        """Slots of the minimum."""
+        return sum(self.minimum.values())
+
+    @property
+    def nodes(self) -> Mapping[str, int]:
+        """Pod set → ranks for which nodes are missing: of independent pods all, else the minimum."""
+        return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
+
+    @property
+    def request(self) -> Request | None:
+        """The topology request, None for most gangs. Raises LimitError for one that asks for too much."""
+        if isinstance(self.topology, LimitError):
+            raise LimitError(str(self.topology))
+        return self.topology
+
+    def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> Part:
+        """Return these slots as a tree of parts, a single one for a gang without a request. Raises as `request`."""
+        request = self.request
+        if request is None:
+            return Part("", slots, {}, least=least)
+        return part_of(self.gang, request, slots, there, least=least)
+
+    # -- the choice among ranks -------------------------------------------------------------------------------------
+
+    def chosen(self, hooks: Hooks) -> dict[str, list[int]]:
+        """Return the ranks of each pod set that are filled for the minimum."""
+        return {
+            pod_set.name: self.first(hooks, pod_set, self.open[pod_set.name], self.minimum[pod_set.name])
+            for pod_set in self.gang.pod_sets
+        }
+
+    def first(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
+        """Return at least so many of these ranks: whole sub-groups or slices, and pods in the task order."""
+        if pod_set.name not in self.units.united:
+            return sorted(self.in_task_order(hooks, pod_set, ranks)[: max(count, 0)])
+        found: list[int] = []
+        for unit in self.by_unit(hooks, pod_set, ranks):
+            if len(found) >= count:
+                break
+            found += unit
+        return sorted(found)
+
+    def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
+        """Return ranks in the plugins' task order where all have pods and are placed singly; else as they are."""
+        if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
+            return ranks
+
+        def compare(left: int, right: int) -> int:
+            return hooks.task_order.call(pod_set.waiting[left], pod_set.waiting[right]) or left - right
+
+        return sorted(ranks, key=cmp_to_key(compare))
+
+    def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
+        """Return these ranks of a pod set with units by unit, in the plugins' order, else in that of the ranks."""
+        units = self.units.of(pod_set, ranks)
+        if not hooks.sub_group_set_order.functions:
+            return units
+        groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
+        groups.sort(key=cmp_to_key(hooks.sub_group_set_order.call))
+        return (list(group.ranks) for group in groups)
+
+    def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
+        """Return so many members of each pod set by class: of pods that are unlike, or in units, the chosen ones."""
+        found = {}
+        for pod_set in self.gang.pod_sets:
+            count = wanted.get(pod_set.name, 0)
+            alike = not pod_set.mixed and pod_set.name not in self.units.united
+            ranks = range(count) if alike else self.first(hooks, pod_set, self.open[pod_set.name], count)
+            found[pod_set.name] = pod_set.classes_of(ranks)
+        return found
+
+
+class Asks:
+    """Cache of asks by gang, shared by consecutive cycles."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Ask] = {}
+
+    def of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
+        """Return the ask of a gang; compute it again if its view or the axis has been replaced."""
+        known = self._known.get(gang.key)
+        if known is None or known.gang is not gang or known.axis is not snapshot.axis:
+            known = self._known[gang.key] = _ask_of(gang, snapshot, hooks)
+        return known
+
+    def forget_others(self, gangs: Mapping[str, GangView]) -> None:
+        """Forget gangs that are gone or have another view: an ask would keep the old one, with its pods, in memory."""
+        self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
+
+
+def _ask_of(gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
+    topology: Request | LimitError | None
+    try:
+        topology = request_of(gang)
+    except LimitError as error:
+        topology = LimitError(str(error))  # without the frames of this one
+    units = units_of(gang.pod_sets, topology if isinstance(topology, Request) else None)
+    ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, ())
+    members = ask.members(hooks, ask.minimum)
+    amounts = amounts_of_members(snapshot, gang, members)
+    amounts.flags.writeable = False
+    return replace(ask, amounts=amounts, claims=named_claims(members))
+
+
+def _minimum_of(gang: GangView) -> dict[str, int]:
+    wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
+    slots, floor = gang.open_slots, gang.floor
+    left = 1 if gang.independent else floor.min_member - gang.taken
+    for pod_set in gang.pod_sets:
+        missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
+        wanted[pod_set.name] = min(missing, len(slots[pod_set.name]))
+        left -= wanted[pod_set.name]
+    for pod_set in gang.pod_sets:
+        more = max(0, min(left, len(slots[pod_set.name]) - wanted[pod_set.name]))
+        wanted[pod_set.name] += more
+        left -= more
+    return wanted
+
+
+def named_claims(members: Members) -> tuple[SharedClaim, ...]:
+    """Return the claims that these members name, each once."""
+    named = (cls.needs.named for classes in members.values() for cls, count in classes.items() if count)
+    return tuple(dict.fromkeys(chain.from_iterable(named)))
+
+
+def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts:
+    """Return the devices that these claims take, as amounts, int64 of shape (resources,)."""
+    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
+    for claim in claims:
+        total += row_along(snapshot.axis, len(total), dict(claim.rows))
+    return total
+
+
+def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amounts:
+    """Return the sum without shared claims; of unknown pods, the PodGroup's minResources."""
+    total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
+    for classes in members.values():
+        for cls, count in classes.items():
+            total = np.minimum(total + times(snapshot.row_of(cls), count), MAX_SUM)
+    known = any(pod_set.cls is not None for pod_set in gang.pod_sets)
+    if not known and gang.group.spec.min_resources:
+        try:
+            return sum_along(snapshot.axis, len(total), vector(gang.group.spec.min_resources))
+        except ValueError:  # admission refuses it; queues are compared by this, and one gang must not end the cycle
+            return total
+    return total

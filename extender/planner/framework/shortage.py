@@ -1,0 +1,121 @@
+"""Counts of why a gang finds no room: the shortage of one of its pod sets, for `reasons.room` to say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import structs
+
+from extender.planner import reasons
+from extender.planner.framework.answers import Codes
+from extender.planner.framework.session import Session
+from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, Wanted
+from extender.planner.reasons.topology import Closest
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.devices import MOST_PODS
+from muster.resources.vector import GPU, PODS
+
+EXAMPLES = 3
+"""Nodes that are named for each cause."""
+LEVELS = 2
+"""Amounts of free resources that are told of nodes that nearly fit."""
+
+
+def shortage(
+    session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
+    kind: Wanted = "together", cls: PodClass | None = None,
+) -> Shortage:  # fmt: skip
+    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster).
+
+    `cls` is the class of those that do not, where pods of the set are unlike.
+    """
+    cls, order = cls or pod_set.cls, session.snapshot.order
+    if cls is None:
+        return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
+    free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else _refused(session, gang, cls, wanted)[order]
+    given = free if kind == "ever" else None
+    scarce = session.scarce(cls, given)[order]
+    room = session.room(cls, given, ports=kind != "ever")[order]
+    causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
+    resource = _scarcest(session, cls, scarce[refused == 0])
+    levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])
+    largest = session.room(cls, session.snapshot.allocatable)[order].max(initial=0)
+    miss = NearestMiss(wanted - placed, resource, cls.requests.get(resource, 0), bool(largest <= 1), levels)
+    roomy = int(np.count_nonzero((refused == 0) & (room > 0)))
+    unseen = cls.needs.unseen
+    there = len(pod_set.taken)
+    return Shortage(
+        pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen, running=there
+    )
+
+
+def near(
+    session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
+) -> Shortage:
+    """Return the shortage of a gang that no domain holds."""
+    known = [each for each in gang.pod_sets if slots.get(each.name)]
+    pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
+    wanted = sum(map(len, slots.values()))
+    kind: Wanted = "ever" if ever else "together"
+    lacks = shortage(session, gang, pod_set, wanted, min(closest.held, wanted), kind=kind)
+    return structs.replace(lacks, closest=closest)
+
+
+def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
+    """Return the shortage of members that a gang lost: of nodes at all, or else in the domain of the others."""
+    closest = session.hooks.closest_domain.call(gang, slots)
+    lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
+    if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
+        return lacks
+    return structs.replace(lacks, closest=closest.said)
+
+
+def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
+    """Return the code of refusal per node; where a plugin or a claim refuses the pods as such, no node takes them."""
+    reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
+    if full := session.claims.full(cls, wanted):
+        reason = reasons.devices.claim_too_full(claim=full, used=session.claims.of(full), most=MOST_PODS)
+    codes = session.codes(cls, gang)
+    return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
+
+
+def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
+    """`codes` and `room` are in the order of the nodes' names."""
+    found: dict[str, Cause] = {}
+    for code in np.unique(codes[codes != 0]):
+        places = np.flatnonzero(codes == code)
+        examples = tuple(session.snapshot.name(int(session.snapshot.order[place])) for place in places[:EXAMPLES])
+        words = session.causes.words[code]
+        found[words] = Cause(words, len(places), int(np.count_nonzero(room[places] > 0)), examples)
+    return tuple(sorted(found.values(), key=lambda cause: (-cause.nodes, cause.words)))
+
+
+def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
+    """Return the resource that most nodes lack, or else the one of which a pod takes the largest share."""
+    codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
+    if len(codes):
+        words = session.causes.words[codes[counts.argmax()]]
+        found = next((name for name in cls.requests if reasons.cause.scarce(name) == words), "")
+        return GPU if words == reasons.cause.GPU_PARTS else found
+    totals = session.snapshot.allocatable.sum(axis=1)
+    axis = session.snapshot.axis
+
+    def share(name: str) -> float:
+        return cls.requests[name] / max(float(totals[axis[name]]), 1.0) if name in axis else float(cls.requests[name])
+
+    return max((name for name in cls.requests if name != PODS and cls.requests[name]), key=share, default="")
+
+
+def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, columns: Amounts) -> tuple[Level, ...]:
+    position = session.snapshot.axis.get(resource)
+    if position is None:
+        return ()
+    amounts = free[position, columns]
+    near = amounts[(amounts > 0) & (amounts < cls.requests.get(resource, 0))]
+    values, counts = np.unique(near, return_counts=True)
+    return tuple(
+        Level(int(value), int(count)) for value, count in list(zip(values, counts, strict=True))[: -LEVELS - 1 : -1]
+    )

@@ -1,0 +1,101 @@
+"""Inputs of cycles that no object of the cluster shows: timing, and what the planner's process remembers for a while.
+
+Its extender publishes them beside its configuration, so that whoever plans elsewhere plans with the same. Nothing that
+is read back is trusted: what cannot be used is left out, with a reason.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from extender.planner.actions.progress import AVOID_S
+from extender.planner.framework.session import Session
+from extender.planner.timing import DEFAULTS, Timing, timing_of
+from muster.api.muster.configuration import AVOIDED, MEMORY, TIMING
+from muster.api.muster.gang import Slot
+from muster.api.muster.placement import AvoidedNode, holds_back
+
+T = TypeVar("T")
+Refusals = dict[str, dict[str, float]]
+"""Key of a gang → node that refused a member of it → end of the time for which the node is left out."""
+Failures = dict[str, tuple[AvoidedNode, ...]]
+"""Key of a gang → nodes on which members failed."""
+MOST_BYTES: Final = 128 * 1024
+"""Of memory that is published: a ConfigMap may have a megabyte. Of more than that nothing is published."""
+
+
+class Memory(Struct, frozen=True, omit_defaults=True):
+    """What a planner's process remembers; it changes with every cycle."""
+
+    arrived: dict[str, tuple[Slot, ...]] = {}
+    """UID of a gang that holds members back → slots of members that wait at the barrier for the others."""
+    avoided: Refusals = {}
+    gone: tuple[str, ...] = ()
+    """Nodes with members of gangs that do not exist any more."""
+
+
+class PublishedInputs(Struct, frozen=True, omit_defaults=True):
+    """What an extender has published besides its configuration; the defaults where it has not."""
+
+    timing: Timing = DEFAULTS
+    memory: Memory = Memory()
+    failures: Failures = {}
+
+
+def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Refusals:
+    """Return the refusals that count at this time."""
+    left = {key: {node: until for node, until in nodes.items() if until > now} for key, nodes in avoided.items()}
+    return {key: nodes for key, nodes in left.items() if nodes}
+
+
+def avoided_after(session: Session) -> Refusals:
+    """Return the refusals for the next cycle: the placement will say so too, but that write may fail."""
+    found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
+    for key, nodes in session.avoided.items():
+        for node in nodes - session.failed_on.get(key, set()):
+            found.setdefault(key, {}).setdefault(node, session.now + AVOID_S)
+    return found
+
+
+def memory_of(session: Session) -> Memory:
+    """Return what counts for the next cycle, as far as it changes a decision."""
+    came = session.inputs.arrived
+    holding = (gang for gang in session.snapshot.gangs if gang.uid in came) if came else ()
+    arrived = {
+        gang.uid: tuple(sorted(came[gang.uid])) for gang in holding if gang.placement and holds_back(gang.placement)
+    }
+    return Memory(arrived, avoided_after(session), tuple(sorted(session.inputs.gone)))
+
+
+def timing_text(timing: Timing) -> dict[str, str]:
+    """Return the key and the text of the timing in the published ConfigMap."""
+    return {TIMING: msgspec.json.encode(timing).decode()}
+
+
+def memory_text(memory: Memory) -> dict[str, str]:
+    """Return the key and the text of the memory in the published ConfigMap."""
+    text = msgspec.json.encode(memory)
+    return {MEMORY: text.decode() if len(text) <= MOST_BYTES else "{}"}
+
+
+def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
+    """Read the data of a published ConfigMap; return also a sentence for each value that cannot be used.
+
+    An older extender has published less: then the defaults count.
+    """
+    problems: list[str] = []
+    timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))
+    memory = _decoded(data, MEMORY, Memory, Memory(), problems)
+    failures: Failures = _decoded(data, AVOIDED, Failures, {}, problems)
+    return PublishedInputs(timing, memory, failures), [*problems, *wrong]
+
+
+def _decoded(data: Mapping[str, str], key: str, shape: Any, default: T, problems: list[str]) -> T:
+    text = data.get(key)
+    try:
+        return msgspec.json.decode(text, type=shape) if text else default
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        problems.append(f"{key} cannot be read and is left out: {error}")
+        return default

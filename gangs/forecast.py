@@ -1,0 +1,175 @@
+"""Expected starts of gangs that wait, for `muster ps --start`: from reservations, and from declared and past run times.
+
+Pure: objects of the whole cluster come in. Without the right to list them only reservations tell anything.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from msgspec import structs
+
+from gangs.rows import Objects, Row, gang_name
+from gangs.runs import Interval, past_runs
+from gangs.starts import Life, Runs, Scene, Waits, starts
+from gangs.states import WAITING
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.limits import PODS
+from muster.api.muster.placement import Placement, noted
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
+from muster.resources.gpus import counted
+from muster.resources.pods import node_allocatable, pod_requests, template_usage
+from muster.resources.runtime import declared_s, runtime_of
+from muster.resources.vector import Vector, add, subtract
+
+Key = tuple[str, str]
+"""Namespace and name of a PodGroup."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """The whole cluster, as far as it is played forward."""
+
+    objects: Objects
+    nodes: list[Node] = field(default_factory=list)
+
+
+def with_starts(rows: Sequence[Row], cluster: Cluster | None, now: float) -> list[Row]:
+    """Return the gangs that wait, each with the interval of its expected start as far as it is known."""
+    waiting = [row for row in rows if row.state in WAITING]
+    asked = [row for row in waiting if not row.expected_start]
+    played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
+    return [_told(row, played.get("/".join(_key(row))), now) for row in waiting]
+
+
+def _told(row: Row, interval: Interval | None, now: float) -> Row:
+    """Return the row with its interval: that of its reservation, else the one that was played."""
+    if row.expected_start:
+        at = row.expected_start
+        return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
+    if interval is None:
+        return row
+    sure = interval.early_s == interval.late_s
+    return structs.replace(
+        row,
+        earliest_start=format_time(now + interval.early_s),
+        latest_start="" if interval.late_s == inf else format_time(now + interval.late_s),
+        start_known_by="declared run times" if sure else "past run times",
+    )
+
+
+def scene_of(cluster: Cluster, rows: Iterable[Row], now: float) -> Scene:
+    """Return what is played for these gangs, in the order of their priority and age.
+
+    Pods of no gang, and those whose requests cannot be read, stay for ever.
+    """
+    objects = cluster.objects
+    groups = {(group.metadata.namespace, group.metadata.name): group for group in objects.groups}
+    pods: dict[Key, list[Pod]] = defaultdict(list)
+    free = {node.metadata.name: _allocatable(node) for node in cluster.nodes if _takes_pods(node)}
+    for pod in objects.pods or ():
+        if pod.finished:
+            continue
+        name, node = gang_name(pod), pod.spec.node_name
+        if name:
+            pods[pod.metadata.namespace, name].append(pod)
+        if node in free:
+            free[node] = subtract(free[node], _counted(pod))
+    jobs = {job.metadata.uid: job for job in objects.jobs or ()}
+    ordered = sorted(rows, key=lambda row: (-(row.priority or 0), row.created))
+    waits = [_waits(row, groups.get(_key(row)), pods[_key(row)], jobs) for row in ordered]
+    placed = {(each.metadata.namespace, each.metadata.name): each for each in objects.placements or ()}
+    running = [
+        _runs(group, pods[key], _begun(placed.get(key) or noted(group), pods[key]), now)
+        for key, group in groups.items()
+    ]
+    return Scene(free, [each for each in running if each], [each for each in waits if each], past_runs(objects))
+
+
+def _key(row: Row) -> Key:
+    return row.namespace, row.gang
+
+
+def _waits(row: Row, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
+    """Return a gang that waits for room; None for one that waits for something else, or whose needs are not known."""
+    if group is None or (row.state == "Waiting" and not row.needs_room):
+        return None
+    owner = group.metadata.controller
+    needs = _needs(pods, jobs.get(owner.uid) if owner else None, group.spec.min_member)
+    return Waits("/".join(_key(row)), _life(group, pods), needs) if needs else None
+
+
+def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
+    """Return how many pods of which requests start together: of those that exist, else of a Job's templates.
+
+    Nothing for more pods than a gang may have, and for quantities that cannot be read: the planner says so.
+    """
+    if minimum > PODS.value:
+        return []
+    counts: Counter[tuple[tuple[str, int], ...]] = Counter()
+    left = minimum
+    try:
+        if len(pods) >= minimum:
+            counts.update(_shape(pod_requests(pod.spec)) for pod in sorted(pods, key=_name)[:minimum])
+        else:
+            for task in job.spec.tasks if job else ():
+                counts[_shape(template_usage(task.template).requests)] += min(left, task.replicas)
+                left -= min(left, task.replicas)
+    except ValueError:
+        return []
+    return [(count, dict(amounts)) for amounts, count in counts.items() if count]
+
+
+def _shape(amounts: Vector) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(amounts.items()))
+
+
+def _name(pod: Pod) -> str:
+    return pod.metadata.name
+
+
+def _runs(group: PodGroup, pods: Sequence[Pod], begun: float | None, now: float) -> Runs | None:
+    holds: dict[str, Vector] = {}
+    for pod in pods:
+        if pod.spec.node_name:
+            holds[pod.spec.node_name] = add(holds.get(pod.spec.node_name, {}), _counted(pod))
+    return Runs(_life(group, pods), max(0.0, now - (now if begun is None else begun)), holds) if holds else None
+
+
+def _begun(placement: Placement | None, pods: Sequence[Pod]) -> float | None:
+    """Return when a gang was whole, else when its first pod began."""
+    told = readable_time(placement.status.started_at) if placement else None
+    times = [readable_time(pod.status.start_time) for pod in pods]
+    return told or min((each for each in times if each is not None), default=None)
+
+
+def _life(group: PodGroup, pods: Sequence[Pod]) -> Life:
+    """Return the longest run time that is declared for any of its pods; if one declares none, past runs decide."""
+    default = declared_s(group.metadata.annotations)
+    times = [
+        runtime_of(pod.metadata.annotations, pod.spec.active_deadline_seconds).expected_s(default) for pod in pods
+    ] or [default]
+    known = [each for each in times if each is not None]
+    return Life(group.spec.queue, max(known) if len(known) == len(times) else None)
+
+
+def _takes_pods(node: Node) -> bool:
+    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return ready and not node.spec.unschedulable
+
+
+def _allocatable(node: Node) -> Vector:
+    try:
+        return node_allocatable(node)
+    except ValueError:
+        return {}
+
+
+def _counted(pod: Pod) -> Vector:
+    try:
+        return counted(pod)
+    except ValueError:
+        return {}

@@ -1,0 +1,76 @@
+"""The gang that a user names, and its pods in the order of their ranks. Pure."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from gangs.rows import Objects, Row, gang_name
+from gangs.states import ENDED
+from muster.api import names
+from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import Slot, slot_of
+
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+_FIRST = ("launcher", "master", "chief", "leader", "head")
+"""Pod sets that have rank 0, wherever their name stands."""
+_NEAR = 5
+
+
+class UnknownGangError(ValueError):
+    """There is no gang of this name, or there are several; the message is for its user."""
+
+
+def named(rows: Sequence[Row], text: str, namespace: str, kind: str = "") -> Row:
+    """Return the gang of the workload `NAME`, or `KIND/NAME` as `-o name` prints it; one that has not ended, if any.
+
+    Raises UnknownGangError, which names those that are there.
+    """
+    before, slash, name = text.rpartition("/")
+    asked = before.partition(".")[0].lower() if slash else kind.lower()
+    found = [row for row in rows if name in {row.name, row.gang} and asked in {"", row.kind.lower()}]
+    found = [row for row in found if row.reference == text] or found
+    found = [row for row in found if row.state not in ENDED] or found
+    workloads = {row.reference for row in found}
+    if len(workloads) > 1:
+        raise UnknownGangError(f"{text} is the name of {' and '.join(sorted(workloads))}: say which")
+    if found:
+        return max(found, key=lambda row: row.created)
+    what = f"there is no {kind or 'gang'} {text} in namespace {namespace}"
+    there = sorted({row.name for row in rows if not kind or row.kind == kind})
+    near = get_close_matches(name, there, n=_NEAR) or there[:_NEAR]
+    more = f" and {len(there) - _NEAR} more" if near == there[:_NEAR] and len(there) > _NEAR else ""
+    raise UnknownGangError(f"{what}; there is {', '.join(near)}{more}" if near else f"{what}, and no other one")
+
+
+def members(objects: Objects, row: Row) -> list[Pod]:
+    """Return the pods of a gang by rank, those of a Job's last start if there were several; initializers come last."""
+    mine = [pod for pod in objects.pods or () if pod.metadata.namespace == row.namespace and _is_of(pod, row)]
+    youngest: dict[Slot | str, Pod] = {}
+    for pod in sorted(mine, key=lambda pod: pod.metadata.creation_timestamp or ""):
+        youngest[slot_of(pod.metadata) or pod.metadata.name] = pod
+    return sorted(youngest.values(), key=_rank)
+
+
+def container_of(pod: Pod, wanted: str | None = None) -> str:
+    """Return the container whose log is meant: the one asked for, that of the annotation, else the first."""
+    there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
+    if wanted is not None and wanted not in there:
+        raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")
+    told = pod.metadata.annotations.get(_DEFAULT_CONTAINER, "")
+    return wanted or (told if told in there else there[0])
+
+
+def begun(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that may have a log."""
+    return [pod for pod in pods if pod.status.phase in {"Running", "Succeeded", "Failed"}]
+
+
+def _is_of(pod: Pod, row: Row) -> bool:
+    if row.gang:
+        return gang_name(pod) == row.gang
+    return pod.metadata.labels.get(names.JOB_NAME) == row.name  # a Volcano Job, whose PodGroup goes when it ends
+
+
+def _rank(pod: Pod) -> tuple[bool, bool, str, int, str]:
+    slot = slot_of(pod.metadata) or Slot("", 0)
+    helps = slot.pod_set.endswith("initializer")
+    return helps, slot.pod_set not in _FIRST, slot.pod_set, slot.rank, pod.metadata.name

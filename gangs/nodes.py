@@ -1,0 +1,130 @@
+"""Rows of nodes: free GPUs of each, its rack and model; and nodes that are alike in one row. Pure."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.muster.node_faults import Rules, suspect
+from muster.api.muster.pools import pool_of
+from muster.api.names import GPU_PRODUCT
+from muster.resources.gpus import counted, is_gpu
+from muster.resources.pods import node_allocatable
+from muster.resources.vector import CPU, Vector, add, subtract, unit
+
+_RACK = "rack"
+_ZONE = "topology.kubernetes.io/zone"
+_MEMORY = "memory"
+
+
+class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
+    """One node, as data; GPUs may be parts of one."""
+
+    name: str
+    rack: str = ""
+    """The value of its label whose key ends with `rack`, else its zone."""
+    model: str = ""
+    """Its GPUs' model."""
+    state: str
+    """Free, Mixed, Full, Cordoned, Suspect or NotReady."""
+    gpus: float = 0
+    free_gpus: float = 0
+    free_cpu: int = 0
+    """Thousandths of a CPU."""
+    free_memory: int = 0
+    """Bytes."""
+    pods: int = 0
+
+
+class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
+    """Nodes of one rack and model with the same state and as many free GPUs."""
+
+    rack: str
+    model: str
+    state: str
+    gpus: float
+    """Of each node."""
+    free_gpus: float
+    """Of each node."""
+    nodes: list[str]
+
+
+def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], Rules]) -> list[NodeRow]:
+    """Return a row per node, by rack, model and name; pods that have ended do not count.
+
+    `rules_in` returns what makes a node of a node pool suspect.
+    """
+    there: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if pod.spec.node_name and not pod.finished:
+            there[pod.spec.node_name].append(pod)
+    found = [_row(node, there[node.metadata.name], rules_in(pool_of(node.metadata))) for node in nodes]
+    return sorted(found, key=lambda row: (row.rack, row.model, row.name))
+
+
+def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
+    """Return nodes of the same rack, model, state and free GPUs as one row, those with most free GPUs first."""
+    groups: dict[tuple[str, str, str, float, float], list[str]] = defaultdict(list)
+    for row in rows:
+        groups[row.rack, row.model, row.state, row.gpus, row.free_gpus].append(row.name)
+    found = [
+        AlikeRow(rack=rack, model=model, state=state, gpus=gpus, free_gpus=free, nodes=names)
+        for (rack, model, state, gpus, free), names in groups.items()
+    ]
+    return sorted(found, key=lambda row: (row.rack, row.model, -row.free_gpus, row.state))
+
+
+def rack_of(labels: Mapping[str, str]) -> str:
+    """Return the rack of a node: clusters give the label many names, which end with `rack`; else its zone."""
+    keys = sorted(key for key in labels if key.lower().endswith(_RACK))
+    return labels[keys[0]] if keys else labels.get(_ZONE, "")
+
+
+def gpus_in(amounts: Vector) -> float:
+    """Return the number of GPUs of every make, with parts."""
+    return sum(amount / unit(name) for name, amount in amounts.items() if is_gpu(name) or name.endswith("/gpu"))
+
+
+def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
+    has = _readable(node)
+    used: Vector = {}
+    for pod in pods:
+        try:
+            used = add(used, counted(pod))
+        except ValueError:
+            continue  # nobody can read what it asks for, the planner neither
+    free = subtract(has, used)
+    gpus, free_gpus = round(gpus_in(has), 3), max(0.0, round(gpus_in(free), 3))
+    return NodeRow(
+        name=node.metadata.name,
+        rack=rack_of(node.metadata.labels),
+        model=node.metadata.labels.get(GPU_PRODUCT, ""),
+        state=_state(node, used, gpus, free_gpus, rules),
+        gpus=gpus,
+        free_gpus=free_gpus,
+        free_cpu=max(0, free.get(CPU, 0)),
+        free_memory=max(0, free.get(_MEMORY, 0)),
+        pods=len(pods),
+    )
+
+
+def _readable(node: Node) -> Vector:
+    try:
+        return node_allocatable(node)
+    except ValueError:
+        return {}
+
+
+def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: Rules) -> str:
+    """Return the state of a node; without GPUs it is never Full, as CPUs are rarely used up to the last."""
+    ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
+    if ready != "True":
+        return "NotReady"
+    if suspect(node, rules):
+        return "Suspect"
+    if node.spec.unschedulable:
+        return "Cordoned"
+    if gpus and free_gpus < gpus:
+        return "Mixed" if free_gpus else "Full"
+    return "Mixed" if not gpus and used.get(CPU) else "Free"

@@ -1,0 +1,234 @@
+"""A row per gang: whose it is, its state, its size, where it is, and why it waits. Pure.
+
+What a user may not read is missing and costs a row some of its cells: without pods the counts are the PodGroup's and
+the nodes the placement's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct, structs
+
+from gangs.states import ENDED, WAITING, message_of, needs_room, nodes_of, reason_of, state_of
+from gangs.words import brief
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import gang_of
+from muster.api.muster.placement import Placement, noted
+from muster.api.muster.pools import is_musters
+from muster.api.names import DEFAULT_QUEUE, QUEUE
+from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.owners import Workload, job_workload, workload_of
+from muster.workloads.table import group_name
+
+_STOPPED = {"Aborted": "Suspended", "Aborting": "Suspended", "Terminating": "Terminated", "Terminated": "Terminated"}
+
+
+@dataclass(slots=True)
+class Objects:
+    """What the rows are made of; a kind that may not be read is None."""
+
+    versions: dict[Resource[Any], str] = field(default_factory=dict)
+    """The kinds of PodGroups that could be listed → resource version of the list, from which a watch goes on."""
+    groups: list[PodGroup] = field(default_factory=list)
+    pods: list[Pod] | None = field(default_factory=list)
+    placements: list[Placement] | None = field(default_factory=list)
+    jobs: list[Job] | None = field(default_factory=list)
+    train_jobs: list[TrainJob] | None = field(default_factory=list)
+
+
+class Row(Struct, frozen=True, rename="camel", kw_only=True):
+    """One gang, as data."""
+
+    namespace: str
+    kind: str
+    """Kind of its workload."""
+    name: str
+    """Name of its workload."""
+    reference: str
+    """The workload as kubectl takes it: job.batch/longrun."""
+    gang: str = ""
+    """Name of its PodGroup; empty if it has none now."""
+    queue: str
+    state: str
+    """Waiting, Reserved, Starting, Running, Degraded (under its minimum), Suspended, Completed, Failed, Terminated."""
+    running: int = 0
+    minimum: int = 0
+    """Pods that start together."""
+    wanted: int = 0
+    """Pods in all."""
+    priority: int | None = None
+    """As its pods have it; None if they are not known."""
+    priority_class: str = ""
+    created: str = ""
+    reason: str = ""
+    """Why it waits or is in trouble, in at most ten words."""
+    message: str = ""
+    """The same in a whole sentence."""
+    needs_room: bool = False
+    """It waits for room that other gangs have, and for nothing else."""
+    expected_start: str = ""
+    """RFC 3339; empty if it is not known, or has started."""
+    earliest_start: str = ""
+    """With `latest_start` the interval in which it starts in 80 of 100 cases; RFC 3339, only with --start."""
+    latest_start: str = ""
+    """Empty with an earliest start: nothing is known about the end of the interval."""
+    start_known_by: str = ""
+    """reservation, declared run times or past run times."""
+    nodes: list[str] = []
+
+    @property
+    def title(self) -> str:
+        """The workload as people call it: `Job longrun`."""
+        return f"{self.kind} {self.name}"
+
+    @property
+    def size(self) -> str:
+        """The pods that run, that start together, and that are wanted: `0/8/10`."""
+        return f"{self.running}/{self.minimum}/{self.wanted}"
+
+    @property
+    def priority_words(self) -> str:
+        """The class of priority, else the number that pods have; `-` where nothing is known."""
+        return self.priority_class or ("-" if self.priority is None else str(self.priority))
+
+
+def rows(objects: Objects) -> list[Row]:
+    """Return a row per gang, and per Job or TrainJob that has no gang now; by namespace, queue, and age."""
+    pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in objects.pods or ():
+        if name := gang_name(pod):
+            pods[pod.metadata.namespace, name].append(pod)
+    placements = {each.metadata.key: each for each in objects.placements or ()}
+    jobs = {job.metadata.uid: job for job in objects.jobs or ()}
+    found: list[Row] = []
+    ganged: set[str] = set()
+    for group in objects.groups:
+        meta = group.metadata
+        members = pods[meta.namespace, meta.name] if objects.pods is not None else None
+        owner = workload_of(group)
+        above = meta.controller
+        job = jobs.get(above.uid) if above else None
+        ganged |= {owner.uid, above.uid if above else ""}
+        found.append(_row(group, members, placements.get(meta.key) or noted(group), owner, job))
+    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+    for job in objects.jobs or ():
+        if job.metadata.uid not in ganged:
+            owner = job_workload(job.metadata, JOBS.api_version)
+            ganged.add(owner.uid)
+            found.append(_as_told(_without_gang(job), trainings.get(owner.uid)))
+    found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
+    return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
+
+
+def difference(before: Iterable[Row], now: Iterable[Row]) -> list[tuple[Row | None, Row]]:
+    """Return each gang that has changed, as it was and as it is; one that is not there any more is `Gone`."""
+    old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
+    changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
+    names = {key[:3] for key in new}  # a gang that starts again has another PodGroup
+    gone = [
+        (row, structs.replace(row, state="Gone", running=0, reason="", message="", expected_start="", nodes=[]))
+        for key, row in old.items()
+        if key[:3] not in names
+    ]
+    return [*changed, *gone]
+
+
+def gang_name(pod: Pod) -> str | None:
+    """Return the name of the PodGroup that a pod is in; None for a pod of other schedulers."""
+    if not is_musters(pod.spec.scheduler_name):
+        return None
+    return gang_of(pod) or group_name(pod.metadata)
+
+
+def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, owner: Workload, job: Job | None) -> Row:
+    alive = [pod for pod in pods or () if not pod.metadata.deletion_timestamp]
+    living = [pod for pod in alive if not pod.finished]
+    status, spec = group.status, group.spec
+    running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
+    tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
+    state = state_of(group, placement, None if pods is None else running)
+    message = message_of(group, state, placement, living)
+    return Row(
+        namespace=group.metadata.namespace,
+        kind=owner.kind,
+        name=owner.name,
+        reference=owner.reference,
+        gang=group.metadata.name,
+        queue=spec.queue,
+        state=state,
+        running=running,
+        minimum=spec.min_member,
+        wanted=max(tasks or len(alive), spec.min_member),
+        priority=max((pod.spec.priority or 0 for pod in alive), default=None),
+        priority_class=spec.priority_class_name,
+        created=(job.metadata if job else group.metadata).creation_timestamp or "",
+        reason=reason_of(group, state, message, placement, living),
+        message=message,
+        needs_room=state in WAITING and needs_room(group),
+        expected_start=_expected(group, placement) if state == "Reserved" else "",
+        nodes=[] if state in ENDED else nodes_of(pods, living, placement, state),
+    )
+
+
+def _expected(group: PodGroup, placement: Placement | None) -> str:
+    return (placement.status.expected_at if placement else "") or group.status.expected_start or ""
+
+
+def _without_gang(job: Job) -> Row:
+    """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
+    state, spec = job.status.state, job.spec
+    called = state.phase if state.phase in FINISHED else _STOPPED.get(state.phase, "Waiting")
+    owner = job_workload(job.metadata, JOBS.api_version)
+    why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
+    if called == "Suspended":
+        why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
+    return structs.replace(
+        _bare(owner, job.metadata, called, "" if called == "Completed" else why),
+        queue=spec.queue or DEFAULT_QUEUE,
+        minimum=spec.min_available,
+        wanted=sum(task.replicas for task in spec.tasks),
+        priority_class=spec.priority_class_name,
+    )
+
+
+def _as_told(row: Row, train_job: TrainJob | None) -> Row:
+    """Return the row of a Job with the end that its TrainJob tells: when that fails, the Job is Terminated."""
+    told = _without_job(train_job) if train_job else row
+    return (
+        structs.replace(row, state=told.state, reason=told.reason, message=told.message) if told.state in ENDED else row
+    )
+
+
+def _without_job(train_job: TrainJob) -> Row:
+    """Return the row of a TrainJob whose Job is not made yet, or gone."""
+    meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
+    owner = Workload(TRAIN_JOBS.api_version, TRAIN_JOBS.kind, meta.name, meta.uid)
+    for kind, state in (("Complete", "Completed"), ("Failed", "Failed"), ("Blocked", "Waiting")):
+        if kind in held:
+            return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message)
+    if train_job.spec.suspend:
+        return _bare(owner, meta, "Suspended", f"`muster train resume {meta.name}` starts it again")
+    for each in train_job.status.jobs_status:
+        if each.name.endswith("initializer") and not each.succeeded:
+            return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")
+    return _bare(owner, meta, "Waiting", "its Job is not made yet")
+
+
+def _bare(owner: Workload, meta: ObjectMeta, state: str, message: str) -> Row:
+    return Row(
+        namespace=meta.namespace,
+        kind=owner.kind,
+        name=owner.name,
+        reference=owner.reference,
+        queue=meta.labels.get(QUEUE, ""),
+        state=state,
+        created=meta.creation_timestamp or "",
+        reason=brief(message),
+        message=message,
+    )

@@ -1,0 +1,93 @@
+"""How long gangs of a queue have run, and what that says about one that runs now. Pure.
+
+Nothing is assumed about the shape of these times: an interval is made of two of them, so that it holds in 80 of 100
+cases if the next gang is like the last ones, whether they run for a second or a month.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gangs.rows import Objects, gang_name
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import readable_time
+from muster.api.volcano.batch import Job
+
+OUT_OF = 10
+"""An interval leaves out one of so many cases at either end: it holds in 80 of 100."""
+LEAST = OUT_OF - 1
+"""Past runs that an interval takes: of fewer, no two are far enough out."""
+LATEST = 200
+"""Past runs of a queue that count, as habits change."""
+_ENDS = ("Completed", "Failed")
+
+
+class Interval(NamedTuple):
+    """Two times in seconds; the second is infinite if nothing is known about it."""
+
+    early_s: float
+    late_s: float
+
+
+def remaining(past_s: Iterable[float], elapsed_s: float = 0.0) -> Interval | None:
+    """Return the time that is left to a gang that has run for so long, by past runs; None if they are too few.
+
+    Only runs that took longer count: a gang that has run for an hour is none of those that end after a minute.
+    """
+    longer = sorted(seconds for seconds in past_s if seconds > elapsed_s)
+    if len(longer) < LEAST:
+        return None
+    beyond = (len(longer) + 1) // OUT_OF
+    return Interval(longer[beyond - 1] - elapsed_s, longer[-beyond] - elapsed_s)
+
+
+def past_runs(objects: Objects) -> dict[str, list[float]]:
+    """Return the run times of gangs that have ended, in seconds, by queue, the latest ones last.
+
+    Volcano Jobs say when they began to run and when they ended; of other gangs their pods do. Those whose owner or pods
+    are deleted leave no trace.
+    """
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for job in objects.jobs or ():
+        if (run := _of_job(job)) is not None:
+            found[job.spec.queue or "default"].append(run)
+    jobs = {job.metadata.uid for job in objects.jobs or ()}
+    pods = _by_gang(objects.pods or ())
+    for group in objects.groups:
+        meta = group.metadata
+        ours = meta.controller is not None and meta.controller.uid in jobs
+        if group.status.phase == "Completed" and not ours:
+            run = _of_pods(pods.get((meta.namespace, meta.name), ()))
+            if run is not None:
+                found[group.spec.queue].append(run)
+    return {queue: [run_s for _, run_s in sorted(runs)[-LATEST:]] for queue, runs in found.items()}
+
+
+def _of_job(job: Job) -> tuple[float, float] | None:
+    """Return the end and the length of a Job's last run; None if it has not ended by itself."""
+    at = {each.status: readable_time(each.last_transition_time) for each in job.status.conditions}
+    end = at.get(job.status.state.phase) if job.status.state.phase in _ENDS else None
+    begin = at.get("Running")
+    return None if begin is None or end is None or end < begin else (end, end - begin)
+
+
+def _of_pods(pods: Sequence[Pod]) -> tuple[float, float] | None:
+    begins = [readable_time(pod.status.start_time) for pod in pods]
+    ends = [
+        readable_time(each.state.terminated.finished_at)
+        for pod in pods
+        for each in pod.status.container_statuses
+        if each.state.terminated
+    ]
+    begun, ended = [each for each in begins if each is not None], [each for each in ends if each is not None]
+    if not begun or not ended or max(ended) < min(begun):
+        return None
+    return max(ended), max(ended) - min(begun)
+
+
+def _by_gang(pods: Iterable[Pod]) -> Mapping[tuple[str, str], list[Pod]]:
+    found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if name := gang_name(pod):
+            found[pod.metadata.namespace, name].append(pod)
+    return found

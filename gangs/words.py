@@ -1,0 +1,99 @@
+"""Brief words for lists: a reason in ten words, the names of nodes, ranks, a time span. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+MOST_WORDS = 10
+"""Words of a reason in a list; `muster ps -l` has all of them."""
+_LEAST_WORDS = 3
+"""Of a clause that says something: `worker:` alone does not."""
+_MOST_CHARS = 80
+_NODES_CHARS = 40
+_RANKS = 6
+"""The most runs of ranks in one cell."""
+_UNITS = (("d", 86400, 2 * 86400), ("h", 3600, 3 * 3600), ("m", 60, 120), ("s", 1, 0))
+_CLAUSE = re.compile(r"(?<=[;:]) ")
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)")
+
+
+def plain(text: str) -> str:
+    """Return a text on one line, without characters that a terminal would act on."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def brief(text: str) -> str:
+    """Return the beginning of a reason: as many whole clauses as ten words hold, else ten words and an ellipsis."""
+    line = plain(text)
+    words = line.split()
+    if len(words) <= MOST_WORDS and len(line) <= _MOST_CHARS:
+        return line
+    kept = ""
+    for clause in _CLAUSE.split(line):
+        longer = f"{kept} {clause}".strip()
+        if len(longer.split()) > MOST_WORDS or len(longer) > _MOST_CHARS:
+            break
+        kept = longer
+    if len(kept.split()) >= _LEAST_WORDS:
+        return kept.rstrip(";:")
+    return f"{' '.join(words[:MOST_WORDS])[: _MOST_CHARS - 1].rstrip(';:, ')}…"
+
+
+def ranges(names: Iterable[str]) -> list[str]:
+    """Return names with numbers in a row as one: `node-[0000-0003,0007]`."""
+    runs: dict[tuple[str, int], list[list[int]]] = {}
+    plain = []
+    for name in sorted(set(names), key=_natural):
+        found = _NUMBERED.fullmatch(name)
+        if found is None:
+            plain.append(name)
+            continue
+        number = int(found["number"])
+        known = runs.setdefault((found["stem"], len(found["number"])), [])
+        if known and known[-1][1] + 1 == number:
+            known[-1][1] = number
+        else:
+            known.append([number, number])
+    return [*(_range(stem, width, each) for (stem, width), each in runs.items()), *plain]
+
+
+def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
+    """Return the names of nodes within so many characters, the rest as a number; `-` without any."""
+    there = sorted(set(names), key=_natural)
+    text = ",".join(ranges(there))
+    if len(text) <= most:
+        return text or "-"
+    first = there[0][: most - 1] + "…" if len(there[0]) > most else there[0]
+    return f"{first} and {len(there) - 1} more" if len(there) > 1 else first
+
+
+def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
+    """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
+    return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
+
+
+def short(seconds: float) -> str:
+    """Return a time span in its largest unit that is precise enough: 90s, 12m, 5h, 3d."""
+    whole_s = max(0, int(seconds))
+    return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
+
+
+def _natural(name: str) -> tuple[str, int, int, str]:
+    found = _NUMBERED.fullmatch(name)
+    return (found["stem"], len(found["number"]), int(found["number"]), name) if found else (name, 0, 0, name)
+
+
+def _range(stem: str, width: int, runs: list[list[int]]) -> str:
+    parts = [f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}" for low, high in runs]
+    return f"{stem}{parts[0]}" if len(parts) == 1 and "-" not in parts[0] else f"{stem}[{','.join(parts)}]"
+
+
+def _runs(ranks: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+    more = len(words) - _RANKS
+    return ", ".join(words[:_RANKS]) + (f" and {more} more runs" if more > 0 else "")

@@ -1,0 +1,154 @@
+"""The past: what has happened while no recorder ran, read afterwards.
+
+API servers remember some minutes of changes. What they have forgotten is found by what the store believes alive and the
+cluster does not have any more.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from history import lives, members
+from history.entries import Entries
+from history.groups import RECORDED_JOBS
+from history.looks import KINDS, Look
+from history.model import MS
+from history.pods import RECORDED_PODS, Moment, stamps
+from muster.api.base import Resource
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import readable_time
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Gone
+
+log = structlog.get_logger(__name__)
+
+_WATCH_S: Final = 1
+"""Seconds after which a watch of the past ends, whose events come at once."""
+_ROUNDS: Final = 20
+
+
+class Past(NamedTuple):
+    """What has happened between two runs of the recorder, in the order of the API server."""
+
+    looks: list[Look]
+    forgotten: tuple[str, ...]
+    """Kinds of which the API server has forgotten what happened since."""
+
+
+class _Event(NamedTuple):
+    """One change that a watch of the past tells."""
+
+    version: int
+    kind: str
+    what: str
+    obj: Any
+
+
+def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
+    """Read all changes between these resource versions, which API servers remember for some minutes.
+
+    They happened between the times `since` and `now`.
+    """
+    with ThreadPoolExecutor(len(KINDS)) as pool:
+        told = pool.map(lambda kind: _between(client, kind, positions.get(kind.plural, ""), until[kind.plural]), KINDS)
+        found = [*told]
+    events = sorted((each for one in found for each in one or ()), key=lambda each: each.version)
+    looks = [
+        Look(event.kind, event.obj.metadata.uid, event.obj, event.what == "DELETED", moment)
+        for event, moment in zip(events, moments(events, since, now), strict=True)
+    ]
+    return Past(looks, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
+
+
+def moments(events: Sequence[_Event], since: int, now: int) -> list[Moment]:
+    """Return when each of these events happened, as near as their order tells.
+
+    An event is as young as the last time in it and in those before it, and older than what was created after it. Times
+    that tenants may write are not believed.
+    """
+    least, lower = since, list[int]()
+    for event in events:
+        known = [event.obj.metadata.creation_timestamp, *(stamps(event.obj) if isinstance(event.obj, Pod) else ())]
+        seconds = [at for at in map(readable_time, known) if at is not None]
+        least = min(max([least, *(round(at * MS) for at in seconds)]), now)
+        lower.append(least)
+    most, found = now, list[Moment]()
+    for event, first in zip(reversed(events), reversed(lower), strict=True):
+        created = readable_time(event.obj.metadata.creation_timestamp)
+        if event.what == "ADDED" and created is not None:
+            most = max(min(most, round(created * MS) + MS - 1), since)
+        last = max(first, most)
+        found.append(Moment((first + last) // 2, live=True, within=(last - first) // 2))
+    return found[::-1]
+
+
+def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_Event] | None:
+    """Return the changes of one kind between two versions; None if the API server has forgotten them."""
+    if not version:
+        return None
+    found: list[_Event] = []
+    last = int(until or 0)
+    try:
+        for _ in range(_ROUNDS):
+            before = version
+            watched = client.watch(kind, resource_version=version, timeout_s=_WATCH_S)
+            for what, obj in watched:
+                version = obj.metadata.resource_version
+                if int(version) > last:
+                    watched.close()
+                    return found
+                if what != "BOOKMARK":
+                    found.append(_Event(int(version), kind.plural, what, obj))
+            if version == before or int(version) >= last:
+                return found
+    except Gone:
+        return None
+    except APIError as error:
+        log.warning("what happened meanwhile cannot be read", resource=kind.plural, why=str(error))
+        return None
+    return found
+
+
+class Known(NamedTuple):
+    """UIDs of what the store believes alive."""
+
+    pods: set[str]
+    groups: set[str]
+    jobs: set[str]
+
+
+def known_of(entries: Entries) -> Known:
+    """Return what is believed alive now."""
+    return Known(set(entries.holdings), set(entries.runs), set(entries.of_owner))
+
+
+def close_unlisted(entries: Entries, known: Known, listed: Sequence[Look], since: int, now: int) -> int:
+    """Close what was believed alive and is not listed any more; return the number of members.
+
+    It ended between the times `since` and `now`.
+    """
+    there: dict[str, set[str]] = defaultdict(set)
+    for look in listed:
+        there[look.kind].add(look.uid)
+    middle = Moment((since + now) // 2, live=False)
+    count = members.unseen(entries, known.pods - there[RECORDED_PODS.plural], since, now)
+    for uid in known.groups - there[POD_GROUPS.plural]:
+        if not uid.startswith(members.PODS_ONLY):
+            lives.group_gone(entries, uid, middle)
+    for uid in known.jobs - there[RECORDED_JOBS.plural]:
+        lives.job_gone(entries, uid, middle)
+    return count
+
+
+def gap_text(*, missing: bool) -> str:
+    """Return what a pause of the recorder means for what stands in the store."""
+    known = "what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
+    forgotten = (
+        "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "
+        "only ended then has an end in the middle"
+    )
+    return f"the recorder did not run; {forgotten if missing else known}"

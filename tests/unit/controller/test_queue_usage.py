@@ -1,0 +1,88 @@
+"""What the pods of several queues, namespaces and gangs of one name ask for, counted by queue."""
+
+from typing import Any
+
+import msgspec
+
+from controller.queues.rules import Usage
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
+
+GPU = "nvidia.com/gpu"
+
+
+def pod(uid: str, namespace: str, gang: str = "g", *, node: str = "node-1", phase: str = "Running", **more: Any) -> Pod:
+    """A pod, by default a member of gang `g` of its namespace with a GPU and a CPU."""
+    requests = more.pop("requests", {"cpu": "1", GPU: "1"})
+    content = {
+        "metadata": {
+            "name": uid,
+            "namespace": namespace,
+            "uid": uid,
+            "labels": more.pop("labels", {}),
+            "annotations": {"scheduling.k8s.io/group-name": gang} if gang else {},
+        },
+        "spec": {
+            "nodeName": node,
+            "schedulerName": more.pop("scheduler", "muster"),
+            "containers": [{"name": "c", "resources": {"requests": requests}}],
+        },
+        "status": {"phase": phase},
+    }
+    return msgspec.convert(content, Pod)
+
+
+class World:
+    """Gangs of one name in two namespaces, each in a queue of its own."""
+
+    def __init__(self) -> None:
+        self.queues = {"n/g": "q", "m/g": "r"}
+        self.usage = Usage(self._group)
+
+    def _group(self, key: str) -> PodGroup | None:
+        namespace, _, name = key.partition("/")
+        found = self.queues.get(key)
+        spec = PodGroupSpec(queue=found or "")
+        return PodGroup(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec) if found else None
+
+    def seen(self, *pods: Pod, gone: bool = False) -> list[str | None]:
+        """The queues whose sums have changed."""
+        return [self.usage.pod_seen(each, gone=gone) for each in pods]
+
+    def of(self, queue: str) -> tuple[int, int, int]:
+        """Pods, milli-CPU and milli-GPUs of a queue."""
+        amounts = self.usage.of(queue)
+        return amounts.get("pods", 0), amounts.get("cpu", 0), amounts.get(GPU, 0)
+
+
+def test_gangs_of_one_name_count_for_their_own_queues() -> None:
+    """By the PodGroup of the pod's own namespace; a pod of no gang by its label; those of other schedulers for none."""
+    world = World()
+    pods = pod("a", "n"), pod("b", "m", requests={"cpu": "2"}), pod("c", "n", "", labels={"muster.dev/queue": "r"})
+    assert world.seen(*pods, pod("d", "n", scheduler="default-scheduler"), pod("e", "n", "")) == [
+        "q", "r", "r", None, "default"
+    ]  # fmt: skip
+    assert (world.of("q"), world.of("r"), world.of("default")) == ((1, 1000, 1000), (2, 3000, 1000), (1, 1000, 1000))
+
+
+def test_a_pod_counts_from_its_binding_to_its_end() -> None:
+    """For the queue of its gang at its binding, with its present amounts, once however often it is seen."""
+    world = World()
+    assert world.seen(pod("a", "n", node=""), pod("a", "n"), pod("a", "n")) == [None, "q", None]
+    world.queues["n/g"] = "r"
+    assert world.seen(pod("a", "n", requests={"cpu": "3"}), pod("b", "n")) == ["q", "r"]
+    assert (world.of("q"), world.of("r")) == ((1, 3000, 0), (1, 1000, 1000))
+    assert world.seen(pod("a", "n", phase="Succeeded"), pod("a", "n", phase="Succeeded")) == ["q", None]
+    assert world.seen(pod("b", "n"), gone=True) == ["r"]
+    assert (world.of("q"), world.of("r")) == ((0, 0, 0), (0, 0, 0))
+
+
+def test_what_has_gone_unseen_counts_no_more() -> None:
+    """Of each queue only those that are there."""
+    world = World()
+    world.seen(pod("a", "n"), pod("b", "n"), pod("c", "m"))
+    world.usage.forget_others(lambda: {"b", "c"})
+    assert (world.of("q"), world.of("r")) == ((1, 1000, 1000), (1, 1000, 1000))
+    world.usage.forget_others(lambda: {"b"})
+    assert (world.of("q"), world.of("r")) == ((1, 1000, 1000), (0, 0, 0))

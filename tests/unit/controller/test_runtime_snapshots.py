@@ -1,0 +1,96 @@
+"""A snapshot of a TrainJob's runtime is believed only with the digest that stands in the TrainJob's status."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from frameworks_world import runtime, train_job
+
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.runtimes import KEY, Runtimes, digest, snapshot_name
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.store import Store
+from muster.workloads.adapter import Owner
+
+JSON = dict[str, Any]
+ADMITTED, FORGED = 2, 16
+"""Nodes of the runtime in the cluster, and of one that somebody has put into the ConfigMap."""
+
+
+def text(nodes: int) -> str:
+    """A runtime of so many nodes, as a snapshot has it."""
+    return msgspec.json.encode(runtime({"numNodes": nodes})).decode()
+
+
+class Cluster:
+    """An API server with the runtime of `ADMITTED` nodes, and at most one ConfigMap."""
+
+    def __init__(self, job: TrainJob, snapshot: str) -> None:
+        self.maps = Store[Object]()
+        self.written: list[str] = []
+        reference = Owner.of(TRAIN_JOBS, job.metadata).reference()
+        meta = {"name": snapshot_name("train"), "namespace": "team", "uid": "c", "ownerReferences": [reference]}
+        self._map: JSON | None = {"metadata": meta, "data": {KEY: snapshot}}
+        self.maps.put(Object(metadata=msgspec.convert(meta, ObjectMeta)))
+
+    def get(self, resource: Any, *_: object) -> Any:
+        """The runtime, or the ConfigMap."""
+        if resource.kind == CLUSTER_TRAINING_RUNTIMES.kind:
+            return msgspec.json.decode(text(ADMITTED))
+        if self._map is None:
+            raise NotFound("it is gone")
+        return msgspec.convert(self._map, resource.type)
+
+    def create(self, _: Any, manifest: JSON) -> None:
+        """Keep a ConfigMap, if there is none."""
+        if self._map is not None:
+            raise AlreadyExists("it is there")
+        self._map = manifest
+        self.written.append(manifest["data"][KEY])
+
+    def delete(self, *_: object, uid: str) -> None:
+        """Delete the ConfigMap."""
+        assert uid == "c"
+        self._map = None
+
+
+@pytest.fixture
+def found() -> Callable[[str, str], tuple[int, Cluster]]:
+    """The nodes of the runtime that a TrainJob has, by the digest in its status and the text of its ConfigMap."""
+
+    def look(status: str, snapshot: str) -> tuple[int, Cluster]:
+        job = train_job()
+        job.status.runtime_digest = status
+        cluster = Cluster(job, snapshot)
+        recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+        policy = Runtimes(cast("Any", cluster), recorder, cluster.maps).of(job).spec.ml_policy
+        assert policy is not None
+        assert policy.num_nodes is not None
+        return policy.num_nodes, cluster
+
+    return look
+
+
+def test_one_with_the_digest_of_the_status_is_the_runtime(found: Callable[[str, str], tuple[int, Cluster]]) -> None:
+    """The runtime in the cluster may have changed since."""
+    nodes, cluster = found(digest(text(FORGED)), text(FORGED))
+    assert (nodes, cluster.written) == (FORGED, [])
+
+
+def test_one_that_no_status_vouches_for_is_made_anew(found: Callable[[str, str], tuple[int, Cluster]]) -> None:
+    """Somebody may have made it before the controller's first pass."""
+    nodes, cluster = found("", text(FORGED))
+    assert nodes == ADMITTED
+    [written] = cluster.written
+    assert msgspec.json.decode(written) == msgspec.json.decode(text(ADMITTED))
+
+
+def test_one_with_another_digest_stops_the_train_job(found: Callable[[str, str], tuple[int, Cluster]]) -> None:
+    """It was changed; the message has the remedy."""
+    with pytest.raises(Obstacle, match=r"was changed: it has not the digest .*; delete the ConfigMap"):
+        found(digest(text(ADMITTED)), text(FORGED))

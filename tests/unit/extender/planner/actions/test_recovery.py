@@ -1,0 +1,159 @@
+"""What happens between plan and binding: a gang whose placement fails is planned again, and runs whole elsewhere."""
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from extender_world import World, of, slots
+from msgspec import structs
+
+from extender.planner.framework import decisions
+from muster.api.kubernetes.core import Pod, Taint
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+MEMBERS = 3
+LONGEST = 10
+"""Cycles in which everything is over."""
+
+
+class Gang:
+    """A gang whose pods are pinned and not yet bound, with its controller and kube-scheduler as simple as can be.
+
+    The controller makes a pod again that is gone, gated. kube-scheduler binds the members once all are pinned by one
+    placement, one to a node, and refuses a node that it does not take for a reason of its own.
+    """
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.nodes(2 * MEMBERS)
+        self.key = self.world.gang("a", {"worker": (MEMBERS, GPU8)})
+        self.world.plan()
+        self.refuses = ""
+        self.pods: dict[int, Pod] = {}
+        self._numbers = count()
+        for rank, node in enumerate(slots(self.placement)["worker"]):
+            self.put(rank, pin=node, epoch=1)
+
+    @property
+    def placement(self) -> Placement:
+        """As it is."""
+        return self.world.state.placements[self.key]
+
+    def write(self, spec: object) -> None:
+        """Somebody writes another spec into the placement."""
+        meta = self.world.meta(self.placement.metadata.name, uid=self.placement.metadata.uid)
+        self.world.state.on_placement(None, structs.replace(self.placement, metadata=meta, spec=spec))
+
+    def put(self, rank: int, **more: object) -> None:
+        """The pod of a rank, or a newer version of it."""
+        uid = self.pods[rank].metadata.uid if rank in self.pods else f"uid-{next(self._numbers)}"
+        self.pods[rank] = self.world.pod(self.key, "worker", rank, GPU8, uid=uid, **more)  # type: ignore[arg-type]  # a test's shorthand
+
+    def make_again(self, rank: int) -> None:
+        """A pod is gone, and its controller makes another."""
+        self.world.state.on_pod(self.pods.pop(rank), None)
+        self.put(rank, gated=True)
+
+    def cycle(self) -> None:
+        """The planner decides, everybody does what follows, and some seconds pass."""
+        session = self.world.plan()
+        self.world.close(session)
+        self.world.avoid(session)
+        ranks = {pod.metadata.uid: rank for rank, pod in self.pods.items()}
+        for release in of(session, decisions.Release):
+            self.put(ranks[release.pod.uid], pin=release.node, epoch=release.epoch)
+        for evict in of(session, decisions.Evict):
+            self.make_again(ranks[evict.pod.uid])
+        pins = {rank: pod.metadata.annotations.get("muster.dev/node", "") for rank, pod in sorted(self.pods.items())}
+        epochs = {pod.metadata.annotations.get("muster.dev/epoch") for pod in self.pods.values()}
+        epoch = int(min(epochs, key=str) or 0)
+        full = {rank for rank, node in pins.items() if node == self.refuses or [*pins.values()].index(node) < rank}
+        if len(epochs) == 1 and all(pins.values()):
+            for rank, node in pins.items():
+                bound = {} if full else {"node": node, "phase": "Running"}
+                self.put(rank, pin=node, epoch=epoch, refused=rank in full, **bound)
+        self.world.now += 2
+
+    @property
+    def nodes(self) -> list[str]:
+        """Where members are bound."""
+        return [pod.spec.node_name for pod in self.pods.values() if pod.spec.node_name]
+
+
+Happens = Callable[[Gang, str], None]
+
+
+def cordon(gang: Gang, node: str) -> None:
+    """Somebody is about to take the machine away."""
+    gang.world.node(node, unschedulable=True)
+
+
+def taint(gang: Gang, node: str) -> None:
+    """Somebody keeps it for others."""
+    gang.world.node(node, taints=[Taint(key="kept", value="yes", effect="NoSchedule")])
+
+
+def lose(gang: Gang, node: str) -> None:
+    """The machine is gone."""
+    gang.world.state.on_node(gang.world.node(node), None)
+
+
+def refuse(gang: Gang, node: str) -> None:
+    """Kube-scheduler does not take the node for a reason that Muster does not model."""
+    gang.refuses = node
+
+
+def steal(gang: Gang, node: str) -> None:
+    """A pod that was bound by another hand holds a GPU there."""
+    gang.world.pod("ns/thief", "x", 0, {"nvidia.com/gpu": 1}, node=node, phase="Running")
+    gang.refuses = node
+
+
+def edit(gang: Gang, node: str) -> None:
+    """All members on one node, says somebody in the placement; the pods are pinned elsewhere."""
+    spec = structs.replace(gang.placement.spec, pod_sets=[PodSetPlacement("worker", [NodeRun(node, MEMBERS)])])
+    gang.write(spec)
+
+
+def delete_placement(gang: Gang, _: str) -> None:
+    """Somebody deletes the placement."""
+    gang.world.state.on_placement(gang.placement, None)
+
+
+def delete_member(gang: Gang, _: str) -> None:
+    """Somebody deletes a pod, whose slot is still held."""
+    gang.make_again(0)
+
+
+@pytest.mark.parametrize("place", range(MEMBERS))
+@pytest.mark.parametrize("happens", [cordon, taint, lose, refuse, steal])
+def test_a_node_that_cannot_be_used_any_more_at_the_binding_is_not_used(happens: Happens, place: int) -> None:
+    """Whichever member it is for: pinned pods are made again, and the next epoch is elsewhere."""
+    gang = Gang()
+    node = slots(gang.placement)["worker"][place]
+    happens(gang, node)
+    for _ in range(LONGEST):
+        assert len(gang.nodes) in {0, MEMBERS}
+        gang.cycle()
+    assert len({*gang.nodes}) == MEMBERS
+    assert node not in gang.nodes
+    assert gang.placement.spec.epoch == 2
+
+
+@pytest.mark.parametrize("happens", [edit, delete_placement, delete_member])
+def test_what_somebody_does_to_a_gang_on_its_way_does_no_harm(happens: Happens) -> None:
+    """It runs whole, with each member on a node of its own."""
+    gang = Gang()
+    happens(gang, slots(gang.placement)["worker"][0])
+    for _ in range(LONGEST):
+        gang.cycle()
+    assert len({*gang.nodes}) == MEMBERS
+
+
+def test_a_gang_of_which_nothing_happens_runs_where_it_was_planned() -> None:
+    """By its first placement."""
+    gang = Gang()
+    wanted = slots(gang.placement)["worker"]
+    gang.cycle()
+    assert (gang.nodes, gang.placement.spec.epoch) == (wanted, 1)

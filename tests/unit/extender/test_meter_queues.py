@@ -1,0 +1,152 @@
+"""What several queues hold of several resources between publications, and what a new extender says of it."""
+
+import pytest
+from extender_world import NOW, World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY
+
+from extender.budgets import EVERY_S, BudgetTeller
+from extender.meter import AWAY_S, Meter
+from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.plugins.proportion import Proportion
+from muster.api.muster.usage import PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
+
+GPU = "nvidia.com/gpu"
+QUEUES = ("team", "other")
+DAY, WEEK, MONTH = (period_of(each, NOW) for each in ("day", "week", "month"))
+HELD = st.fixed_dictionaries({queue: st.tuples(st.integers(0, 4), st.integers(0, 4)) for queue in QUEUES})
+"""GPUs and CPUs by queue."""
+NOTHING = {"team": (0, 0), "other": (0, 0)}
+
+
+def holding(held: dict[str, tuple[int, int]], budgets: dict[str, str] | None = None) -> Snapshot:
+    """What the planner sees while each queue holds so many GPUs and CPUs, those of a pod that goes among them."""
+    world = World()
+    world.nodes(4)
+    for queue in QUEUES:
+        world.queue(queue, budget=(budgets or {"team": f"{GPU}=1h/day", "other": "cpu=1h/week"})[queue])
+        gpus, cpus = held[queue]
+        key = world.gang(queue, {"worker": (2, {GPU: 1})}, queue=queue, phase="Running")
+        if gpus:
+            world.pod(key, "worker", 0, {GPU: gpus}, node="node-0", phase="Running")
+        if cpus:
+            going = {"deletion_timestamp": "2026-01-01T00:00:00Z"}
+            world.pod(key, "worker", 1, {"cpu": cpus}, node="node-1", phase="Running", **going)
+    return take(world.state)
+
+
+def told(usage: Usage | None, queue: str, resource: str, period: Period = "day", now: float = NOW) -> float:
+    """Seconds of a queue and a resource in a period."""
+    assert usage is not None
+    of = usage.queues.get(queue, QueueUsage())
+    return of.within(period, period_of(period, now).name).get(resource, 0.0)
+
+
+def published(until: float, **seconds: tuple[float, float]) -> Usage:
+    """What the recorder has said: GPU and CPU seconds of each queue, the same in each period that goes on."""
+    queues = {}
+    for queue, (gpu, cpu) in seconds.items():
+        amounts = {GPU: gpu, "cpu": cpu}
+        names = {each: period_of(each, until).name for each in PERIODS}
+        queues[queue] = QueueUsage(
+            names["month"], amounts, PeriodUsage(names["week"], amounts), PeriodUsage(names["day"], amounts)
+        )
+    return Usage(until, queues, PERIODS)
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(st.lists(st.tuples(HELD, st.floats(1, AWAY_S)), min_size=1, max_size=4))
+def test_each_queue_has_its_own_of_each_resource(steps: list[tuple[dict[str, tuple[int, int]], float]]) -> None:
+    """Beside what was published of it; of a queue of which nothing was published, too."""
+    meter, now, said = Meter(), DAY.begin + 5000.0, published(DAY.begin + 5000.0, team=(100, 7))
+    expected = {(queue, resource): 0.0 for queue in QUEUES for resource in (GPU, "cpu")}
+    expected |= {("team", GPU): 100.0, ("team", "cpu"): 7.0}
+    usage = meter.advanced(said, holding(steps[0][0]), now)
+    for held, seconds in steps:
+        meter.advanced(said, holding(held), now)
+        now += seconds
+        usage = meter.advanced(said, holding(held), now)
+        for queue, amounts in held.items():
+            for resource, amount in zip((GPU, "cpu"), amounts, strict=True):
+                expected[queue, resource] += amount * seconds
+    for period in PERIODS:
+        found = {key: told(usage, *key, period=period, now=now) for key in expected}
+        assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("began", [DAY.begin + 3600, DAY.end - 30, WEEK.end - 30, MONTH.end - 30])
+def test_a_new_extender_says_what_the_one_before_did(began: float) -> None:
+    """By what was published and what is held since, over midnights, too."""
+    said = published(began, team=(100, 7), other=(5, 50))
+    snapshot, before = holding({"team": (2, 1), "other": (0, 3)}), Meter()
+    for after in (0.0, 10.0, 20.0, 45.0, 60.0):
+        usage = before.advanced(said, snapshot, began + after)
+    assert Meter().advanced(said, snapshot, began + 60) == usage
+    for queue, amounts in (("team", (2, 1)), ("other", (0, 3))):
+        for resource, amount, of in zip((GPU, "cpu"), amounts, said.queues[queue].seconds.values(), strict=True):
+            for period in PERIODS:
+                span = period_of(period, began + 60)
+                known = of if span.begin <= began else 0.0
+                expected = known + amount * (began + 60 - max(began, span.begin))
+                assert told(usage, queue, resource, period, began + 60) == pytest.approx(expected), (queue, period)
+
+
+def test_what_nobody_has_a_budget_for_is_left_out() -> None:
+    """The planner compares usage with budgets, and those are of one resource here."""
+    budgets = {"team": f"{GPU}=1h/day", "other": ""}
+    said = published(NOW, team=(100, 7), other=(5, 50))
+    usage = Meter().advanced(said, holding({"team": (1, 1), "other": (1, 1)}, budgets), NOW)
+    assert usage is not None
+    assert {name: set(each.seconds) for name, each in usage.queues.items()} == {"team": {GPU}, "other": {GPU}}
+
+
+class Events:
+    """A recorder of events in memory."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def event(self, obj: object, kind: str, reason: str, message: str) -> None:
+        """Remember it."""
+        del kind
+        self.told.append((obj.metadata.name, reason, message))  # type: ignore[attr-defined]  # a Queue
+
+
+def ratios() -> dict[tuple[str, str, str], float | None]:
+    """The metric."""
+    keys = [(queue, resource, period) for queue in QUEUES for resource in (GPU, "cpu") for period in PERIODS]
+    found = {
+        key: REGISTRY.get_sample_value(
+            "muster_queue_budget_ratio", dict(zip(("queue", "resource", "period"), key, strict=True))
+        )
+        for key in keys
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def test_each_budget_is_told_of_its_own_queue() -> None:
+    """By its resource and period; the step of one is no step of another, and goes with its own queue's budget."""
+    world, events = World(), Events()
+    world.plugins = [Proportion({})]
+    world.nodes(1)
+    world.queue("team", budget=f"{GPU}=1h/day,cpu=10h/month")
+    world.queue("other", budget=f"{GPU}=1h/week")
+    teller = BudgetTeller(events, wall_s=lambda: world.now)  # type: ignore[arg-type]  # as it
+
+    def reasons(**seconds: tuple[float, float]) -> list[tuple[str, str]]:
+        world.now += EVERY_S + 1
+        world.usage = published(world.now, **seconds)
+        before = len(events.told)
+        teller.tell(world.plan())
+        return [(name, reason) for name, reason, _ in events.told[before:]]
+
+    assert reasons(team=(360, 3600), other=(3000, 9)) == [("other", "BudgetNearlyUsed")]
+    assert ratios() == {
+        ("team", GPU, "day"): 0.1, ("team", "cpu", "month"): 0.1, ("other", GPU, "week"): pytest.approx(3000 / 3600)
+    }  # fmt: skip
+    assert reasons(team=(360, 36_000), other=(3000, 9)) == [("team", "BudgetUsed")]
+    assert "its budget of cpu this month" in events.told[-1][2]
+    world.queue("other")
+    assert reasons(team=(360, 36_000), other=(3000, 9)) == []
+    assert {queue for queue, _, _ in ratios()} == {"team"}

@@ -1,0 +1,143 @@
+"""A pod that is just being bound counts in full for another one whose bind call comes before the API server answers."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from verbs_world import NODES, Extender
+
+from extender.planner.reasons.verbs import Reason
+from extender.verbs import bind
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.extender import ExtenderBindingArgs
+from muster.api.names import CREATED_BY, VOLCANO_QUEUE
+from muster.kube.errors import Forbidden
+
+JSON = dict[str, Any]
+BY = {user: {"notes": {CREATED_BY: user}} for user in ("alice", "bob")}
+SHARES = {tenths: {"notes": {"gpu-fraction": f"0.{tenths}"}} for tenths in (4, 6, 7)}
+
+
+class Case(NamedTuple):
+    """One limit: queues, two pods that do not fit together, and one that fits beside the first."""
+
+    queues: Mapping[str, JSON]
+    first: JSON
+    too_much: JSON
+    fits: JSON
+    reason: Reason = Reason.QUEUE_FULL_NOW
+    node_of_fitting: str = "node-0"
+
+
+CASES = {
+    "capability": Case({"default": {"capability": {"cpu": 3}}}, {"cpu": 2}, {"cpu": 2}, {"cpu": 1}),
+    "capability above": Case(
+        {"above": {"capability": {"cpu": 1}}, "default": {"parent": "above"}, "beside": {}},
+        {},
+        {},
+        {"notes": {VOLCANO_QUEUE: "beside"}},
+    ),
+    "capability of another queue": Case(
+        {"small": {"capability": {"cpu": 1}}, "default": {}},
+        {"notes": {VOLCANO_QUEUE: "small"}},
+        {"notes": {VOLCANO_QUEUE: "small"}},
+        {},
+    ),
+    "GPUs of a queue": Case(
+        {"default": {"capability": {"nvidia.com/gpu": 1}}},
+        {"limits": {"nvidia.com/gpu": 1}},
+        {"limits": {"nvidia.com/gpu": 1}},
+        {},
+    ),
+    "limit per user": Case({"default": {"max-per-user": "pods=1"}}, BY["alice"], BY["alice"], BY["bob"]),
+    "limit per user that is not known": Case({"default": {"max-per-user": "pods=1"}}, {}, {}, BY["bob"]),
+    "limit per user above": Case(
+        {"above": {"max-per-user": "cpu=1"}, "default": {"parent": "above"}}, BY["alice"], BY["alice"], BY["bob"]
+    ),
+    "limit by time": Case(
+        {"default": {"limit-windows": "Fri 08:00-09:00 UTC cpu=1"}, "beside": {}},
+        BY["alice"],
+        BY["bob"],
+        {"notes": {VOLCANO_QUEUE: "beside"}},
+    ),
+    "room of a node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 12}, Reason.ROOM_TAKEN),
+    "room of this node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 20}, Reason.ROOM_TAKEN, "node-1"),
+    "share of a GPU": Case({}, SHARES[6], SHARES[7], SHARES[4], Reason.ROOM_TAKEN),
+    "GPU that is shared": Case({}, SHARES[4], {"limits": {"nvidia.com/gpu": 1}}, SHARES[6], Reason.ROOM_TAKEN),
+}
+each_limit = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def at_once(extender: Extender, *pods: Pod, nodes: tuple[str, str], fails: bool = False) -> list[str]:
+    """Both errors: the second call comes while the API server has not answered the first, which then `fails`."""
+    first, second = (
+        ExtenderBindingArgs(pod_name=pod.metadata.name, pod_namespace="ns", pod_uid=pod.metadata.uid, node=node)
+        for pod, node in zip(pods, nodes, strict=True)
+    )
+    binds = extender.bind
+
+    async def story() -> list[str]:
+        begun, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def answers_late(*binding: Any) -> None:
+            extender.bind = binds  # type: ignore[method-assign]
+            begun.set()
+            await may_answer.wait()
+            if fails:
+                raise Forbidden("no")
+            await binds(*binding)
+
+        extender.bind = answers_late  # type: ignore[method-assign]
+        call = asyncio.create_task(extender._bind(first))
+        async with asyncio.timeout(10):
+            await begun.wait()
+        error = (await extender._bind(second)).error
+        may_answer.set()
+        return [(await call).error, error]
+
+    return asyncio.run(story())
+
+
+def ready(case: Case, second: JSON) -> tuple[Extender, list[Pod]]:
+    """Two nodes of a GPU each, the queues, and both pods, which filter has let pass."""
+    extender = Extender()
+    for node in NODES:
+        extender.world.node(node, gpus=1)
+    for name, said in case.queues.items():
+        extender.world.queue(name, **said)
+    pods = [extender.pod("first", **case.first), extender.pod("second", **second)]
+    for pod in pods:
+        assert extender.passed(pod, *NODES) == NODES
+    return extender, pods
+
+
+@pytest.fixture(autouse=True)
+def waits_for_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes later here."""
+    monkeypatch.setattr(bind, "LAG_S", 0.0)
+
+
+@each_limit
+def test_a_pod_that_does_not_fit_beside_it_is_refused(case: Case) -> None:
+    """Whatever is limited: amounts, of a queue or those above, of a user there, or of a node and its GPUs."""
+    extender, pods = ready(case, case.too_much)
+    assert at_once(extender, *pods, nodes=("node-0", "node-0")) == ["", case.reason]
+    assert extender.bound == {"first": "node-0"}
+
+
+@each_limit
+def test_a_pod_that_fits_beside_it_is_bound(case: Case) -> None:
+    """It counts for nobody else, and for no more than it takes."""
+    extender, pods = ready(case, case.fits)
+    assert at_once(extender, *pods, nodes=("node-0", case.node_of_fitting)) == ["", ""]
+    assert extender.bound == {"first": "node-0", "second": case.node_of_fitting}
+
+
+@each_limit
+def test_a_pod_that_was_refused_is_bound_when_the_other_binding_has_failed(case: Case) -> None:
+    """What the first one was counted for is given back everywhere."""
+    extender, pods = ready(case, case.too_much)
+    assert at_once(extender, *pods, nodes=("node-0", "node-0"), fails=True) == [Reason.BIND_FAILED, case.reason]
+    assert extender.error(pods[1], "node-0") == ""
+    assert extender.error(pods[0], "node-0") == case.reason

@@ -1,0 +1,115 @@
+"""Forecasts of starts from objects: reservations, declared and past run times, and what stays unknown."""
+
+import msgspec
+from builders import pod as a_pod
+from builders import pod_group
+
+from gangs.forecast import Cluster, with_starts
+from gangs.rows import Objects, Row, rows
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.meta import OwnerReference, format_time
+from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import NO_ROOM, PodGroup
+
+NOW = 1_780_000_000.0
+RUNTIME = "muster.dev/expected-runtime"
+
+
+def node(name: str) -> Node:
+    """A node of eight GPUs."""
+    status = {"allocatable": {"nvidia.com/gpu": 8, "pods": 110}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return msgspec.convert({"metadata": {"name": name}, "status": status}, Node)
+
+
+def group(name: str, reason: str = "", pods: int = 1, runtime: str = "") -> PodGroup:
+    """A PodGroup, which waits if there is a reason."""
+    annotations = {RUNTIME: runtime} if runtime else {}
+    condition = {"type": "Unschedulable", "status": "True", "reason": reason, "message": "it lacks room"}
+    phase, status = ("Inqueue", {"conditions": [condition]}) if reason else ("Running", {})
+    return pod_group(name, pods, queue="q", annotations=annotations, phase=phase, status=status)
+
+
+def pod(gang: str, node: str = "", gpus: int = 8, age_s: float = 100.0) -> Pod:
+    """A pod of a gang; one on a node has run for some time."""
+    status = {"startTime": format_time(NOW - age_s)} if node else {}
+    return a_pod(f"{gang}-0", node=node, gang=gang, limits={"nvidia.com/gpu": gpus}, status=status)
+
+
+def ended(number: int, run_s: float) -> Job:
+    """A Job of the queue that has ended after this time."""
+    conditions = [
+        {"status": "Running", "lastTransitionTime": format_time(NOW - 1e6)},
+        {"status": "Completed", "lastTransitionTime": format_time(NOW - 1e6 + run_s)},
+    ]
+    status = {"state": {"phase": "Completed"}, "conditions": conditions}
+    meta = {"name": f"ended-{number}", "namespace": "ns", "uid": f"u{number}"}
+    return msgspec.convert({"metadata": meta, "spec": {"queue": "q"}, "status": status}, Job)
+
+
+def forecast(objects: Objects, *, seen: bool = True) -> dict[str, Row]:
+    """The gangs that wait, by name."""
+    cluster = Cluster(objects, [node("n0")]) if seen else None
+    return {row.name: row for row in with_starts(rows(objects), cluster, NOW)}
+
+
+def test_a_declared_run_time() -> None:
+    """The start is when the gang in the way is expected to end; those that run are not in the list."""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    found = forecast(Objects(groups=groups, pods=[pod("now", "n0"), pod("next")]))
+    assert list(found) == ["next"]
+    assert found["next"].earliest_start == found["next"].latest_start == format_time(NOW + 500)
+    assert found["next"].start_known_by == "declared run times"
+
+
+def test_past_run_times() -> None:
+    """Of the queue's Jobs that ran longer than this one has."""
+    jobs = [ended(number, 10.0 * number) for number in range(1, 101)]
+    objects = Objects(groups=[group("now"), group("next", NO_ROOM)], pods=[pod("now", "n0"), pod("next")], jobs=jobs)
+    found = forecast(objects)["next"]
+    assert format_time(NOW) < found.earliest_start < format_time(NOW + 300)
+    assert format_time(NOW + 600) < found.latest_start <= format_time(NOW + 900)
+    assert found.start_known_by == "past run times"
+
+
+def test_pods_that_do_not_exist_yet() -> None:
+    """A Volcano Job's templates say what they need; more pods than a gang may have are not counted."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
+    task = {"name": "w", "replicas": 2**31 - 1, "template": {"spec": {"containers": [container]}}}
+    meta = {"name": "next", "namespace": "ns", "uid": "j"}
+    job = msgspec.convert({"metadata": meta, "spec": {"queue": "q", "tasks": [task]}}, Job)
+    reference = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "next",
+        "uid": "j",
+        "controller": True,
+    }
+    for pods, known in ((1, "declared run times"), (2**31 - 1, "")):
+        waits = group("next-j", NO_ROOM, pods=pods)
+        waits.metadata.owner_references.append(msgspec.convert(reference, OwnerReference))
+        objects = Objects(groups=[group("now", runtime="10m"), waits], pods=[pod("now", "n0")], jobs=[job])
+        assert forecast(objects)["next"].start_known_by == known
+
+
+def test_a_reservation() -> None:
+    """The planner's own time counts, also for those who do not see the cluster."""
+    at = format_time(NOW + 77)
+    placement = msgspec.convert(
+        {"metadata": {"name": "next", "namespace": "ns"}, "status": {"phase": "Reserved", "expectedAt": at}}, Placement
+    )
+    objects = Objects(groups=[group("next", NO_ROOM)], pods=[pod("next")], placements=[placement])
+    for seen in (True, False):
+        found = forecast(objects, seen=seen)["next"]
+        assert (found.earliest_start, found.latest_start, found.start_known_by) == (at, at, "reservation")
+
+
+def test_what_is_not_known() -> None:
+    """Nothing declared and nothing learned; no rights; a gang that waits for something else than room."""
+    groups = [group("now", runtime="10m"), group("next", "QueueOverCapability")]
+    pods = [pod("now", "n0"), pod("next")]
+    assert forecast(Objects(groups=groups, pods=pods))["next"].start_known_by == ""
+    groups = [group("now"), group("next", NO_ROOM)]
+    assert forecast(Objects(groups=groups, pods=pods))["next"].earliest_start == ""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    assert forecast(Objects(groups=groups, pods=pods), seen=False)["next"].earliest_start == ""

@@ -1,0 +1,76 @@
+"""The gang that a user names, and its pods by rank."""
+
+from typing import Any
+
+import pytest
+from builders import pod as a_pod
+
+from gangs.members import UnknownGangError, container_of, members, named
+from gangs.rows import Objects, Row
+from muster.api.kubernetes.core import Pod
+
+
+def row(name: str, kind: str = "Job", state: str = "Running", created: str = "", **more: Any) -> Row:
+    """A gang."""
+    reference = {"Job": f"job.batch/{name}", "TrainJob": f"trainjob.trainer.kubeflow.org/{name}"}[kind]
+    return Row(
+        namespace="ns", name=name, kind=kind, reference=reference, queue="q", state=state, created=created, **more
+    )
+
+
+def test_a_name_with_and_without_its_kind() -> None:
+    """As people write it, and as `-o name` prints it; two workloads of one name must be told apart."""
+    rows = [row("a"), row("a", "TrainJob"), row("b")]
+    assert named(rows, "b", "ns").name == "b"
+    assert named(rows, "job/a", "ns").kind == "Job"
+    assert named(rows, "trainjob.trainer.kubeflow.org/a", "ns").kind == "TrainJob"
+    assert named(rows, "a", "ns", "TrainJob").kind == "TrainJob"
+    with pytest.raises(UnknownGangError, match=r"job\.batch/a and trainjob\.trainer\.kubeflow\.org/a: say which"):
+        named(rows, "a", "ns")
+
+
+def test_one_that_has_not_ended_comes_first() -> None:
+    """Of several starts the latest is meant."""
+    rows = [
+        row("a", state="Failed", created="3", gang="old"),
+        row("a", created="1", gang="x"),
+        row("a", created="2", gang="y"),
+    ]
+    assert named(rows, "a", "ns").gang == "y"
+    assert named(rows[:1], "a", "ns").gang == "old"
+
+
+def test_a_name_that_is_not_there() -> None:
+    """Near names are told, else some of those that are there."""
+    rows = [row("train-a"), row("train-b")]
+    with pytest.raises(UnknownGangError, match="there is no gang train-c in namespace ns; there is train-"):
+        named(rows, "train-c", "ns")
+    with pytest.raises(UnknownGangError, match="and no other one"):
+        named([], "x", "ns")
+
+
+def pod(name: str, pod_set: str, index: int, created: str = "", **more: Any) -> Pod:
+    """A pod of a Volcano Job's gang."""
+    more = {"containers": [{"name": "first"}, {"name": "main"}], "created": created, **more}
+    return a_pod(name, gang="g", task=pod_set, index=index, scheduler="volcano", **more)
+
+
+def test_pods_by_rank() -> None:
+    """The leader's comes first, initializers come last, and of one slot only the latest pod counts."""
+    pods = [
+        pod("w-10", "worker", 10), pod("w-2", "worker", 2), pod("m", "master", 0),
+        pod("d", "dataset-initializer", 0), pod("w-2-old", "worker", 2, ""), pod("w-2", "worker", 2, "2"),
+    ]  # fmt: skip
+    found = members(Objects(pods=pods), row("a", gang="g"))
+    assert [each.metadata.name for each in found] == ["m", "w-2", "w-10", "d"]
+    assert members(Objects(pods=pods), row("a", gang="other")) == []
+
+
+def test_the_container_of_a_log() -> None:
+    """The one that is asked for, the one that the pod says, the first."""
+    assert container_of(pod("p", "w", 0)) == "first"
+    told = pod("p", "w", 0, annotations={"kubectl.kubernetes.io/default-container": "main"})
+    assert container_of(told) == "main"
+    assert container_of(told, "first") == "first"
+    with pytest.raises(UnknownGangError, match="it has first, main"):
+        container_of(told, "x")

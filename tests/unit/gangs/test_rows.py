@@ -1,0 +1,159 @@
+"""Rows of gangs: whose they are, their state, size and reason, from the objects that a user may read."""
+
+from typing import Any
+
+import msgspec
+from builders import job as a_job
+from builders import manifests, placement, pod_group, train_job
+from builders import pod as a_pod
+
+from extender.planner.reasons.pods import TOO_FEW
+from extender.planner.reasons.room import NearestMiss, Shortage
+from gangs.rows import Objects, Row, difference, rows
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.muster.gang import workload_note
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import NO_ROOM, PodGroup
+
+JSON = dict[str, Any]
+
+
+def owner(kind: str, name: str, api_version: str = "batch/v1") -> JSON:
+    """Metadata with an owner."""
+    return {"owner": manifests.owner(name, kind, api_version, name)}
+
+
+def made_by(kind: str, name: str, api_version: str) -> JSON:
+    """More metadata of a PodGroup: what has made its owner, as the controller notes it."""
+    made = msgspec.convert(owner(kind, name, api_version)["owner"], OwnerReference)
+    return {"annotations": workload_note(ObjectMeta(owner_references=[made]))}
+
+
+def group(
+    name: str = "podgroup-1", phase: str = "Inqueue", reason: str = "", message: str = "", **more: Any
+) -> PodGroup:
+    """A PodGroup that waits if there is a reason."""
+    condition = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
+    meta, spec = more.pop("metadata", owner("Job", "longrun")), more.pop("spec", {})
+    status = {"conditions": [condition] if reason else [], **more}
+    return pod_group(name, 2, queue="research", phase=phase, uid=name, status=status, **meta, **spec)
+
+
+def pod(name: str, phase: str = "Pending", node: str = "", gang: str = "podgroup-1", gpus: int = 2, **meta: Any) -> Pod:
+    """A pod of a gang."""
+    return a_pod(name, node=node, phase=phase, gang=gang, limits={"nvidia.com/gpu": gpus}, priority=7, **meta)
+
+
+def only(**objects: Any) -> Row:
+    """The one row of these."""
+    [row] = rows(Objects(**objects))
+    return row
+
+
+def test_a_gang_that_waits_for_room() -> None:
+    """It is called as its owner is, and the reason names the room in a few words."""
+    miss = NearestMiss(2, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
+    message = Shortage("pods", "together", 2, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss).message
+    row = only(groups=[group(reason=NO_ROOM, message=message)], pods=[pod("a"), pod("b"), pod("c")])
+    assert (row.title, row.reference, row.queue) == ("Job longrun", "job.batch/longrun", "research")
+    assert (row.state, row.running, row.minimum, row.wanted, row.priority) == ("Waiting", 0, 2, 3, 7)
+    assert (row.reason, row.message) == ("no room for 2 pods of 2 nvidia.com/gpu", message)
+
+
+def test_a_gang_that_never_fits() -> None:
+    """It does not look as if waiting helped."""
+    miss = NearestMiss(2, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
+    message = Shortage("pods", "ever", 2, 1, {"nvidia.com/gpu": 2000}, 1, 0, (), miss).message
+    row = only(groups=[group(reason=NO_ROOM, message=message)], pods=[pod("a"), pod("b")])
+    assert "even an empty cluster" in row.reason
+
+
+def test_other_reasons_are_the_planners() -> None:
+    """As far as ten words go."""
+    row = only(groups=[group(reason=TOO_FEW, message="1 of the 2 pods that start together exist")], pods=[pod("a")])
+    assert row.reason == "1 of the 2 pods that start together exist"
+
+
+def test_a_gang_that_runs() -> None:
+    """Its nodes are those of its pods; those that go, or have ended, do not count."""
+    pods = [pod("a", "Running", "n0"), pod("b", "Running", "n1"), pod("c", "Succeeded", "n2")]
+    pods.append(pod("d", "Running", "n3", deleted="2026-11-21T05:38:34Z"))
+    row = only(groups=[group(phase="Running")], pods=pods)
+    assert (row.state, row.running, row.nodes, row.reason) == ("Running", 2, ["n0", "n1"], "")
+
+
+def test_a_gang_whose_containers_do_not_start() -> None:
+    """The list says so, without kubelet's words; they are in the sentence."""
+    waits = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+    ill = a_pod("a", node="n0", phase="Pending", gang="podgroup-1", status={"containerStatuses": [waits]})
+    row = only(groups=[group(phase="Running")], pods=[ill])
+    assert (row.state, row.reason) == ("Starting", "container main: ImagePullBackOff")
+    assert row.message == "pod a: container main: ImagePullBackOff: no such image"
+
+
+def test_a_gang_with_a_reservation() -> None:
+    """It has an expected start, and no nodes yet."""
+    status = {"expectedAt": "2026-11-21T05:38:34Z", "message": "reserved: 1 node, n0, x"}
+    reserved = placement("podgroup-1", {"pods": ["n0", "n0"]}, phase="Reserved", status=status)
+    row = only(groups=[group(reason=NO_ROOM, message="m")], placements=[reserved], pods=[pod("a")])
+    assert (row.state, row.expected_start, row.nodes) == ("Reserved", "2026-11-21T05:38:34Z", [])
+    assert row.reason == "room is reserved on n0"
+
+
+def test_a_gang_without_rights_to_pods() -> None:
+    """Counts are the PodGroup's, and nodes the placement's."""
+    placed = placement("podgroup-1", {"pods": ["n0", "n1"]})
+    row = only(groups=[group(phase="Running", running=2)], pods=None, placements=[placed])
+    assert (row.state, row.running, row.nodes, row.priority) == ("Running", 2, ["n0", "n1"], None)
+    late = only(groups=[group(phase="Running")], pods=None)  # counts are written when they have come to rest
+    assert (late.state, late.running, late.reason) == ("Running", 0, "")
+
+
+def test_owners() -> None:
+    """A Job of a TrainJob is that TrainJob's, a ReplicaSet is its Deployment's, and what nobody owns is itself."""
+    above = owner("TrainJob", "fit", "trainer.kubeflow.org/v1")
+    job = a_job("fit", {"node": 5}, uid="j", min_available=4, **above)
+    of_job = {"owner": manifests.job_owner("fit", "j")}
+    row = only(
+        groups=[group("fit-j", metadata=of_job | made_by("TrainJob", "fit", "trainer.kubeflow.org/v1"))], jobs=[job]
+    )
+    assert (row.title, row.reference, row.wanted) == ("TrainJob fit", "trainjob.trainer.kubeflow.org/fit", 5)
+    web = owner("ReplicaSet", "web-abc", "apps/v1") | made_by("Deployment", "web", "apps/v1")
+    assert only(groups=[group(metadata=web)], pods=[pod("w")]).title == "Deployment web"
+    assert only(groups=[group(metadata=owner("Pod", "lone", "v1"))]).reference == "pod/lone"
+    assert only(groups=[group("mine", metadata={})]).title == "PodGroup mine"
+
+
+def test_jobs_without_a_gang() -> None:
+    """One that is suspended or over has none, and is in the list all the same."""
+
+    def job(phase: str, **metadata: Any) -> Job:
+        state = {"phase": phase, "message": "why"}
+        return a_job("train", uid="j", queue="q", status={"state": state}, **metadata)
+
+    states = {phase: only(jobs=[job(phase)]).state for phase in ("Aborted", "Failed", "Completed", "Pending", "")}
+    assert [*states.values()] == ["Suspended", "Failed", "Completed", "Waiting", "Waiting"]
+    suspended = train_job("fit", "r", uid="fit", suspend=True)
+    assert only(train_jobs=[suspended]).state == "Suspended"
+    counts = dict.fromkeys(("ready", "succeeded", "failed", "suspended"), 0)
+    initializer = {"name": "dataset-initializer", "active": 1, **counts}
+    fetching = train_job("fit", "r", uid="fit", status={"jobsStatus": [initializer]})
+    assert only(train_jobs=[fetching]).reason == "it waits for its dataset-initializer"
+    mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))
+    row = only(train_jobs=[suspended], jobs=[mine])
+    assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
+    assert row.reason == "`muster train resume fit` starts it again"
+    over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "pod fit-0 failed"}
+    failed = train_job("fit", "r", uid="fit", suspend=True, status={"conditions": [over]})
+    row = only(train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))])
+    assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
+    assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
+
+
+def test_changes() -> None:
+    """What has changed is shown as it is now, what is not there any more as gone, and nothing twice."""
+    before = rows(Objects(groups=[group("a", metadata=owner("Job", "a")), group("b", metadata=owner("Job", "b"))]))
+    now = rows(Objects(groups=[group("a", phase="Running", metadata=owner("Job", "a"))]))
+    assert [(row.name, row.state) for _, row in difference(before, now)] == [("a", "Starting"), ("b", "Gone")]
+    assert difference(now, now) == []

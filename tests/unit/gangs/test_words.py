@@ -1,0 +1,65 @@
+"""Words of lists: never more than ten, whatever a reason is; and names of nodes that stay short."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.planner.reasons.room import NearestMiss, Shortage
+from gangs.words import MOST_WORDS, brief, nodes_words, plain, ranges
+
+TEXTS = st.text() | st.lists(st.sampled_from(["of", "nodes:", "8;", "too,", "little", "x" * 50])).map(" ".join)
+
+
+@given(TEXTS)
+def test_a_reason_has_at_most_ten_words(text: str) -> None:
+    """On one line, which a terminal shows as it is."""
+    short = brief(text)
+    assert len(short.split()) <= MOST_WORDS
+    assert len(short) <= 80
+    assert short.isprintable()
+
+
+@given(st.lists(st.sampled_from(["one", "two", "three"]), max_size=MOST_WORDS).map(" ".join))
+def test_a_short_reason_stays(text: str) -> None:
+    """To the last letter."""
+    assert brief(text) == text
+
+
+def test_a_long_reason_keeps_whole_clauses() -> None:
+    """Those that ten words hold; else the first words."""
+    assert brief("queue 'x' is Closed; there is root, default, and many others that are open") == "queue 'x' is Closed"
+    assert brief("3 of the 5 pods that start together exist") == "3 of the 5 pods that start together exist"
+    miss = NearestMiss(6, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
+    message = Shortage("worker", "together", 6, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss).message
+    assert brief(message) == "worker: room is missing for 6 pods of 2 nvidia.com/gpu…"
+
+
+def test_what_a_terminal_would_act_on_is_not_printed() -> None:
+    """The text may be a tenant's."""
+    assert plain("a\x1b[31mb\nc\u202e") == "a [31mb c"
+
+
+def test_nodes_in_a_row() -> None:
+    """As Slurm writes them; other names as they are."""
+    assert ranges(["node-0001", "node-0000", "node-0003", "login"]) == ["node-[0000-0001,0003]", "login"]
+    assert ranges(["n9", "n10", "n08"]) == ["n9", "n[08,10]"]
+    assert nodes_words(["node-0002"]) == "node-0002"
+    assert nodes_words([]) == "-"
+    assert nodes_words([f"host-{n:03}" for n in range(0, 100, 2)]) == "host-000 and 49 more"
+    assert nodes_words(["x" * 60]) == "x" * 39 + "…"
+
+
+@given(st.sets(st.from_regex(r"[a-c]{0,2}[0-9]{0,3}", fullmatch=True)))
+def test_no_node_is_lost(names: set[str]) -> None:
+    """Each name is in its range, and no other name is."""
+    assert sorted(name for each in ranges(names) for name in _expanded(each)) == sorted(names)
+
+
+def _expanded(text: str) -> list[str]:
+    stem, bracket, inside = text.partition("[")
+    if not bracket:
+        return [text]
+    names = []
+    for part in inside.rstrip("]").split(","):
+        low, _, high = part.partition("-")
+        names += [f"{stem}{number:0{len(low)}}" for number in range(int(low), int(high or low) + 1)]
+    return names

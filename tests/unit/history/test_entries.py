@@ -1,0 +1,202 @@
+"""Entries: what looks at objects tell, each thing once, in whatever order and however often they come."""
+
+import random
+
+import pytest
+from msgspec import structs
+from recorded_lives import EVE, GPU, Lives, T, group, life, pod, waits
+
+from history import members, read
+from history.entries import Entries
+from history.looks import Look, apply
+from history.model import MEMORY
+from history.pods import Moment
+from history.scope import EVERYTHING
+from history.store import Store
+from history.usage import usage
+
+JOB, GROUP, POD = EVE.owner, EVE.group, EVE.pod
+
+
+def lived() -> list[Look]:
+    """Looks at the whole life of one gang."""
+    w = Lives()
+    life(w)
+    return w.looks
+
+
+STORY = [
+    ("submitted", 0), ("waits", 0), ("planned", 1), ("started", 1), ("evicted", 1), ("restarted", 0),
+    ("member evicted", 1), ("planned", 2), ("started", 2), ("ended", 0),
+]  # fmt: skip
+
+
+def recorded(store: Store) -> tuple[read.Gang, list[tuple[str, int]]]:
+    """The only gang, and what happened to it."""
+    (gang,) = read.gangs(store, EVERYTHING)
+    return gang, [(each.what, each.epoch) for each in read.story(store, EVERYTHING, "team", "train")]
+
+
+def check(store: Store) -> None:
+    """What must stand in the store after the whole life."""
+    gang, story = recorded(store)
+    assert story == STORY
+    assert (gang.name, gang.kind, gang.queue, gang.user) == ("train", "Job", "research", "eve")
+    assert (gang.state, gang.evictions, gang.restarts) == ("Completed", 1, 1)
+    (row,) = usage(store, EVERYTHING, (), since=T - 10.0, now=T + 100.0)
+    assert row.resources[GPU].held == pytest.approx(15.4 - 5.4 + 30.5 - 20.2)
+    assert row.resources[GPU].asked == pytest.approx(30.7 - 0.2)
+    assert row.resources[GPU].lost == pytest.approx(15.4 - 8.0)
+    assert row.resources[GPU].used == pytest.approx(15.4 - 6.0 + 30.5 - 21.0, abs=1.0)
+
+
+def test_a_life_is_told_in_order() -> None:
+    """Each thing stands once, at its time, and usage follows from it."""
+    entries, store = Entries(), Store.for_writing(MEMORY)
+    for look in lived():
+        apply(entries, look)
+    store.write(entries.take(), {})
+    check(store)
+    assert not {*entries.gangs, *entries.runs, *entries.holdings}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_kill_at_any_look_changes_nothing(seed: int) -> None:
+    """Killed at random looks, written or not, and read again from there, the store is the same in the end."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    store, looks = Store.for_writing(MEMORY), lived()
+    entries, written, position = Entries(), 0, 0
+    while position < len(looks):
+        apply(entries, looks[position])
+        position += 1
+        if chance.random() < 0.4:
+            store.write(entries.take(), {})
+            written = position
+        if chance.random() < 0.2:
+            entries = Entries()
+            entries.reopen(*store.open_rows(), store.ended_pods(10))
+            position = written
+    store.write(entries.take(), {})
+    check(store)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_looks_that_come_twice_tell_nothing_new(seed: int) -> None:
+    """A list beside the watch shows objects as they were before: older versions are no news."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    store, entries, looks = Store.for_writing(MEMORY), Entries(), lived()
+    for number, look in enumerate(looks):
+        apply(entries, look)
+        earlier = chance.choice(looks[: number + 1])
+        if not earlier.gone:
+            apply(entries, earlier)
+        store.write(entries.take(), {})
+    check(store)
+
+
+def test_what_ended_unseen_has_a_bound() -> None:
+    """A member that was there before a pause and is not there after it ended in its middle, give or take half of it."""
+    entries = Entries()
+    for look in lived()[:5]:
+        apply(entries, look)
+    assert members.unseen(entries, [POD], (T + 10) * 1000, (T + 30) * 1000) == 1
+    (holding,) = entries.take().holdings.values()
+    assert (holding.ended, holding.reason, holding.within) == ((T + 20) * 1000, "unseen", 10_000)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
+    """After a kill, pods that are still there though they have ended tell nothing, whether their run is open or not."""
+    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    failed = pod(5.0, "Failed", ended=9)
+    w.look("podgroups", GROUP, 0.2, group())
+    w.look("pods", POD, 5.0, pod(5.0))
+    w.look("pods", POD, 9.0, failed)
+    w.look("podgroups", GROUP, 9.5, group("Completed" if ended else "Running"))
+    for look in w.looks:
+        apply(entries, look)
+    store.write(entries.take(), {})
+    entries, known = Entries(), len(w.looks)
+    entries.reopen(*store.open_rows(), store.ended_pods(10))
+    w.look("pods", POD, 20.0, failed)
+    w.look("pods", POD, 21.0, failed)
+    for look in (w.looks[known]._replace(moment=Moment((T + 20) * 1000, live=False)), w.looks[-1]):
+        apply(entries, look)
+    assert not entries.take()
+
+
+def test_a_finished_pod_of_an_unknown_group_is_no_gang() -> None:
+    """A pod that has ended, and whose PodGroup nobody has seen or recorded any more, opens nothing."""
+    w, entries = Lives(), Entries()
+    w.look("pods", POD, 9.0, pod(5.0, "Failed", ended=9))
+    apply(entries, w.looks[0])
+    assert not entries.take()
+
+
+def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
+    """A pod of a queue whose PodGroup nobody has seen is recorded by its owner or itself, and ends with it."""
+    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    alone = pod(5.0)
+    alone["metadata"]["labels"] = {"muster.dev/queue": "research"}
+    w.look("pods", POD, 5.0, alone)
+    w.look("pods", POD, 9.0, {}, gone=True)
+    for look in w.looks:
+        apply(entries, look)
+    store.write(entries.take(), {})
+    (gang,) = read.gangs(store, EVERYTHING)
+    assert (gang.kind, gang.name, gang.queue, gang.state) == ("Pod", EVE.member, "research", "Deleted")
+    assert gang.gpu_seconds == pytest.approx(4.0)
+    assert not entries.runs
+
+
+def test_pods_of_others_are_nobodys() -> None:
+    """A pod of another scheduler without a queue is not recorded."""
+    w, entries = Lives(), Entries()
+    other = pod(5.0)
+    other["metadata"]["labels"], other["spec"]["schedulerName"] = {}, "default-scheduler"
+    w.look("pods", POD, 5.0, other)
+    apply(entries, w.looks[0])
+    assert not entries.take()
+
+
+def test_a_tenant_cannot_fill_the_store() -> None:
+    """A gang that waits for ever new reasons has a bounded story, and its sentences are bounded, too."""
+    w, entries = Lives(), Entries()
+    w.look("podgroups", GROUP, 0.2, group())
+    for number in range(2_500):
+        w.look("podgroups", GROUP, 1.0, group("Pending", waits(f"Reason{number}", "x" * 5_000, 1)))
+    for look in w.looks:
+        apply(entries, look)
+    found = entries.take().happenings
+    assert len(found) == 2_000
+    assert max(len(each.text) for each in found) == 1_000
+
+
+def test_quantities_that_cannot_be_read_count_as_a_pod() -> None:
+    """One pod with nonsense is recorded as a pod that asks for nothing else."""
+    w, entries = Lives(), Entries()
+    w.look("podgroups", GROUP, 0.2, group())
+    odd = pod(5.0)
+    odd["spec"]["containers"][0]["resources"]["requests"][GPU] = "many"
+    w.look("pods", POD, 5.0, odd)
+    for look in w.looks:
+        apply(entries, look)
+    assert [each.amounts for each in entries.take().holdings.values()] == [{"pods": 1}]
+
+
+def test_texts_of_tenants_fit_into_every_store() -> None:
+    """Names without end and characters that PostgreSQL refuses are cut, and everything else of the gang is recorded."""
+    w, entries = Lives(), Entries()
+    odd = group("Pending", waits("Odd\0reason" + "x" * 500, "a\0b", 1))
+    odd["spec"] |= {"queue": "q\0" + "x" * 1_000, "minResources": {"y" * 1_000: "1", "a\0": "1", GPU: "2"}}
+    odd["metadata"]["annotations"]["muster.dev/created-by"] = "e\0ve" * 1_000
+    odd["metadata"]["ownerReferences"][0] |= {"uid": "u\0" * 500, "name": "n\0" * 500}
+    w.look("podgroups", GROUP, 0.2, odd)
+    apply(entries, w.looks[0])
+    changes = entries.take()
+    (gang,), (run,) = changes.gangs.values(), changes.runs.values()
+    assert run.asked == {GPU: 2000}
+    texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]
+    assert not any("\0" in text for text in texts)
+    assert (len(gang.id) <= 512, len(gang.queue), len(gang.user), len(gang.owner)) == (True, 253, 512, 63)
+    Store.for_writing(MEMORY).write(changes, {})

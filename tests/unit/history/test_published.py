@@ -1,0 +1,101 @@
+"""What the recorder publishes for budgets is exact at its time, and with what is held since at any later one."""
+
+import pytest
+from recorded_lives import EVE, GPU, Lives, Whose, life
+from recorder_world import Cluster, at_once, record
+
+from history import publish
+from history.model import MEMORY, MS
+from history.publish import EVERY_S, Publisher, held
+from history.recorder import Recorder
+from history.store import Store
+from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, Usage, period_of, read_usage
+from muster.resources.vector import unit
+
+BOB = Whose("b-", "other", queue="product", user="bob", rack="b-", asks=(("cpu", "500m"), (GPU, "2")))
+MIDNIGHT = 20_833 * 86_400 + 86_400
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Two gangs, the second of which is submitted as the first one starts again, and a midnight between them."""
+    w = Lives()
+    life(w, EVE._replace(submitted=MIDNIGHT - 20))
+    life(w, BOB._replace(submitted=MIDNIGHT))
+    return Cluster(w.looks)
+
+
+def published(cluster: Cluster) -> Usage:
+    """What was published last."""
+    content = cluster.published[-1]
+    assert (content["kind"], content["metadata"]["name"]) == ("ConfigMap", "muster-usage")
+    return read_usage(content["data"])
+
+
+def seconds(usage: Usage, now_s: float) -> dict[tuple[str, ...], float]:
+    """Amounts by period, queue and resource."""
+    return {
+        (period, name, resource): amount
+        for period in PERIODS
+        for name, queue in usage.queues.items()
+        for resource, amount in queue.within(period, period_of(period, now_s).name).items()
+    }
+
+
+def test_readers_add_what_is_held_since(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published or left as it is, with what is held since the sum is that of now, whatever has begun or ended."""
+    at_once(monkeypatch)
+    monkeypatch.setattr(publish, "EVERY_S", 0)
+    publisher = Publisher(cluster, "system", lambda: cluster.now_ms / MS)  # type: ignore[arg-type]  # as Client
+
+    def changed(recorder: Recorder) -> None:
+        publisher.changed(recorder)
+        usage, now_s = published(cluster), cluster.now_ms / MS
+        found = seconds(usage, now_s)
+        for span in held(recorder):
+            for resource, amount in span.amounts.items():
+                for period in PERIODS:
+                    key = period, span.key, resource
+                    found[key] = found.get(key, 0) + amount / unit(resource) * (now_s - usage.until)
+        found = {key: amount for key, amount in found.items() if amount}
+        assert recorder.tallies is not None
+        document = recorder.tallies.document(cluster.now_ms, held(recorder))
+        expected = seconds(read_usage({KEY: publish.msgspec.json.encode(document).decode()}), now_s)
+        assert found == pytest.approx(expected, abs=0.01)
+
+    record(cluster, Store.for_writing(MEMORY), len(cluster.looks), changed=changed)
+    assert len(cluster.published) < len(cluster.looks) / 2
+
+
+def test_it_is_written_when_that_is_due(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds after the last time if something has changed, five minutes after it if not."""
+    at_once(monkeypatch)
+    now_s, store = cluster.now_ms / MS, Store.for_writing(MEMORY)
+    first = record(cluster, store)
+    bound = next(number for number, look in enumerate(cluster.looks, 1) if look.uid == EVE.pod)
+    later = record(cluster, store, bound)
+    publisher = Publisher(cluster, "system", lambda: now_s)  # type: ignore[arg-type]  # as Client
+    written = []
+    for recorder, after_s in (
+        (first, 0.0), (later, EVERY_S - 1), (later, 1.0), (later, EVERY_S), (later, AGAIN_S - EVERY_S),
+    ):  # fmt: skip
+        now_s += after_s
+        publisher.changed(recorder)
+        written.append(len(cluster.published))
+    assert written == [1, 1, 2, 2, 3]
+
+
+def test_what_could_not_be_written_is_tried_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at once, and not only when something changes."""
+    at_once(monkeypatch)
+    now_s, recorder = cluster.now_ms / MS, record(cluster, Store.for_writing(MEMORY))
+    publisher = Publisher(cluster, "system", lambda: now_s)  # type: ignore[arg-type]  # as Client
+    cluster.silent = range(cluster.now_ms, cluster.now_ms + 1)
+    publisher.changed(recorder)
+    cluster.silent = range(0)
+    now_s += EVERY_S - 1
+    publisher.changed(recorder)
+    assert cluster.published == []
+    now_s += 1
+    publisher.changed(recorder)
+    assert published(cluster).until == now_s

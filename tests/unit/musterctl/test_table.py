@@ -1,0 +1,30 @@
+"""Tables of the command line are aligned, and no line of them is broken or cut."""
+
+import pytest
+
+from musterctl.output.table import Table, drawn
+
+
+def test_columns_are_aligned() -> None:
+    """Numbers to the right, and what looks like markup is text."""
+    rows = [["NAME", "PODS", "REASON"], ["[b]a", "12", ""], ["b", "", "it\nwaits"]]
+    assert drawn(rows, right=(1,)) == ["NAME  PODS  REASON", "[b]a    12", "b           it waits"]
+
+
+def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal is."""
+    monkeypatch.setenv("COLUMNS", "20")
+    long = "word " * 500 + "end"
+    assert drawn([["a", long], ["b", "c"]]) == [f"a  {long}", "b  c"]
+
+
+def test_later_rows_stand_below_the_first_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a watch prints them; headings come once."""
+    table = Table(["NAME", "STATE"])
+    table.show([["a-long-name", "Waiting"]])
+    table.show([["b", "Running"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME          STATE",
+        "a-long-name   Waiting",
+        "b             Running",
+    ]

@@ -1,0 +1,111 @@
+"""Tests are run on a mutant until one finds it, unless that one fails on the product too."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.mutants.killing import IMPORT, SWAP, Job, Outcome
+from tests.mutants.recording import Covered
+from tests.mutants.sites import Site, sites
+from tests.mutants.verdicts import Examiner, Fate, Verdict, plan
+
+TEXT = "A = 1\n\ndef f(a):\n    return a < 0\n"
+OUTSIDE, INSIDE = (next(site for site in sites("a.py", TEXT) if site.line == line) for line in (1, 4))
+DURATIONS = {"fast": 0.1, "slow": 5.0, "slower": 50.0, "slowest": 70.0}
+
+
+class Worker:
+    """Tests that fail on the mutant, on the product, and on a mutant that a new start has; and the jobs it has had."""
+
+    def __init__(
+        self, mutant: set[str] = frozenset(), product: set[str] = frozenset(), fresh: set[str] = frozenset()
+    ) -> None:
+        self.mutant, self.product, self.fresh = mutant, product, fresh
+        self.jobs: list[Job] = []
+
+    def run(self, job: Job) -> Outcome:
+        """Fail with the first of them, as the real one does."""
+        self.jobs.append(job)
+        fails = self.product | ((self.fresh if job.is_fresh else self.mutant) if job.file else set())
+        special = {IMPORT, SWAP} & fails
+        return Outcome(next((test for test in [*special, *job.tests] if test in fails), ""), ran=len(job.tests))
+
+
+def examined(worker: Worker, tests: set[str], *, at_import: bool = False, site: Site = INSIDE) -> Verdict:
+    """The verdict about a mutant that the tests cover."""
+    examiner = Examiner(worker.run, DURATIONS, set(), {"a.py": TEXT})
+    return examiner.examine(site, "", Covered(Counter(tests), at_import))
+
+
+def test_a_test_that_finds_it() -> None:
+    """Is named."""
+    verdict = examined(Worker(mutant={"slow"}), {"fast", "slow"})
+    assert (verdict.fate, verdict.by, verdict.covering) == (Fate.KILLED, "slow", 2)
+
+
+def test_no_test_finds_it() -> None:
+    """It survives in one run, as no import runs its line."""
+    worker = Worker(fresh={"slow"})
+    assert examined(worker, {"fast", "slow"}).fate == Fate.SURVIVED
+    assert [job.is_fresh for job in worker.jobs] == [False]
+
+
+def test_no_test_covers_it() -> None:
+    """And none is run."""
+    worker = Worker()
+    assert examined(worker, set()).fate == Fate.UNCOVERED
+    assert worker.jobs == []
+
+
+def test_a_test_that_always_fails() -> None:
+    """Finds nothing; the others are tried."""
+    assert examined(Worker(mutant={"slow"}, product={"fast"}), {"fast", "slow"}).by == "slow"
+    assert examined(Worker(product={"fast"}), {"fast", "slow"}).fate == Fate.SURVIVED
+
+
+def test_a_line_that_imports_run_too() -> None:
+    """Is tried with loaded functions, and then with a new start."""
+    worker = Worker(fresh={"slow"})
+    assert examined(worker, {"slow"}, at_import=True).by == "slow"
+    assert [job.is_fresh for job in worker.jobs if job.file] == [False, True]
+
+
+def test_a_line_outside_of_functions() -> None:
+    """Needs a new start at once."""
+    worker = Worker(fresh={IMPORT})
+    assert examined(worker, {"slow"}, site=OUTSIDE).by == IMPORT
+    assert [job.is_fresh for job in worker.jobs if job.file] == [True]
+
+
+def test_functions_that_cannot_be_swapped() -> None:
+    """Need a new start, too."""
+    assert examined(Worker(mutant={SWAP}, fresh={"slow"}), {"slow"}).by == "slow"
+    assert examined(Worker(mutant={SWAP}), {"slow"}).fate == Fate.SURVIVED
+
+
+def test_a_plan_is_fastest_first() -> None:
+    """So that most mutants are found in milliseconds; a test that is known to fail is not in it."""
+    assert plan(Covered(Counter({"slow", "fast", "slower"}), at_import=False), DURATIONS, {"slow"}).tests == [
+        "fast",
+        "slower",
+    ]
+
+
+@given(st.dictionaries(st.sampled_from(sorted(DURATIONS)), st.integers(1, 9), min_size=1), st.integers(1, 4))
+def test_a_plan_has_limits(tests: dict[str, int], count: int) -> None:
+    """A limit of time, except for the first test, and of the number of tests; the others are counted."""
+    made = plan(Covered(Counter(tests), at_import=False), DURATIONS, [], count=count)
+    assert 1 <= len(made.tests) <= count
+    assert len(made.tests) + made.left_out == len(tests)
+    assert len(made.tests) == 1 or sum(DURATIONS[test] for test in made.tests) <= 60
+    assert made.tests == sorted(made.tests, key=lambda test: DURATIONS[test])
+
+
+def test_tests_that_cannot_be_started() -> None:
+    """Are an error, as otherwise all mutants would survive."""
+    with pytest.raises(RuntimeError, match="was started"):
+        Examiner(lambda _: Outcome(), DURATIONS, set(), {"a.py": TEXT}).examine(
+            INSIDE, "", Covered(Counter({"fast"}), at_import=False)
+        )

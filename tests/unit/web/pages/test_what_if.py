@@ -1,0 +1,133 @@
+"""The form over `simulate`: what is wrong in it stands beside the field, and nothing of it can cost much."""
+
+import pytest
+from explain_world import ExplainWorld
+
+from history.scope import EVERYTHING, Scope
+from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: asked}
+spec:
+  minAvailable: 2
+  schedulerName: muster
+  tasks:
+  - name: worker
+    replicas: 2
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: none, resources: {limits: {nvidia.com/gpu: "8"}}}
+"""
+
+
+@pytest.fixture
+def world() -> ExplainWorld:
+    """Two nodes with eight GPUs each, one of them taken; two gangs wait for both."""
+    world = ExplainWorld().nodes(2)
+    world.runs("busy", 1, {"nvidia.com/gpu": 8})
+    return world
+
+
+def ask(
+    world: ExplainWorld, *, scope: Scope = EVERYTHING, whole: bool = True, **form: str
+) -> tuple[Trial, Answer | None]:
+    """The trial of a form."""
+    asked = trial(form, ["ns"])
+    assert not asked.errors
+    return asked, tried(asked, world.dump(), scope, whole=whole)
+
+
+def errors(**form: str) -> dict[str, str]:
+    """What is wrong with a form before a cluster is looked at."""
+    return trial(form, ["ns"]).errors
+
+
+def test_a_gang_that_would_wait_says_why(world: ExplainWorld) -> None:
+    """And where in its queue."""
+    _, answer = ask(world, manifests=JOB)
+    assert answer is not None
+    [gang] = answer.gangs
+    assert (gang.title, gang.submitted, gang.starts) == ("Job ns/asked", True, False)
+    assert "nvidia.com/gpu" in gang.why
+    assert gang.queue == "default, place 1 of 1 in it"
+
+
+def test_more_nodes_let_it_start(world: ExplainWorld) -> None:
+    """On the node that is free and a new one."""
+    _, answer = ask(world, manifests=JOB, add_nodes="1", like="node-0")
+    assert answer is not None
+    [gang] = answer.gangs
+    assert gang.starts
+    assert gang.pods == 2
+    assert "node-1" in gang.nodes[0]
+
+
+def test_who_sees_one_namespace_is_told_of_his_own_gang(world: ExplainWorld) -> None:
+    """What it would ask of its queue; nothing is planned on a cluster that he may not see."""
+    _, answer = ask(world, manifests=JOB, scope=Scope(frozenset({"ns"})), whole=False)
+    assert answer is not None
+    assert answer.gangs == []
+    assert [(each.title, each.together) for each in answer.asked] == [("Job ns/asked", 2)]
+
+
+def test_gangs_of_others_that_wait_are_not_named(world: ExplainWorld) -> None:
+    """Even if the cycle has placed them."""
+    world.gang("waits", {"worker": (2, {"nvidia.com/gpu": 8})})
+    _, answer = ask(world, manifests=JOB, scope=Scope(frozenset({"other"})))
+    assert answer is not None
+    assert answer.gangs == []
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "words"),
+    [
+        ({"add_nodes": "many", "like": "node-0"}, "add_nodes", "a whole number"),
+        ({"add_nodes": "9" * 99, "like": "node-0"}, "add_nodes", "a whole number"),
+        ({"add_nodes": "1"}, "like", "go together"),
+        ({"like": "node-0"}, "add_nodes", "go together"),
+        ({"namespace": "theirs"}, "namespace", "there is ns"),
+        ({"cordon": "a " * 50}, "cordon", "at most"),
+        ({"manifests": "kind: ["}, "manifests", "YAML"),
+        ({"manifests": "- 1"}, "manifests", "Kubernetes objects"),
+        ({"manifests": "x" * (YAML_BYTES + 1)}, "manifests", "at most"),
+        ({"manifests": "a: &a [1]\nb: [*a, *a]"}, "manifests", "aliases"),
+        ({"manifests": "[" * 20_000}, "manifests", "nested"),
+        ({"manifests": "- " * 20_000}, "manifests", "nested"),
+        ({"manifests": "---\nkind: Pod\n" * (OBJECTS + 1)}, "manifests", "objects"),
+        ({"manifests": JOB.replace("asked", "asked, namespace: theirs")}, "manifests", "you see no namespace"),
+        ({"manifests": f"kind: Job\nspec: {{parallelism: {JOB_PODS + 1}}}"}, "manifests", "pods in all"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str, words: str) -> None:
+    """In words that say what would be right."""
+    assert words in errors(**form)[field]
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "words"),
+    [
+        ({"cordon": "node-9"}, "cordon", "there is no node"),
+        ({"add_nodes": "1", "like": "node-9"}, "like", "there is no node"),
+        ({"queues": "default.color=red"}, "queues", "a queue has no"),
+        ({"queues": "nothing.weight=1"}, "queues", "names no queue"),
+        ({"manifests": JOB.replace("replicas: 2", "replicas: -2")}, "manifests", "replicas"),
+    ],
+)
+def test_what_the_cluster_shows_to_be_wrong_does_too(
+    world: ExplainWorld, form: dict[str, str], field: str, words: str
+) -> None:
+    """Nodes and queues that do not exist, and what admission refuses."""
+    asked, answer = ask(world, **form)
+    assert answer is None
+    assert words in asked.errors[field]
+
+
+def test_changes_of_the_cluster_are_for_who_may_see_it(world: ExplainWorld) -> None:
+    """Others are told so."""
+    asked, answer = ask(world, whole=False, cordon="node-0")
+    assert answer is None
+    assert "whole cluster" in asked.errors["form"]

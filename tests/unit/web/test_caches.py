@@ -1,0 +1,96 @@
+"""What the page knows: by namespace, made anew only where something has changed, and without what nobody reads."""
+
+from typing import Any
+
+import pytest
+from web_world import Pages, cluster, gang, node, pods
+
+from gangs.rows import Objects
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.client import Client
+from muster.kube.config import Config
+from web import caches
+from web.caches import Caches, Reach
+from web.caller import Caller
+
+
+@pytest.fixture
+def pages() -> Pages:
+    """Two namespaces with a gang each."""
+    made = Pages({"user": Caller()})
+    cluster(made)
+    gang(made, "a", "one")
+    gang(made, "b", "two")
+    return made
+
+
+def renewed(item: dict[str, Any], version: str, **changes: Any) -> dict[str, Any]:
+    """The same object in a later version."""
+    return {**item, **changes, "metadata": {**item["metadata"], "resourceVersion": version}}
+
+
+def test_rows_are_made_anew_only_where_something_has_changed(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that starts costs a look at its namespace, and not at the cluster."""
+    made: list[int] = []
+    rows = caches.rows
+
+    def counted(objects: Objects) -> Any:
+        made.append(len(objects.groups))
+        return rows(objects)
+
+    monkeypatch.setattr(caches, "rows", counted)
+    both = [pages.caches.rows(each) for each in ("a", "b")]
+    assert [len(each) for each in both] == [1, 1]
+    assert len(made) == 2
+    pages.put(PODS, *(renewed(each, "2") for each in pods("a", "one", ["node-0", "node-0"])))
+    assert pages.caches.rows("a")[0].nodes == ["node-0"]
+    assert pages.caches.rows("b") is both[1]
+    assert len(made) == 3
+
+
+def test_a_generation_changes_with_rows_alone(pages: Pages) -> None:
+    """A change that no row shows tells nobody."""
+    before = pages.caches.generation("a")
+    pages.put(PODS, *(renewed(each, "2") for each in pods("a", "one", ["", ""])))
+    assert pages.caches.generation("a") == before
+    pages.put(PODS, *(renewed(each, "3") for each in pods("a", "one", ["node-0", "node-0"])))
+    assert pages.caches.generation("a") == before + 1
+    assert pages.caches.generation("b") == 1
+
+
+def test_that_a_node_lives_is_no_change(pages: Pages) -> None:
+    """Kubelets say so every few minutes; 5,000 of them would have pages load without end."""
+    nodes, total = pages.caches.changes_of(NODES), pages.caches.total
+    alive = node("node-0")
+    alive["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-11-26T09:00:00Z"
+    pages.put(NODES, renewed(alive, "2"))
+    assert (pages.caches.changes_of(NODES), pages.caches.total) == (nodes, total)
+    pages.put(NODES, renewed(alive, "3", spec={"unschedulable": True}))
+    assert pages.caches.changes_of(NODES) == nodes + 1
+
+
+def test_what_only_containers_read_is_not_kept(pages: Pages) -> None:
+    """Neither environment nor commands, nor annotations of other programs: they may hold secrets."""
+    [pod] = pods("c", "three", [""])
+    pod["spec"]["containers"][0] |= {"env": [{"name": "PASSWORD", "value": "x"}], "command": ["run"], "image": "i"}
+    pod["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
+    pages.put(PODS, pod)
+    [kept] = pages.caches.of(PODS, "c")
+    container = kept.spec.containers[0]
+    assert (container.env, container.command, container.image) == ([], [], "")
+    assert list(kept.metadata.annotations) == ["scheduling.k8s.io/group-name", "volcano.sh/task-spec"]
+
+
+def test_kinds_that_may_not_be_listed_are_left_out() -> None:
+    """Rows are made without them, and reports tell what the objects say that are there."""
+    reach = {NODES: Reach(False, False), QUEUES: Reach(False, False), POD_GROUPS: Reach(False), JOBS: Reach(False)}  # noqa: FBT003
+    made = Caches(Client(Config("http://127.0.0.1:1")), reach, "a")
+    assert set(made.unread) == {
+        "nodes",
+        *(f"{kind}.scheduling.volcano.sh" for kind in ("queues", "podgroups")),
+        "jobs.batch.volcano.sh",
+    }
+    assert "nodes" not in made.sizes()
+    assert not made.dump().whole

@@ -1,0 +1,80 @@
+"""The history and usage as JSON: for whom the caller may see, and with what is wrong in a query."""
+
+import msgspec
+import pytest
+from web_world import Pages
+
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
+from history.scope import EVERYTHING, Scope
+from history.store import Store
+from web.caller import Caller
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture
+def pages() -> Pages:
+    """A server with a history of two namespaces; ada may see one, root both."""
+    store = Store.for_writing(MEMORY)
+    for namespace in ("mine", "zzhidden"):
+        gang = f"{namespace}-train"
+        holding = Holding(
+            pod=gang, name="m", gang=gang, run=gang, epoch=1, node=f"{namespace}-node", amounts={GPU: 1000},
+            bound=1_000, ended=11_000, reason="completed",
+        )  # fmt: skip
+        gangs = {gang: Gang(id=gang, namespace=namespace, name="train", kind="Job", queue="research", submitted=0)}
+        happenings = [Happening(gang=gang, run=gang, epoch=0, what=What.SUBMITTED, at=0, text=f"to {namespace}")]
+        runs = {gang: Run(uid=gang, gang=gang, submitted=0, ended=11_000)}
+        gaps = [Gap(since=1, until=2, text="the recorder did not run")]
+        changes = Changes(gangs=gangs, runs=runs, holdings={gang: holding}, happenings=happenings, gaps=gaps)
+        store.write(changes, {"seen-until": "12000"})
+    one = Pages({"ada": Caller(scope=Scope(frozenset({"mine"}))), "root": Caller(scope=EVERYTHING)})
+    one.site.history = store
+    return one
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/api/history",
+        "/api/history?namespace=zzhidden",
+        "/api/history/zzhidden/train",
+        "/api/history/mine/train",
+        "/api/usage?by=namespace,workload",
+        "/api/usage?by=queue&namespace=zzhidden",
+    ],
+)
+def test_others_are_in_no_answer(pages: Pages, url: str) -> None:
+    """Whatever is asked for, nothing of another namespace is in it."""
+    answer = pages.get(url, "ada")
+    assert (answer.status, "zzhidden" in answer.text) == (200, False)
+
+
+def test_numbers_of_others_are_in_no_sum(pages: Pages) -> None:
+    """Usage counts what the caller may see, and no more."""
+    for who, held in (("ada", 10.0), ("root", 20.0)):
+        (row,) = msgspec.json.decode(pages.get("/api/usage?by=queue", who).text)
+        assert row["resources"][GPU]["held"] == held
+    assert msgspec.json.decode(pages.get("/api/usage?by=queue&namespace=zzhidden", "ada").text) == []
+
+
+def test_gangs_and_gaps_are_told(pages: Pages) -> None:
+    """The list has gangs, and the times for which nothing was recorded."""
+    answer = msgspec.json.decode(pages.get("/api/history", "root").text)
+    assert {each["namespace"] for each in answer["gangs"]} == {"mine", "zzhidden"}
+    assert answer["gaps"] == [{"since": 0.001, "until": 0.002, "text": "the recorder did not run"}]
+
+
+@pytest.mark.parametrize("query", ["history?since=yesterday", "usage?by=team", "history?limit=x", "usage?since="])
+def test_a_query_that_cannot_be_read_is_refused(pages: Pages, query: str) -> None:
+    """It says what is wrong with it."""
+    answer = pages.get(f"/api/{query}", "ada")
+    assert answer.status == 400
+    assert msgspec.json.decode(answer.text)["message"]
+
+
+def test_without_a_history_it_says_how_to_get_one(pages: Pages) -> None:
+    """No store is no error of the server's."""
+    pages.site.history = None
+    answer = pages.get("/api/history", "ada")
+    assert (answer.status, "history.enabled" in answer.text) == (404, True)

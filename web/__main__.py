@@ -1,0 +1,8 @@
+"""`python -m web`: the page's process in a cluster."""
+
+import sys
+
+from web.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

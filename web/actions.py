@@ -1,0 +1,134 @@
+"""Suspends, resumes and deletes a Job or TrainJob, with the rights and the token of who asks; never with the server's.
+
+Each is confirmed first, and is about the object that was confirmed: one of the same name that was made meanwhile stays.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import RedirectResponse, Response
+
+from gangs.rows import Row
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.volcano.batch import COMMANDS, JOBS
+from muster.kube.client import Client
+from web.asked import Asked
+from web.rights import listing
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+Does = Callable[[Client, str, str, str], object]
+"""Client, namespace, name and UID."""
+
+
+class Action(NamedTuple):
+    """One action on one kind."""
+
+    name: str
+    resource: Resource[Any]
+    needs: tuple[tuple[str, Resource[Any]], ...]
+    """Verb and kind of each right that it takes."""
+    says: str
+    """What it does, in a sentence."""
+    does: Does
+
+    @property
+    def title(self) -> str:
+        """Its name on a button."""
+        return self.name.capitalize()
+
+    def path(self, namespace: str, name: str) -> str:
+        """Return the path of its confirmation."""
+        return f"/act/{self.name}/{self.resource.plural}/{namespace}/{name}"
+
+
+def _command(action: str) -> Does:
+    def send(client: Client, namespace: str, name: str, uid: str) -> None:
+        target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": uid}
+        metadata = {"generateName": f"{name}-{action.lower()}-", "ownerReferences": [target]}
+        client.create(COMMANDS, {"metadata": metadata, "action": action, "target": target}, namespace, strict=True)
+
+    return send
+
+
+def _suspend(*, suspend: bool) -> Does:
+    def change(client: Client, namespace: str, name: str, uid: str) -> None:
+        client.merge_patch(TRAIN_JOBS, name, {"metadata": {"uid": uid}, "spec": {"suspend": suspend}}, namespace)
+
+    return change
+
+
+def _delete(resource: Resource[Any]) -> Does:
+    def delete(client: Client, namespace: str, name: str, uid: str) -> None:
+        client.delete(resource, name, namespace, uid=uid, propagation="Background")
+
+    return delete
+
+
+_COMMANDING: Final = (("create", COMMANDS), ("update", JOBS))
+_STOPS: Final = "Its pods are deleted, and its nodes are free for others; it can be resumed."
+_STARTS: Final = "It waits for its turn again, and starts anew, from its last checkpoint if it keeps one."
+_ENDS: Final = "It is deleted with its pods and everything that was made for it. That cannot be undone."
+ACTIONS: Final = (
+    Action("suspend", JOBS, _COMMANDING, _STOPS, _command("AbortJob")),
+    Action("resume", JOBS, _COMMANDING, _STARTS, _command("ResumeJob")),
+    Action("delete", JOBS, (("delete", JOBS),), _ENDS, _delete(JOBS)),
+    Action("suspend", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STOPS, _suspend(suspend=True)),
+    Action("resume", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STARTS, _suspend(suspend=False)),
+    Action("delete", TRAIN_JOBS, (("delete", TRAIN_JOBS),), _ENDS, _delete(TRAIN_JOBS)),
+)
+_OVER: Final = frozenset({"Completed", "Failed", "Terminated"})
+
+
+def actions_for(asked: Asked, row: Row) -> list[Action]:
+    """Return what the caller may do with a gang now."""
+    useful = {"delete"} | (set() if row.state in _OVER else {"resume" if row.state == "Suspended" else "suspend"})
+    return [
+        action
+        for action in ACTIONS
+        if row.reference == f"{action.resource.kind.lower()}.{action.resource.group}/{row.name}"
+        and action.name in useful
+        and _may(asked, action, row.namespace)
+    ]
+
+
+def confirm(asked: Asked) -> Response:
+    """Return the page that asks whether it is meant, about the object as it is now."""
+    action, namespace, name = _meant(asked)
+    with asked.client() as client:
+        uid = client.get(action.resource, name, namespace).metadata.uid
+    return asked.page("confirm.html", action=action, namespace=namespace, name=name, uid=uid)
+
+
+def act(asked: Asked) -> Response:
+    """Do it, and return to the gangs of the namespace."""
+    action, namespace, name = _meant(asked)
+    uid = asked.form.get("uid", "")
+    if not uid:
+        raise asked.refused("this form has no UID: open the page of the gang, and try again from there")
+    with asked.client() as client:
+        action.does(client, namespace, name, uid)
+    return RedirectResponse(f"/gangs?namespace={namespace}", 303)
+
+
+def _meant(asked: Asked) -> tuple[Action, str, str]:
+    """Return the action and the object; HTTPException 404 for what is not there, 403 for one that he may not do."""
+    called, kind, namespace, name = (asked.path[each] for each in ("action", "kind", "namespace", "name"))
+    found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
+    if not found or not _NAME.fullmatch(name) or not asked.caller.scope.has(namespace):
+        raise asked.missing(f"{kind} {namespace}/{name}")
+    action = found[0]
+    if not _may(asked, action, namespace):
+        rights = " and ".join(f"{verb} {kind.plural}.{kind.group}" for verb, kind in action.needs)
+        raise asked.forbidden(f"to {action.name} it you need the right to {rights} in namespace {namespace}")
+    return action, namespace, name
+
+
+def _may(asked: Asked, action: Action, namespace: str) -> bool:
+    def allowed(verb: str, resource: Resource[Any]) -> bool:
+        right: ResourceAttributes = listing(resource, namespace, verb)
+        return asked.may(right)
+
+    return all(allowed(verb, resource) for verb, resource in action.needs)

@@ -1,0 +1,135 @@
+"""The app: routes, who asks, what is wrong with a request, and the headers of every answer."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl
+
+import structlog
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
+from web.asked import Asked
+from web.caller import Caller
+from web.counters import LIVE, Counted, pages_of
+from web.routes import ROUTES, Page
+from web.security import Guard
+from web.site import Site
+from web.streams import Streams, live
+
+log = structlog.get_logger()
+FORM_BYTES = 256 * 1024
+"""The longest form: a manifest that is tried."""
+_FIELDS = 50
+
+
+def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
+    """Return the app of a site; `on_loopback` it answers to names of this machine only."""
+    site.knows(pages=[page for page in ROUTES if page.title])
+    routes: list[BaseRoute] = [
+        *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+        *(sign_in(site) if site.callers.signs_in else ()),
+        Route(LIVE, live(site, Streams())),
+        Mount("/static", StaticFiles(directory=site.assets.folder)),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Counted, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
+        exception_handlers={HTTPException: _told(site), APIError: _told(site)},
+    )
+
+
+def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        if (signed_in := site.callers.with_key(request)) is not None:
+            return signed_in
+        form = await form_of(request) if page.method == "POST" else {}
+
+        def answer() -> Response:
+            asked = Asked(site, request, site.callers.caller_of(request), form)
+            if why := site.not_ready():
+                raise HTTPException(
+                    HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
+                )
+            return page.answer(asked)
+
+        return await run_in_threadpool(answer)
+
+    return endpoint
+
+
+def sign_in(site: Site) -> list[Route]:
+    """Return the routes that take a token, and forget it; they are for those who are not known yet."""
+
+    async def show(request: Request) -> Response:
+        return _signing_in(site, request, 200, "")
+
+    async def take(request: Request) -> Response:
+        form = await form_of(request)
+        return await run_in_threadpool(site.callers.signed_in, form.get("token", ""))
+
+    async def forget(_: Request) -> Response:
+        return site.callers.signed_out()
+
+    return [
+        Route("/signin", show, methods=["GET"]),
+        Route("/signin", take, methods=["POST"]),
+        Route("/signout", forget, methods=["POST"]),
+    ]
+
+
+def _signing_in(site: Site, request: Request, status: int, message: str) -> Response:
+    return Asked(site, request, Caller()).page("signin.html", status=status, message=message)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, of which the last of a name counts; HTTPException for one that is too long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > FORM_BYTES:
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a form has at most {FORM_BYTES} bytes")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError as error:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "this is not a form of these pages") from error
+
+
+_STATUS: Final[dict[type[APIError], HTTPStatus]] = {
+    Forbidden: HTTPStatus.FORBIDDEN,
+    Unauthorized: HTTPStatus.UNAUTHORIZED,
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+
+
+def _told(site: Site) -> Callable[[Request, Exception], Response]:
+    """Show an error as a page, or as JSON below /api."""
+
+    def told(request: Request, error: Exception) -> Response:
+        headers = None
+        if isinstance(error, HTTPException):
+            status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
+        else:
+            assert isinstance(error, APIError)  # noqa: S101 # the other kind that is handled here
+            status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_GATEWAY)
+            message = error.message
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"message": message}, status, headers)
+        if status is HTTPStatus.UNAUTHORIZED and site.callers.signs_in:
+            answer = _signing_in(site, request, status, message)
+        else:
+            asked = Asked(site, request, Caller())
+            answer = asked.page("error.html", status=status, message=message, title=status.phrase)
+        answer.headers.update(headers or {})
+        return answer
+
+    return told

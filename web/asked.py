@@ -1,0 +1,88 @@
+"""What a page is asked, and its answer as HTML or JSON."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.kube.client import Client
+from web.caller import Caller
+from web.view import View
+
+if TYPE_CHECKING:
+    from web.site import Site
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request of a caller who is known. `form` has the fields of a POST."""
+
+    site: "Site"
+    request: Request
+    caller: Caller
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def view(self) -> View:
+        """The cluster, as this caller may see it."""
+        return View(self.site.caches, self.caller)
+
+    @property
+    def query(self) -> QueryParams:
+        """What stands behind the question mark of the URL."""
+        return self.request.query_params
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parts of the path that the route names."""
+        return self.request.path_params
+
+    @property
+    def url(self) -> str:
+        """Path and query, for a link to this page."""
+        url = self.request.url
+        return f"{url.path}?{url.query}" if url.query else url.path
+
+    def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
+        """Return a page made of a template, which knows `asked`, `caller` and `pages` (of the navigation) as well."""
+        html = self.site.render(template, asked=self, caller=self.caller, **context)
+        return HTMLResponse(html, status)
+
+    def json(self, content: object) -> Response:
+        """Return data, as the commands print it with `-o json`."""
+        text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
+        return Response(text, media_type="application/json")
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """Give a client that acts as the caller, with his rights and none of the server's."""
+        client = self.site.callers.client_of(self.request)
+        try:
+            yield client
+        finally:
+            self.site.callers.give_back(client)
+
+    def may(self, right: ResourceAttributes) -> bool:
+        """Return True if the caller has a right."""
+        return self.site.callers.may(self.request, right)
+
+    def refused(self, why: str) -> HTTPException:
+        """Return the error for what makes no sense."""
+        return HTTPException(HTTPStatus.BAD_REQUEST, why)
+
+    def forbidden(self, why: str) -> HTTPException:
+        """Return the error for what takes a right that the caller does not have; the sentence names it."""
+        return HTTPException(HTTPStatus.FORBIDDEN, why)
+
+    def missing(self, what: str) -> HTTPException:
+        """Return the error for what is not there, or may not be seen: nobody can tell these apart."""
+        return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

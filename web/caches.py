@@ -1,0 +1,296 @@
+"""What the page knows of the cluster: every kind that the planner reads, and TrainJobs, kept up to date by watches.
+
+Rows are made anew only of namespaces in which something has changed. Everything is kept by namespace, so that what one
+caller is shown is made of the namespaces that he may see and of nothing else.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
+from extender.planner.api import FEED, natives_of
+from gangs.rows import Objects, Row, rows
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.budget import Budget
+from muster.kube.client import Client
+from muster.kube.optional import OptionalReflector
+from muster.kube.reflector import Reflector, not_ready
+from muster.kube.store import Mirror, Store
+from muster.resources.planned import planned_spec
+
+T = TypeVar("T")
+_BY_NAMESPACE: Final = "namespace"
+_OF_ROWS: Final[tuple[Resource[Any], ...]] = (
+    *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
+    *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
+)
+"""Kinds of which rows are made; those of a namespace are made anew when one of them changes there."""
+_OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
+"""Kinds whose objects tenants may make large: a namespace has so much room for them as the extender gives it."""
+_PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
+
+
+class Reach(NamedTuple):
+    """What may be listed of a kind."""
+
+    everywhere: bool = True
+    """In the whole cluster; else in one namespace."""
+    at_all: bool = True
+
+
+class _Made(NamedTuple):
+    """The rows of a namespace, and the number of changes there when they were made."""
+
+    changes: int
+    rows: tuple[Row, ...]
+
+
+class Caches:
+    """The objects of the cluster, or of one namespace where no more may be listed."""
+
+    def __init__(self, client: Client, reach: Mapping[Resource[Any], Reach] | None = None, namespace: str = "") -> None:
+        reach = reach or {}
+        self._lock = threading.Lock()
+        self._stores: dict[Resource[Any], Store[Any]] = {}
+        self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
+        self.unread: list[str] = []
+        """Kinds that may not be listed, in the whole cluster or at all."""
+        for resource, optional, newer in (
+            *((fed.resource, fed.optional, fed.newer) for fed in FEED),
+            (TRAIN_JOBS, False, True),
+        ):
+            may = reach.get(resource, Reach())
+            store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
+            self._stores[resource] = store
+            if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
+                self.unread.append(_name(resource))
+            if not may.at_all:
+                continue
+            told = partial(self._changed, resource)
+            where = None if may.everywhere else namespace
+            self._reflectors[_name(resource)] = (
+                OptionalReflector(client, resource, partial(_into, store, told))
+                if optional
+                else _reflector(client, resource, store, where, told, newer=newer)
+            )
+        self.total = 0
+        """Number of all changes."""
+        self._changes: Counter[str] = Counter()
+        """Changes of objects in each namespace."""
+        self._kinds: Counter[Resource[Any]] = Counter()
+        """Changes of objects of each kind."""
+        self._dirty: Counter[str] = Counter()
+        self._made: dict[str, _Made] = {}
+        self._generation: Counter[str] = Counter()
+        """How often the rows of a namespace have changed."""
+
+    def mirror(self, resource: Resource[T]) -> Mirror[Any]:
+        """Return what takes in the objects of a kind that is always there."""
+        reflector = self._reflectors[_name(resource)]
+        assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
+        return reflector.mirror
+
+    def start(self) -> None:
+        """Start to follow the cluster."""
+        for reflector in self._reflectors.values():
+            reflector.start()
+
+    def stop(self) -> None:
+        """End all watches."""
+        for reflector in self._reflectors.values():
+            reflector.stop()
+
+    @property
+    def synced(self) -> bool:
+        """True once every kind has been listed."""
+        return all(reflector.synced for reflector in self._reflectors.values())
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of objects in each cache, by kind."""
+        return {name: reflector.size for name, reflector in self._reflectors.items()}
+
+    def not_ready(self) -> str | None:
+        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        return not_ready(self._reflectors)
+
+    def all(self, resource: Resource[T]) -> list[T]:
+        """Return all objects of a kind. For kinds without a namespace, and for what is filtered afterwards."""
+        return self._stores[resource].list()
+
+    def of(self, resource: Resource[T], namespace: str) -> list[T]:
+        """Return the objects of a kind in a namespace."""
+        return self._stores[resource].by_index(_BY_NAMESPACE, namespace)
+
+    def get(self, resource: Resource[T], name: str, namespace: str = "") -> T | None:
+        """Return one object, if it is there."""
+        return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces in which there is, or was, something that rows are made of, by name."""
+        with self._lock:
+            return sorted(self._dirty)
+
+    def known_namespaces(self) -> set[str]:
+        """Return all namespaces, also those that are only named by objects."""
+        with self._lock:
+            return {*self._changes, *self._stores[NAMESPACES].keys()} - {""}
+
+    def objects(self, namespace: str) -> Objects:
+        """Return what rows of a namespace are made of."""
+        pods = self.of(PODS, namespace)
+        native = natives_of(
+            self.of(NATIVE_POD_GROUPS, namespace),
+            pods,
+            composites=self.of(COMPOSITE_POD_GROUPS, namespace),
+            workloads=self.of(WORKLOADS, namespace),
+            namespaces=[each] if (each := self.get(NAMESPACES, namespace)) else [],
+        )
+        return Objects(
+            groups=[*self.of(POD_GROUPS, namespace), *native],
+            pods=pods if self._reads(PODS) else None,
+            placements=self.of(PLACEMENTS, namespace) if self._reads(PLACEMENTS) else None,
+            jobs=self.of(JOBS, namespace) if self._reads(JOBS) else None,
+            train_jobs=self.of(TRAIN_JOBS, namespace) if self._reads(TRAIN_JOBS) else None,
+        )
+
+    def whole(self) -> Objects:
+        """Return what rows of all namespaces are made of."""
+        found = [self.objects(namespace) for namespace in self.namespaces()]
+        return Objects(
+            groups=[each for of in found for each in of.groups],
+            pods=[each for of in found for each in of.pods or ()],
+            placements=[each for of in found for each in of.placements or ()],
+            jobs=[each for of in found for each in of.jobs or ()],
+            train_jobs=[each for of in found for each in of.train_jobs or ()],
+        )
+
+    def rows(self, namespace: str) -> tuple[Row, ...]:
+        """Return the rows of a namespace as they are now."""
+        with self._lock:
+            changes, made = self._dirty[namespace], self._made.get(namespace)
+        if made is not None and made.changes == changes:
+            return made.rows
+        found = tuple(rows(self.objects(namespace)))
+        with self._lock:
+            if made is None or made.rows != found:
+                self._generation[namespace] += 1
+            self._made[namespace] = _Made(changes, found)
+        return found
+
+    def warm(self) -> None:
+        """Make the rows of all namespaces, so that the first page does not have to."""
+        for namespace in self.namespaces():
+            self.rows(namespace)
+
+    def generation(self, namespace: str) -> int:
+        """Return a number that is another one whenever the rows of a namespace are."""
+        self.rows(namespace)
+        return self._generation[namespace]
+
+    def changes(self, namespace: str) -> int:
+        """Return the number of changes of objects in a namespace."""
+        return self._changes[namespace]
+
+    def changes_of(self, resource: Resource[Any]) -> int:
+        """Return the number of changes of objects of a kind; that a node still lives is none."""
+        return self._kinds[resource]
+
+    def dump(self) -> ClusterDump:
+        """Return everything at this moment, as the planner reads it."""
+        dump = ClusterDump(time.time())
+        for fed in FEED:
+            dump.put(fed.resource, self.all(fed.resource))
+        dump.unread = frozenset(self.unread)
+        return dump
+
+    def _reads(self, resource: Resource[Any]) -> bool:
+        return _name(resource) in self._reflectors
+
+    def _changed(self, resource: Resource[Any], old: Any, new: Any) -> None:
+        if resource is NODES and old is not None and new is not None and _alike(old, new):
+            return
+        namespace = (new or old).metadata.namespace
+        with self._lock:
+            self.total += 1
+            self._changes[namespace] += 1
+            self._kinds[resource] += 1
+            if resource in _OF_ROWS:
+                self._dirty[namespace] += 1
+
+
+def _name(resource: Resource[Any]) -> str:
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def _namespace_of(item: Object) -> tuple[str]:
+    return (item.metadata.namespace,)
+
+
+def _reflector(
+    client: Client, resource: Resource[T], store: Store[Any], namespace: str | None, told: Any, *, newer: bool
+) -> Reflector[Any]:
+    reflector: Reflector[Any] = Reflector(
+        client,
+        resource,
+        store=store,
+        keep=_KEEP.get(resource, _lean),
+        budget=Budget(resource) if resource in _OF_TENANTS else None,
+        namespace=namespace if resource.namespaced else None,
+        may_be_absent=newer,
+    )
+    reflector.add_handler(told)
+    return reflector
+
+
+def _into(store: Store[Any], told: Callable[[Any, Any], None], old: Any, new: Any) -> None:
+    if new is None:
+        store.discard(old.metadata.key)
+    else:
+        store.put(new)
+    told(old, new)
+
+
+def _alike(old: Node, new: Node) -> bool:
+    """Return True if a node has only said that it lives."""
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.status.allocatable == new.status.allocatable
+        and [(each.type, each.status) for each in old.status.conditions]
+        == [(each.type, each.status) for each in new.status.conditions]
+    )
+
+
+def _lean(item: Any) -> Any:
+    return replace(item, metadata=_meta(item.metadata))
+
+
+def _lean_pod(pod: Pod) -> Pod:
+    """Return a pod without what only its containers read: environment, commands, images."""
+    return replace(pod, metadata=_meta(pod.metadata), spec=planned_spec(pod.spec))
+
+
+def _meta(meta: ObjectMeta) -> ObjectMeta:
+    kept = {key: value for key, value in meta.annotations.items() if _is_read(key)}
+    return replace(meta, annotations=kept)
+
+
+def _is_read(key: str) -> bool:
+    domain = key.partition("/")[0]
+    return any(domain == known or domain.endswith(f".{known}") for known in READ_DOMAINS)
+
+
+_KEEP: Final[Mapping[Resource[Any], Callable[[Any], Any]]] = {PODS: _lean_pod}

@@ -1,0 +1,179 @@
+"""Who asks, where the page is for everybody: each request carries its user's own token, which the API server judges.
+
+What a user may see is asked of the API server, too: first the whole cluster, then each namespace with gangs. Nothing is
+kept of a token but a hash of it, for a minute.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http import HTTPStatus
+from threading import BoundedSemaphore
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from history.scope import EVERYTHING, Scope
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.reviews import (
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    ResourceAttributes,
+    SubjectAccessReview,
+    SubjectAccessReviewSpec,
+    TokenReview,
+    TokenReviewSpec,
+    TokenUser,
+)
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.client import Client
+from muster.kube.config import Config
+from web.caches import Caches
+from web.caller import Caller
+from web.rights import Remembered, digest_of, listing
+
+COOKIE: Final = "__Host-muster"
+"""Browsers keep a cookie of such a name only from this very host, and over TLS."""
+FORWARDED: Final = "x-forwarded-access-token"
+"""Where oauth2-proxy puts the token of who has signed in with it."""
+TOKEN_BYTES: Final = 3800
+"""The longest token: browsers keep no longer cookies."""
+NAMESPACES: Final = 1000
+"""Namespaces that are asked about for one user, those with gangs first: each is a question a minute."""
+_AT_ONCE: Final = 8
+"""Questions about namespaces that are under way together, of all users."""
+_PATIENCE_S: Final = 5.0
+"""How long a token that nobody has seen yet waits for its turn: those that make them up shut nobody else out."""
+_HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
+
+
+class TokenCallers:
+    """Knows callers by their tokens. `forwarded`: a proxy in front, which nobody can pass by, sends them."""
+
+    signs_in = True
+
+    def __init__(self, client: Client, config: Config, caches: Caches, *, forwarded: bool = False) -> None:
+        self._client = client
+        self._config = config
+        self._caches = caches
+        self._forwarded = forwarded
+        self.past: Callable[[], Iterable[str]] = lambda: ()
+        """Returns the namespaces of which the history tells, which may have no gangs any more."""
+        self._answers = Remembered()
+        self._turns = BoundedSemaphore(_AT_ONCE)
+        self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
+
+    def caller_of(self, request: Request) -> Caller:
+        """Return whose token a request has; HTTPException 401 without one that counts, 403 if he may see nothing."""
+        token = self._token(request)
+        user = self._user(token)
+        return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user))
+
+    def with_key(self, request: Request) -> Response | None:
+        """Return None: there are no URLs that sign in."""
+        _ = request
+        return None
+
+    def signed_in(self, token: str) -> Response:
+        """Return the answer to a form with a token: a cookie that holds it; HTTPException for one that is none."""
+        token = token.strip()
+        if len(token) > TOKEN_BYTES:
+            why = f"a browser keeps no token of more than {TOKEN_BYTES} bytes: use oauth2-proxy in front of this page"
+            raise HTTPException(HTTPStatus.BAD_REQUEST, why)
+        self._user(token)
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        answer.set_cookie(COOKIE, token, secure=True, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def signed_out(self) -> Response:
+        """Have the browser forget the token."""
+        answer = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
+        return answer
+
+    def may(self, request: Request, right: ResourceAttributes) -> bool:
+        """Return True if the caller has a right."""
+        return self._may(self._user(self._token(request)), right)
+
+    def client_of(self, request: Request) -> Client:
+        """Return a client that acts with the caller's token and with nothing of the server's, for `give_back`."""
+        token = self._token(request)
+        self._user(token)
+        header = f"Bearer {token}"
+        return Client(replace(self._config, authorization=lambda: header), connections=4)
+
+    def give_back(self, client: Client) -> None:
+        """Close it."""
+        client.close()
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        self._asking.shutdown(wait=False, cancel_futures=True)
+
+    def _token(self, request: Request) -> str:
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and given.strip():
+            return given.strip()
+        if self._forwarded and (given := request.headers.get(FORWARDED, "")):
+            return given
+        if given := request.cookies.get(COOKIE, ""):
+            return given
+        raise _unauthorized(_HOW)
+
+    def _user(self, token: str) -> TokenUser:
+        """Return the user of a token, as the API server knows him."""
+        if not token.isascii() or not token.isprintable():
+            raise _unauthorized(f"this is no token; {_HOW}")
+        return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
+
+    def _reviewed(self, token: str) -> TokenUser:
+        if not self._turns.acquire(timeout=_PATIENCE_S):
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many sign in at this moment: try again")
+        try:
+            status = self._client.create(TOKEN_REVIEWS, TokenReview(spec=TokenReviewSpec(token=token))).status
+        finally:
+            self._turns.release()
+        if not status.authenticated:
+            raise _unauthorized(f"the cluster does not accept this token, it may have expired; {_HOW}")
+        return status.user
+
+    def _caller(self, user: TokenUser) -> Caller:
+        everywhere = all(self._may(user, listing(kind)) for kind in (POD_GROUPS, PODS))
+        scope = EVERYTHING if everywhere else Scope(frozenset(self._namespaces(user)))
+        nodes, queues = self._may(user, listing(NODES)), self._may(user, listing(QUEUES))
+        if not (everywhere or scope.namespaces or nodes or queues):
+            raise HTTPException(
+                HTTPStatus.FORBIDDEN,
+                f"{user.username} may not list the gangs (podgroups.scheduling.volcano.sh) of any namespace that has "
+                "gangs: ask its administrator for the ClusterRole muster-view or muster-edit in a RoleBinding there, "
+                "or, with that role in a namespace without a gang, come back a minute after the first one",
+            )
+        return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
+
+    def _namespaces(self, user: TokenUser) -> Iterable[str]:
+        """Return the namespaces whose gangs and pods he may list; a page shows both, and what was there before."""
+
+        def may(namespace: str) -> bool:
+            return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, PODS))
+
+        now = self._caches.namespaces()
+        past = self._answers.answer("past", lambda: sorted({*self.past()}))
+        asked = [*now, *(name for name in past if name not in {*now})][:NAMESPACES]
+        return [name for name, yes in zip(asked, self._asking.map(may, asked), strict=True) if yes]
+
+    def _may(self, user: TokenUser, right: ResourceAttributes) -> bool:
+        question = (user.username, user.uid, *user.groups, str(user.extra), msgspec.json.encode(right))
+        return self._answers.answer(question, lambda: self._reviewed_right(user, right))
+
+    def _reviewed_right(self, user: TokenUser, right: ResourceAttributes) -> bool:
+        spec = SubjectAccessReviewSpec(
+            user=user.username, resource_attributes=right, groups=user.groups, uid=user.uid, extra=user.extra
+        )
+        return self._client.create(SUBJECT_ACCESS_REVIEWS, SubjectAccessReview(spec=spec)).status.allowed
+
+
+def _unauthorized(why: str) -> HTTPException:
+    return HTTPException(HTTPStatus.UNAUTHORIZED, why, {"www-authenticate": "Bearer"})

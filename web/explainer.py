@@ -1,0 +1,154 @@
+"""`muster explain` by the server: the planner's cycle over its caches, for those who may not list the cluster."""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from starlette.exceptions import HTTPException
+
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.find import explain as explain_in
+from extender.explain.pools import in_pool, pool_of_object
+from extender.explain.report import GangReport, PodReport, UnknownNameError
+from extender.explain.whatif import WhatIf
+from gangs.rows import gang_name
+from muster.api.base import Resource
+from muster.api.grammar import many
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.resources.gpus import is_gpu
+from muster.resources.pods import pod_requests
+from web.aged import Aged
+from web.caches import Caches
+from web.caller import Caller
+from web.turns import Turns
+from web.unnamed import Unnamed
+
+TRIALS_S: Final = 10.0
+"""After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
+_ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NATIVE_POD_GROUPS, JOBS, PODS)
+"""Kinds that a question may name. A gang's status changes with what becomes of its pods."""
+
+
+class Explained(NamedTuple):
+    """A report, and the moment of the cluster that it is about."""
+
+    report: GangReport | PodReport
+    at: float
+    """In seconds since the epoch."""
+
+
+class _Cluster:
+    """The cluster at one moment, and the planner's cycle over it for each pool and kind of reader."""
+
+    def __init__(self, dump: ClusterDump) -> None:
+        self.dump = dump
+        self._made: dict[tuple[str, bool], WhatIf] = {}
+
+    def of(self, pool: str, *, names: bool) -> WhatIf:
+        """Return the cluster of a pool for who may read the names of others, or not; for one thread at a time."""
+        known = self._made.get((pool, names))
+        if known is None:
+            other = self._made.get((pool, not names))
+            known = other.for_readers(names_others=names) if other else self._read(pool, names=names)
+            self._made[pool, names] = known
+        return known
+
+    def _read(self, pool: str, *, names: bool) -> WhatIf:
+        return WhatIf(in_pool(self.dump, pool or DEFAULT_POOL), names_others=names)
+
+
+class Explainer:
+    """Explains gangs of the caches, one at a time.
+
+    To read a large cluster and run a cycle takes seconds: it is done while nobody waits, and what is explained may be
+    somewhat older than the caches; but not the gang itself.
+    """
+
+    def __init__(self, caches: Caches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
+        self._caches = caches
+        self._prepare = prepare
+        """Puts into a dump what the extenders run with."""
+        self._turns = Turns("are explained")
+        self._cluster: Aged[_Cluster] = Aged()
+        self._dump: Aged[ClusterDump] = Aged()
+
+    def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
+        """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
+        with self._turns.taken():
+            cluster = self._cluster.value(self._caches.total, self._read)
+            if not self._has(cluster.dump, namespace, name):
+                cluster = self._cluster.renewed(self._caches.total, self._read)
+            dump = cluster.dump
+            unnamed = None if caller.everything else self._unnamed(dump, caller)
+            try:
+                what_if = cluster.of(pool_of_object(dump, kind, name, namespace), names=unnamed is None)
+                over = time.monotonic() + TRIALS_S
+                report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over)
+            except (UnknownNameError, ValueError) as error:
+                status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
+                raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
+        return Explained(unnamed.of(report) if unnamed else report, dump.taken_at)
+
+    def warm(self) -> None:
+        """Read the cluster, and run the first cycle over it, before anybody asks."""
+        self._cluster.value(self._caches.total, self._read)
+
+    def dump(self) -> ClusterDump:
+        """Return the cluster: it may be a little old where it is large. Nobody may change it."""
+        return self._dump.value(self._caches.total, self._read_dump)
+
+    def _read(self) -> _Cluster:
+        cluster = _Cluster(self._dump.renewed(self._caches.total, self._read_dump))
+        with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
+            cluster.of(DEFAULT_POOL, names=True).decided()
+        return cluster
+
+    def _read_dump(self) -> ClusterDump:
+        dump = self._caches.dump()
+        self._prepare(dump)
+        return dump
+
+    def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
+        """Return True if a dump has the workloads and gangs of this name as they are now."""
+        return all(
+            _named(self._caches.of(resource, namespace), name) == _named(dump.of(resource), name, namespace)
+            for resource in _ASKED
+        )
+
+    def _unnamed(self, dump: ClusterDump, caller: Caller) -> Unnamed:
+        seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
+        used = {row.queue for name, his in seen.items() if his for row in self._caches.rows(name)}
+        hidden = {queue.metadata.name for queue in dump.of(QUEUES) if not caller.queues} - used
+        return Unnamed(caller.scope, self._caches.known_namespaces(), hidden, partial(self._called, hidden))
+
+    def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
+        """Return the words for a gang of another namespace: its queue, if that may be known, and what it holds."""
+        found = [row for row in self._caches.rows(namespace) if name in {row.name, row.gang}]
+        if not found:
+            return "something of another namespace"
+        row, gpus = found[0], 0
+        for pod in self._caches.of(PODS, namespace):
+            if gang_name(pod) == row.gang and not pod.finished:
+                with suppress(ValueError):
+                    gpus += sum(amount for what, amount in pod_requests(pod.spec).items() if is_gpu(what))
+        told = [f"queue {row.queue}"] if row.queue not in hidden else []
+        told.append(many(gpus // 1000, "GPU") if gpus else many(row.wanted, "pod"))
+        return f"a gang of another namespace ({', '.join(told)})"
+
+
+def _named(items: Iterable[Object], name: str, namespace: str = "") -> dict[str, str]:
+    """Return UID → resource version of the objects of this name, or that are owned by one of this name."""
+    return {
+        each.metadata.uid: each.metadata.resource_version
+        for each in items
+        if (not namespace or each.metadata.namespace == namespace)
+        and (each.metadata.name == name or any(owner.name == name for owner in each.metadata.owner_references))
+    }

@@ -1,0 +1,116 @@
+"""The page on loopback: for who has started it, with the rights of his kubeconfig.
+
+Others on the same machine may connect as well, so that the URL that is printed has a key, which a cookie keeps.
+"""
+
+import hmac
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from extender.planner.api import FEED
+from history.scope import EVERYTHING, Scope
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import NODES
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.client import Client
+from web.caches import Reach
+from web.caller import Caller
+from web.rights import Remembered, listing, may_i
+
+KEY: Final = "key"
+Reaches = Mapping[Resource[Any], Reach]
+_KINDS: Final = (*(fed.resource for fed in FEED), TRAIN_JOBS)
+
+
+def reach_of(client: Client, namespace: str) -> Reaches:
+    """Return what the client's user may list and watch of each kind: everywhere, in a namespace, or not at all."""
+
+    def may(resource: Resource[Any], where: str) -> bool:
+        return all(may_i(client, listing(resource, where, verb)) for verb in ("list", "watch"))
+
+    found = dict[Resource[Any], Reach]()
+    for resource in _KINDS:
+        everywhere = may(resource, "")
+        found[resource] = Reach(everywhere, everywhere or (resource.namespaced and may(resource, namespace)))
+    return found
+
+
+class LocalCallers:
+    """Knows one caller, by the key of the URL."""
+
+    signs_in = False
+
+    def __init__(
+        self, client: Client, key: str, port: int, namespace: str, reach: Mapping[Resource[Any], Reach]
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._cookie = f"muster-{port}"
+        self._namespace = namespace
+        self._reach = reach
+        self._answers = Remembered()
+
+    def caller_of(self, request: Request) -> Caller:
+        """Return the one who has started the page; HTTPException for others, and once he may see nothing more."""
+        if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
+            raise HTTPException(
+                HTTPStatus.UNAUTHORIZED,
+                "this page is for who has started `muster web`: open the URL that it has printed, with its key",
+            )
+        return self._answers.answer("caller", self._caller)
+
+    def with_key(self, request: Request) -> Response | None:
+        """Return the answer to a URL with the key: the same page, and a cookie; None for other URLs."""
+        given = request.query_params.get(KEY)
+        if given is None or not hmac.compare_digest(given.encode(), self._key.encode()):
+            return None
+        answer = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
+        answer.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
+        return answer
+
+    def may(self, request: Request, right: ResourceAttributes) -> bool:
+        """Return True if who has started the page has a right."""
+        self.caller_of(request)
+        return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
+
+    def client_of(self, request: Request) -> Client:
+        """Return the client of the kubeconfig."""
+        self.caller_of(request)
+        return self._client
+
+    def give_back(self, client: Client) -> None:
+        """Keep it: there is one."""
+
+    def signed_in(self, token: str) -> Response:
+        """Refuse: the key of the URL is all that counts here."""
+        _ = token
+        raise HTTPException(HTTPStatus.NOT_FOUND, "nobody signs in here: the URL that `muster web` prints has a key")
+
+    def signed_out(self) -> Response:
+        """Have the browser forget the key."""
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(self._cookie)
+        return answer
+
+    def _caller(self) -> Caller:
+        everywhere = self._reach[POD_GROUPS].everywhere and may_i(self._client, listing(POD_GROUPS))
+        namespace = self._namespace
+        if not everywhere and not may_i(self._client, listing(POD_GROUPS, namespace)):
+            raise HTTPException(
+                HTTPStatus.FORBIDDEN,
+                f"you may not list the gangs of namespace {namespace}: ask its administrator for the ClusterRole "
+                "muster-view or muster-edit in a RoleBinding there",
+            )
+        return Caller(
+            scope=EVERYTHING if everywhere else Scope(frozenset({namespace})),
+            nodes=self._reach[NODES].everywhere and may_i(self._client, listing(NODES)),
+            queues=self._reach[QUEUES].everywhere and may_i(self._client, listing(QUEUES)),
+        )

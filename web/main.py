@@ -1,0 +1,50 @@
+"""The page's process in a cluster: it serves everybody, each with a token of their own, until SIGTERM."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from history.store import STORE_VARIABLE, Store, StoreError
+from muster.api.names import SYSTEM_NAMESPACE
+from muster.kube.config import load_config
+from muster.kube.errors import ConfigurationError
+from muster.process.logs import configure
+from web.serving import PORT, ForAll, serve_for_all
+
+log = structlog.get_logger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM; return the exit code."""
+    options = vars(parser().parse_args(argv))
+    kubeconfig, url = options.pop("kubeconfig"), os.environ.get(STORE_VARIABLE)
+    configure("web")
+    try:
+        history = Store.for_serving(url) if url else None
+        serve_for_all(load_config(kubeconfig), ForAll(history=history, **options))
+    except (ConfigurationError, StoreError, OSError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        return 2
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line, whose arguments are the fields of `ForAll` but for the history."""
+    found = argparse.ArgumentParser(
+        prog="web",
+        description="Muster's page, for everybody with a token. Tokens do not travel in the clear: it speaks TLS only.",
+        epilog=f"{STORE_VARIABLE} names the store of the history; without it there is none.",
+        allow_abbrev=False,
+    )
+    found.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    found.add_argument("--host", default="127.0.0.1", help="the address to listen on [default: %(default)s]")
+    found.add_argument("--port", type=int, default=PORT, help="[default: %(default)s]")
+    found.add_argument("--status-port", type=int, default=0, help="/healthz, /readyz and /metrics; 0 takes a free one")
+    found.add_argument("--cert-file", type=Path, required=True, help="the certificate (PEM)")
+    found.add_argument("--key-file", type=Path, required=True, help="its key (PEM)")
+    found.add_argument("--forwarded-tokens", action="store_true", help="oauth2-proxy in front sends the tokens")
+    found.add_argument("--system-namespace", default=SYSTEM_NAMESPACE, help="where Muster is installed")
+    return found

@@ -1,0 +1,226 @@
+"""One gang: its page, and the log of a member."""
+
+from contextlib import suppress
+from http import HTTPStatus
+from itertools import islice
+from typing import Final, NamedTuple
+
+import structlog
+from msgspec.structs import replace
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.find import explain
+from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.text import lines_of
+from extender.explain.whatif import WhatIf
+from gangs.members import UnknownGangError, begun, container_of, members, named
+from gangs.nodes import rack_of
+from gangs.rows import Objects, Row
+from history.read import gangs, story
+from history.store import StoreError
+from muster.api import names
+from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
+from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.muster.placement import PLACEMENTS, Placement, noted
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from web.actions import actions_for
+from web.asked import Asked
+from web.rights import listing
+from web.views.gang import Button, GangObjects, Step, gang_view
+from web.views.gangs import page_number
+from web.views.moments import moment
+from web.views.past import steps_of
+
+log_of = structlog.get_logger()
+LOG_LINES: Final = 500
+LINE_CHARS: Final = 4_000
+"""Of a line of a log; what is longer is cut."""
+EVENTS_OF_PODS: Final = 6
+"""Pods of a gang whose Events are shown, those that do not run first: each takes a request."""
+_RANK_DIGITS: Final = 6
+
+
+class _Found(NamedTuple):
+    """A gang that the caller may see, with its objects."""
+
+    row: Row
+    objects: Objects
+    group: PodGroup | None
+    placement: Placement | None
+    job: Job | None
+    pods: list[Pod]
+
+
+def show(asked: Asked) -> Response:
+    """Return the page of one gang; the way to its story, if only the history knows it any more."""
+    now = asked.site.now()
+    try:
+        found = _found(asked)
+    except HTTPException:
+        if not _is_past(asked):
+            raise
+        return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
+    name = asked.path["name"]
+    of = GangObjects(
+        row=asked.site.forecasts.told([found.row])[0] if asked.caller.everything else found.row,
+        group=found.group,
+        placement=found.placement,
+        pods=found.pods,
+        events=_events(asked, found),
+        report=_told(found, now),
+        happened=_happened(asked, found.row, now),
+        user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
+        buttons=[
+            Button(each.name, each.title, each.path(found.row.namespace, found.row.name))
+            for each in actions_for(asked, found.row)
+        ],
+        explained=bool(found.row.gang),
+        logs=asked.may(_reading_logs(found.row.namespace)),
+    )
+    racks = {node.metadata.name: rack_of(node.metadata.labels) for node in asked.view.nodes()}
+    shown = gang_view(of, racks, now, page=page_number(asked.query.get("page", "")), name=name)
+    return asked.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
+
+
+def why(asked: Asked) -> Response:
+    """Return the page that explains a gang by the planner's own cycle, with what would help."""
+    found, now = _found(asked), asked.site.now()
+    if not found.row.gang:
+        raise asked.missing(f"gang of {found.row.title}: it has none now")
+    report, at = asked.site.explainer.explain(asked.caller, "gang", found.row.namespace, found.row.gang)
+    return asked.page(
+        "why.html",
+        title=found.row.title,
+        told_lines=[line for line in lines_of(report, now) if line.text and line.label != "would help"],
+        help_lines=[each.sentence for each in report.relief],
+        gang=f"/gangs/{found.row.namespace}/{asked.path['name']}",
+        as_of=moment(at, now),
+    )
+
+
+def log(asked: Asked) -> Response:
+    """Return the page with the latest lines of a member's log."""
+    found = _found(asked)
+    namespace, name, rank = found.row.namespace, asked.path["name"], asked.path["rank"]
+    if not asked.may(_reading_logs(namespace)):
+        raise asked.forbidden(f"logs take the right to get pods/log in namespace {namespace}")
+    number = int(rank) if rank.isascii() and rank.isdecimal() and len(rank) <= _RANK_DIGITS else len(found.pods)
+    if number >= len(found.pods):
+        raise asked.missing(f"member {rank[:_RANK_DIGITS]} of {found.row.title}")
+    pod, lines, why, container = found.pods[number], list[str](), "", ""
+    if begun([pod]):
+        with asked.client() as client:
+            container = container_of(client.get(PODS, pod.metadata.name, namespace))
+            lines, why = _lines(client, pod, container)
+    return asked.page(
+        "log.html",
+        pod=pod.metadata.name,
+        container=container,
+        lines=lines,
+        why=why or f"Pod {pod.metadata.name} has no log yet: it is {pod.status.phase or 'Pending'}.",
+        title=found.row.title,
+        name=found.row.name,
+        namespace=namespace,
+        rank=number,
+        gang=f"/gangs/{namespace}/{name}",
+    )
+
+
+def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
+    """Return the latest lines, or why there are none."""
+    meta = pod.metadata
+    try:
+        lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
+        found = [_printable(line[:LINE_CHARS]) for line in islice(lines, LOG_LINES)]
+    except APIError as error:
+        return [], f"The log of pod {meta.name} cannot be read: {error.message}"
+    return found, "" if found else f"Pod {meta.name} has printed nothing yet."
+
+
+def _printable(line: str) -> str:
+    return "".join(sign if sign.isprintable() or sign == "\t" else " " for sign in line)
+
+
+def _reading_logs(namespace: str) -> ResourceAttributes:
+    return replace(listing(PODS, namespace, "get"), subresource="log")
+
+
+def _found(asked: Asked) -> _Found:
+    """Return the gang of the address; HTTPException 404 for one that is not there or may not be seen."""
+    namespace, name = asked.path["namespace"], asked.path["name"]
+    try:
+        row = named(asked.view.rows(namespace), name, namespace)
+    except UnknownGangError as error:
+        raise asked.missing(f"gang {name} in namespace {namespace}") from error
+    objects = asked.view.objects(namespace)
+    group = next((each for each in objects.groups if each.metadata.name == row.gang), None) if row.gang else None
+    placed = (each for each in objects.placements or () if each.metadata.name == row.gang)
+    placement = next(placed, None) or (noted(group) if group else None)
+    owner = group.metadata.controller if group else None
+    uid = owner.uid if owner else ""
+    jobs = objects.jobs or ()
+    job = next(
+        (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
+    )
+    return _Found(row, objects, group, placement, job, members(objects, row))
+
+
+def _is_past(asked: Asked) -> bool:
+    store, (namespace, name) = asked.site.history, (asked.path["namespace"], asked.path["name"])
+    if store is None or not asked.caller.scope.has(namespace):
+        return False
+    try:
+        return bool(gangs(store, asked.caller.scope, namespace=namespace, name=name, limit=1))
+    except StoreError:
+        return False
+
+
+def _happened(asked: Asked, row: Row, now: float) -> list[Step] | None:
+    """Return the story of the gang in the history; None where it has none, or cannot be read."""
+    store = asked.site.history
+    if store is None:
+        return None
+    try:
+        named_so = gangs(store, asked.caller.scope, namespace=row.namespace, name=row.name, limit=10)
+        mine = [each for each in named_so if each.kind == row.kind]
+        if not mine:
+            return None
+        happened = story(store, asked.caller.scope, row.namespace, row.name, uid=mine[0].uid)
+    except StoreError as error:
+        log_of.warning("the history cannot be read", error=str(error))
+        return None
+    return steps_of(happened, now) or None
+
+
+def _told(found: _Found, now: float) -> GangReport | None:
+    """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
+    dump = ClusterDump(now)
+    dump.unread = frozenset({"nodes"})
+    dump.put(POD_GROUPS, [found.group] if found.group else [])
+    dump.put(PLACEMENTS, [found.placement] if found.placement else [])
+    dump.put(JOBS, [found.job] if found.job else [])
+    dump.put(PODS, found.pods)
+    with suppress(UnknownNameError, ValueError):
+        report = explain(WhatIf(dump), "gang", found.row.gang or found.row.name, found.row.namespace)
+        return report if isinstance(report, GangReport) else None
+    return None
+
+
+def _events(asked: Asked, found: _Found) -> list[Event] | None:
+    """Return the Events about the gang, its workload and some of its pods; None where they cannot be listed."""
+    events: dict[str, Event] = {}
+    pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]
+    names_asked = (found.row.name, found.row.gang, *(pod.metadata.name for pod in pods))
+    try:
+        with asked.client() as client:
+            for name in dict.fromkeys(filter(None, names_asked)):
+                for each in client.list(EVENTS, found.row.namespace, field_selector=f"involvedObject.name={name}"):
+                    events[each.metadata.uid] = each
+    except APIError:
+        return None
+    return list(events.values())

@@ -1,0 +1,79 @@
+"""The queues, with what they use, and who waits in them."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from extender.explain.queues import limit_words
+from history.scope import EVERYTHING
+from history.silence import BUDGETS, looked
+from history.store import Store, StoreError
+from history.usage import Row, usage
+from muster.api.muster.usage import Period, period_of
+from muster.resources.vector import Vector, unit
+from muster.volcano.queuelimits import limits_of
+from web.asked import Asked
+from web.site import Site
+from web.views.gangs import page_number
+from web.views.past import silence_words
+from web.views.queues import QueuesView, own_queues_view, queues_view
+
+log = structlog.get_logger()
+_MINUTE_S: Final = 60.0
+"""What was used is added up so often."""
+
+
+def show(asked: Asked) -> Response:
+    """Return the page of the queues that the caller may see."""
+    now, view = asked.site.now(), asked.view
+    shown = _tree(asked, now) if asked.caller.queues else own_queues_view(view.own_queues(), now)
+    return asked.page("queues.html", view=shown, live="queues")
+
+
+def _tree(asked: Asked, now: float) -> QueuesView:
+    view, objects = asked.view, asked.view.queue_objects()
+    reports = [
+        replace(each, limits=limit_words(objects[each.queue], now)) if each.queue in objects else each
+        for each in view.queues()
+    ]
+    limits = {name: said for name, each in objects.items() if (said := limits_of(each.metadata.annotations))}
+    periods = {budget.period for said in limits.values() for budget in said.budgets}
+    used = _used(asked, now, periods) if periods else None
+    gone = "" if used is None or asked.site.history is None else _silence(asked.site.history, now)
+    page = page_number(asked.query.get("page", ""))
+    return queues_view(reports, view.rows(), asked.caller.scope, now, page, limits=limits, used=used, silence=gone)
+
+
+def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Period, Mapping[str, Vector]] | None:
+    """Return what each queue has held in these periods; None without a history. It names nobody but queues."""
+    store = asked.site.history
+    if store is None:
+        return None
+    try:
+        return {
+            period: {
+                row.key[0]: {resource: round(each.held * unit(resource)) for resource, each in row.resources.items()}
+                for row in _rows(asked.site, store, period, now)
+            }
+            for period in periods
+        }
+    except StoreError as error:
+        log.warning("the history cannot be read", error=str(error))
+        return None
+
+
+def _silence(store: Store, now: float) -> str:
+    try:
+        return silence_words(looked(store), now, BUDGETS)
+    except StoreError as error:
+        log.warning("the history cannot be read", error=str(error))
+        return ""
+
+
+def _rows(site: Site, store: Store, period: Period, now: float) -> list[Row]:
+    since = period_of(period, now).begin
+    return site.spent[period].value(int(now // _MINUTE_S), lambda: usage(store, EVERYTHING, ("queue",), since=since))

@@ -1,0 +1,87 @@
+"""The nodes: racks, domains, faults, reservations."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.report import UnknownNameError
+from extender.explain.topology import TopologyReport, topology_reports
+from extender.explain.whatif import WhatIf
+from gangs.nodes import NodeRow, node_rows
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
+from web.asked import Asked
+from web.site import Site
+from web.views.topology import STATES, SuspectLine, suspects_among, topology_view
+
+
+class _Made(NamedTuple):
+    rows: list[NodeRow]
+    reports: list[TopologyReport]
+    suspects: list[SuspectLine]
+
+
+def show(asked: Asked) -> Response:
+    """Return the page of the nodes; for who may not list them it has the reservations of his gangs alone."""
+    now, caller, view = asked.site.now(), asked.caller, asked.view
+    whole = caller.everything
+    if whole:
+        made = summed(asked.site)
+    else:
+        nodes = view.nodes()
+        rules_in = asked.site.explainer.dump().rules_in
+        rows = node_rows(nodes, [], rules_in)
+        made = _Made(rows, [], suspects_among(nodes, rows, rules_in, now))
+    placements = view.placements()
+    scope, gangs = caller.scope, view.rows()
+    shown = topology_view(made.rows, made.reports, made.suspects, placements, gangs, scope, now, whole=whole)
+    there = {each.state for rack in shown.racks for each in rack.states}
+    return asked.page("topology.html", view=shown, states=[each for each in STATES if each in there], live="topology")
+
+
+def summed(site: Site) -> _Made:
+    """Return what is free on the nodes; it may be a little old where they are many."""
+    made: _Made = site.nodes.value(site.caches.total, lambda: _made(site.explainer.dump()))
+    return made
+
+
+def _made(dump: ClusterDump) -> _Made:
+    rows = node_rows(dump.of(NODES), dump.of(PODS), dump.rules_in)
+    return _Made(rows, _reports(_of_nodes(dump)), suspects_among(dump.of(NODES), rows, dump.rules_in, dump.taken_at))
+
+
+def _of_nodes(dump: ClusterDump) -> ClusterDump:
+    """Return what says what is used: pods on nodes, and gangs whose placement takes room that no pod of theirs has.
+
+    Ten thousand gangs that wait take seconds to read, and use nothing.
+    """
+    placements = [each for each in dump.of(PLACEMENTS) if _takes_room(each)]
+    keys = {each.metadata.key for each in placements}
+    groups = [each for each in dump.of(POD_GROUPS) if each.metadata.key in keys]
+    owners = {owner.uid for each in groups for owner in each.metadata.owner_references}
+    kept: dict[str, list[Any]] = {
+        kind_name(PLACEMENTS): placements,
+        kind_name(POD_GROUPS): groups,
+        kind_name(NATIVE_POD_GROUPS): [],
+        kind_name(JOBS): [each for each in dump.of(JOBS) if each.metadata.uid in owners],
+        kind_name(PODS): [each for each in dump.of(PODS) if each.spec.node_name and not each.finished],
+    }
+    return replace(dump, objects={**dump.objects, **kept})
+
+
+def _takes_room(placement: Placement) -> bool:
+    spec = placement.spec
+    return bool(spec.spares or spec.borrows) or placement.status.phase in {"Planned", "Binding"}
+
+
+def _reports(dump: ClusterDump) -> list[TopologyReport]:
+    """Return the domains; none where the planner's configuration cannot be read."""
+    try:
+        return topology_reports(WhatIf(dump))
+    except (UnknownNameError, ValueError):
+        return []

@@ -1,0 +1,65 @@
+"""What if: a form over `muster simulate`, and its outcome."""
+
+from http import HTTPStatus
+from typing import Final
+
+from starlette.responses import Response
+
+from extender.explain.clusterdump import ClusterDump, kind_name
+from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from web.asked import Asked
+from web.turns import Turns
+from web.views.whatif import OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
+
+_turns: Final = Turns("try something")
+"""One trial at a time: each may think for seconds, and other pages want the processor, too."""
+
+
+def show(asked: Asked) -> Response:
+    """Return the form."""
+    return _page(asked, Trial(namespace=asked.query.get("namespace", "")), None)
+
+
+def answer(asked: Asked) -> Response:
+    """Try what the form says, and return the outcome above it."""
+    found, namespaces = None, _namespaces(asked)
+    wanted = trial(asked.form, namespaces)
+    if not wanted.errors:
+        with _turns.taken():
+            whole = asked.caller.everything
+            found = tried(wanted, _dump(asked), asked.caller.scope, whole=whole)
+    return _page(asked, wanted, found)
+
+
+def _page(asked: Asked, wanted: Trial, found: Answer | None) -> Response:
+    return asked.page(
+        "whatif.html",
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if wanted.errors else HTTPStatus.OK,
+        trial=wanted,
+        answer=found,
+        namespaces=_namespaces(asked),
+        whole=asked.caller.everything,
+        most=YAML_BYTES,
+        objects=OBJECTS,
+    )
+
+
+def _namespaces(asked: Asked) -> list[str]:
+    """Return the namespaces to choose from, `default` first: those that exist, as far as the caller may see them."""
+    there = {each.metadata.name for each in asked.site.caches.all(NAMESPACES)} | set(asked.view.namespaces)
+    mine = sorted(each for each in there if asked.caller.scope.has(each))
+    return sorted(mine, key=lambda each: each != "default")
+
+
+def _dump(asked: Asked) -> ClusterDump:
+    """Return the cluster; for who may not see all of it what a new gang's demands are compared with."""
+    whole = asked.site.explainer.dump()
+    if asked.caller.everything:
+        return whole
+    own = ClusterDump(whole.taken_at, unread=frozenset({kind_name(POD_GROUPS)}))
+    own.put(PRIORITY_CLASSES, whole.of(PRIORITY_CLASSES))
+    own.put(NAMESPACES, [each for each in whole.of(NAMESPACES) if asked.caller.scope.has(each.metadata.name)])
+    if asked.caller.queues:
+        own.put(QUEUES, whole.of(QUEUES))
+    return own

@@ -1,0 +1,179 @@
+"""Starts the page and ends it: on loopback for who has started it, or in the cluster for everybody with a token."""
+
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.pools import pools_of
+from extender.planner.api import published_inputs, report_of
+from history.read import namespaces
+from history.store import Store, StoreError
+from muster.api.base import prepare
+from muster.api.muster.configuration import PUBLISHED, name_for
+from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.muster.usage import read_usage
+from muster.api.names import SYSTEM_NAMESPACE, USAGE
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.errors import APIError, ConfigurationError, NotFound
+from muster.process import serve
+from muster.process.health import Debug, Health, StatusServer
+from muster.process.tls import Files, ServerTLS, tell_end
+from web.app import make_app
+from web.caches import Caches
+from web.callers import NAMESPACES, TokenCallers
+from web.local import KEY, LocalCallers, reach_of
+from web.site import Site
+from web.warm import warm
+
+log = structlog.get_logger()
+PORT: Final = 8400
+"""Where it listens unless told otherwise."""
+_HERE: Final = "127.0.0.1"
+_CONNECTIONS: Final = 48
+_LOOK_S: Final = 0.2
+
+
+def serve_locally(
+    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: Store | None = None
+) -> None:
+    """Serve on loopback until SIGINT or SIGTERM; `tell` gets the URL. OSError if the port cannot be had."""
+    prepare()
+    reach = reach_of(client, namespace)
+    caches = Caches(client, reach, namespace)
+    key = secrets.token_urlsafe(32)
+    listening = serve.listen(_HERE, port)
+    port = listening.getsockname()[1]
+    callers = LocalCallers(client, key, port, namespace, reach)
+    site = Site(
+        caches, callers, history=history, prepare=lambda dump: put_configurations(dump, client, SYSTEM_NAMESPACE)
+    )
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: told.set())
+    caches.start()
+    _warm(site)
+    server = serve.Threaded("web", make_app(site, on_loopback=True), [listening])
+    server.start()
+    try:
+        tell(f"http://localhost:{port}/?{KEY}={key}")
+        told.wait()
+    finally:
+        site.close()
+        server.stop()
+        caches.stop()
+
+
+@dataclass(frozen=True)
+class ForAll:
+    """How the page is served in the cluster."""
+
+    host: str
+    port: int
+    status_port: int
+    cert_file: Path
+    key_file: Path
+    forwarded_tokens: bool
+    """A proxy sends the tokens of users who have signed in there."""
+    system_namespace: str
+    """Where Muster is installed."""
+    history: Store | None
+    """The store of the history; None without one."""
+
+
+def serve_for_all(config: Config, how: ForAll) -> None:
+    """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be told apart."""
+    if config.certificate:
+        raise ConfigurationError(
+            "the page would act for its users with the certificate of this kubeconfig: "
+            "use a service account's token (in a pod, leave out --kubeconfig)"
+        )
+    client = Client(config, user_agent="muster-web", connections=_CONNECTIONS)
+    caches = Caches(client)
+    callers = TokenCallers(client, config, caches, forwarded=how.forwarded_tokens)
+    site = Site(
+        caches,
+        callers,
+        history=how.history,
+        prepare=lambda dump: put_configurations(dump, client, how.system_namespace),
+    )
+    callers.past = lambda: past_of(site)
+    health = Health()
+    health.add_check("caches", caches.not_ready)
+    debug = Debug("web", how, caches.sizes)
+    status = StatusServer(how.status_port, health, host=how.host, debug=debug)
+    tls = ServerTLS(Files(how.cert_file, how.key_file))
+    tell_end(tls)
+
+    def start() -> None:
+        status.start()
+        caches.start()
+        _warm(site)
+
+    def stop() -> None:
+        callers.close()
+        caches.stop()
+        status.stop()
+
+    serve.run(
+        make_app(site), host=how.host, port=how.port, on_start=start, on_stopping=site.close, on_stop=stop, tls=tls
+    )
+
+
+def _warm(site: Site) -> None:
+    """Make what takes seconds for thousands of gangs, once the caches are filled."""
+
+    def make() -> None:
+        while site.not_ready() and not site.closing:
+            time.sleep(_LOOK_S)
+        if not site.closing:
+            warm(site)
+
+    threading.Thread(target=make, name="warm", daemon=True).start()
+
+
+def past_of(site: Site) -> list[str]:
+    """Return the namespaces of which the history tells; none where it does not answer, which its own pages say."""
+    try:
+        return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
+    except StoreError as error:
+        log.warning("the history does not say which namespaces it knows", why=str(error))
+        return []
+
+
+def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
+    """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default.
+
+    And what queues have used, for their budgets.
+    """
+    try:
+        dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
+    except NotFound:
+        pass
+    except (APIError, ValueError) as error:
+        log.warning("budgets of queues count as not used here", configmap=USAGE, why=str(error))
+    for pool in pools_of(dump):
+        with suppress(APIError):
+            told = client.get(PUBLISHED, name_for(pool), namespace)
+            text = told.text or ""
+            if text and report_of(text).errors:
+                log.warning("another configuration runs than is planned with here", pool=pool)
+                text = ""
+            if pool == DEFAULT_POOL:
+                dump.scheduler_config = text
+            else:
+                dump.pool_configs[pool] = text
+            if told.suspects is not None:
+                dump.suspects[pool] = told.suspects
+            dump.inputs[pool], problems = published_inputs(told.data or {})
+            for problem in problems:
+                log.warning("published inputs of the planner cannot be used", pool=pool, why=problem)

@@ -1,0 +1,118 @@
+"""Tells open pages that what they show has changed, so that they load themselves again (server-sent events).
+
+A stream says nothing of what has changed, and so nothing that its caller may not see. At rest it costs a look at a
+number each second. Who it is for is asked again each minute, and it ends when he may see the page no more.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from muster.kube.errors import APIError
+from web.counters import STREAMS
+from web.rights import BELIEVED_S
+from web.site import Site
+from web.view import View
+
+LOOK_S: Final = 1.0
+"""Between two looks, and so between two events."""
+HEARTBEAT_S: Final = 30.0
+"""A silent stream says so often that it lives: proxies end those that do not."""
+MOST: Final = 500
+"""Streams of all callers."""
+EACH: Final = 20
+"""Streams of one caller."""
+_SHARE: Final = 10
+"""Looks that take long, as there is much to compute, come more seldom: they take a tenth of the time."""
+CHANGED: Final = "event: changed\ndata: \n\n"
+ALIVE: Final = ": alive\n\n"
+
+
+class Streams:
+    """Counts the open streams, in all and of each caller."""
+
+    def __init__(self, most: int = MOST, each: int = EACH) -> None:
+        self._most = most
+        self._each = each
+        self._open: Counter[str] = Counter()
+
+    def refuse(self, name: str) -> None:
+        """Raise HTTPException 429 if a caller may have no more. Runs on the loop, as all here."""
+        if self._open[name] >= self._each:
+            why = f"you have {self._each} pages open that follow changes, which is the most: close some"
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
+        if self._open.total() >= self._most:
+            why = f"{self._most} pages follow changes, which is the most: load this one again by hand"
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
+
+    @contextmanager
+    def counted(self, name: str) -> Iterator[None]:
+        """Count a stream while it is open."""
+        self._open[name] += 1
+        STREAMS.inc()
+        try:
+            yield
+        finally:
+            STREAMS.dec()
+            self._open[name] -= 1
+            if not self._open[name]:
+                del self._open[name]
+
+    @property
+    def open(self) -> int:
+        """Number of open streams."""
+        return self._open.total()
+
+
+def live(site: Site, streams: Streams, clock: Callable[[], float] = time.monotonic) -> Callable[[Request], object]:
+    """Return the endpoint of streams: `/live?page=NAME`, or NAME/NAMESPACE for a page about one namespace."""
+
+    async def endpoint(request: Request) -> StreamingResponse:
+        caller = await run_in_threadpool(site.callers.caller_of, request)
+        streams.refuse(caller.name)
+        events = _events(site, streams, request, caller.name, clock)
+        return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    return endpoint
+
+
+async def _events(
+    site: Site, streams: Streams, request: Request, name: str, clock: Callable[[], float]
+) -> AsyncIterator[str]:
+    page = request.query_params.get("page", "")
+
+    def mark() -> object:
+        return View(site.caches, site.callers.caller_of(request)).mark(page)
+
+    with streams.counted(name):
+        yield ALIVE
+        shown, seen = await run_in_threadpool(mark), site.caches.total
+        spoke = asked = clock()
+        pause_s = LOOK_S
+        while not site.closing:
+            await asyncio.sleep(pause_s)
+            now = clock()
+            if now - spoke >= HEARTBEAT_S:
+                spoke = now
+                yield ALIVE
+            if site.caches.total == seen and now - asked < BELIEVED_S:
+                continue
+            asked, seen = now, site.caches.total
+            try:
+                found = await run_in_threadpool(mark)
+            except (HTTPException, APIError):
+                yield CHANGED  # the page asks, and shows what it is told
+                return
+            pause_s = max(LOOK_S, _SHARE * (clock() - now))
+            if found != shown:
+                shown, spoke = found, now
+                yield CHANGED

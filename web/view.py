@@ -1,0 +1,69 @@
+"""What one caller is shown of the cluster: everything that a page may use. Nothing of other namespaces is in it."""
+
+from collections.abc import Sequence
+
+from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
+from gangs.rows import Objects, Row
+from muster.api.kubernetes.core import NODES, Node
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
+from web.caches import Caches
+from web.caller import Caller
+
+
+class View:
+    """The cluster as one caller may see it."""
+
+    def __init__(self, caches: Caches, caller: Caller) -> None:
+        self._caches = caches
+        self._caller = caller
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces with gangs that he may see, by name."""
+        return [each for each in self._caches.namespaces() if self._caller.scope.has(each)]
+
+    def rows(self, namespace: str | None = None) -> list[Row]:
+        """Return the rows of `muster ps --all` that he may see, of one namespace or all."""
+        wanted = self.namespaces if namespace is None else [each for each in self.namespaces if each == namespace]
+        return [row for each in wanted for row in self._caches.rows(each)]
+
+    def objects(self, namespace: str) -> Objects:
+        """Return the objects that rows of a namespace are made of; none of one that he may not see."""
+        return self._caches.objects(namespace) if self._caller.scope.has(namespace) else Objects()
+
+    def placements(self) -> list[Placement]:
+        """Return the placements of the gangs that he may see."""
+        return [each for name in self.namespaces for each in self._caches.of(PLACEMENTS, name)]
+
+    def queues(self) -> list[QueueReport]:
+        """Return what Queues say of themselves, each after its parent; none for who may not list them."""
+        return told_reports(self._caches.all(QUEUES)) if self._caller.queues else []
+
+    def queue_objects(self) -> dict[str, Queue]:
+        """Return the Queues by name; none for who may not list them."""
+        return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
+
+    def own_queues(self) -> list[OwnQueue]:
+        """Return what the gangs that he may see say of their queues."""
+        return own_queues(self._groups())
+
+    def nodes(self) -> Sequence[Node]:
+        """Return the nodes; none for who may not list them."""
+        return self._caches.all(NODES) if self._caller.nodes else []
+
+    def mark(self, page: str) -> tuple[int, ...]:
+        """Return numbers that change whenever what this caller is shown on a page may have changed.
+
+        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other is taken for one of rows.
+        """
+        kind, _, namespace = page.partition("/")
+        if kind == "gang":
+            return (self._caches.changes(namespace),) if self._caller.scope.has(namespace) else ()
+        of_rows = sum(self._caches.generation(each) for each in self.namespaces)
+        queues = self._caches.changes_of(QUEUES) if kind == "queues" and self._caller.queues else 0
+        nodes = self._caches.changes_of(NODES) if kind == "topology" and self._caller.nodes else 0
+        return of_rows, queues, nodes
+
+    def _groups(self) -> list[PodGroup]:
+        return [group for each in self.namespaces for group in self._caches.objects(each).groups]

@@ -1,0 +1,242 @@
+"""One gang: how it stands, why, what would help, what happened, its members and Events. Pure.
+
+What it is made of is all in one namespace, which the caller may read; `places` draws where its members are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from extender.explain.report import GangReport
+from extender.explain.text import lines_of
+from gangs.members import begun
+from gangs.rows import Row
+from gangs.states import ENDED
+from gangs.words import plain
+from muster.api.kubernetes.core import Event, Pod
+from muster.api.kubernetes.meta import readable_time
+from muster.api.kubernetes.pod_problems import deletion_began, problem
+from muster.api.muster.gang import slot_of
+from muster.api.muster.placement import Placement
+from muster.api.volcano.scheduling import PodGroup
+from web.views.gangs import GangLine, address, line
+from web.views.moments import Moment, moment
+from web.views.places import RackOfNodes, racks
+
+MEMBERS = 200
+"""Members of one page; the map shows the nodes of all."""
+EVENTS = 50
+"""Events that are shown, the latest ones."""
+_MOST_CHARS = 1_000
+"""Of a text that others write into an Event."""
+
+
+class Told(Struct, frozen=True):
+    """One line of the explanation."""
+
+    label: str
+    text: str
+    tone: str
+
+
+class Step(Struct, frozen=True):
+    """Something that happened to the gang."""
+
+    at: Moment | None
+    what: str
+    text: str
+    epoch: int = 0
+    """The placement that it is about; 0 for none."""
+    nodes: str = ""
+
+
+class MemberLine(Struct, frozen=True):
+    """One member."""
+
+    rank: str
+    """Pod set and rank: `worker 3`."""
+    pod: str
+    node: str
+    state: str
+    since: Moment | None
+    problem: str
+    log: str
+    """Address of its log; empty without one."""
+
+
+class EventLine(Struct, frozen=True):
+    """One Event."""
+
+    at: Moment | None
+    kind: str
+    reason: str
+    about: str
+    message: str
+    count: int
+
+
+class Button(Struct, frozen=True):
+    """Something that the caller may do: it leads to a page that asks whether it is meant."""
+
+    name: str
+    title: str
+    address: str
+
+
+class GangView(Struct, frozen=True):
+    """The page."""
+
+    line: GangLine
+    message: str
+    user: str
+    """Who created it; empty if nobody knows."""
+    epoch: int
+    told: list[Told]
+    help: list[str]
+    steps: list[Step]
+    racks: list[RackOfNodes]
+    members: list[MemberLine]
+    all_members: int
+    first: int
+    """Number of the first member shown, from 1."""
+    before: str
+    after: str
+    events: list[EventLine] | None
+    """None for who may not list them."""
+    buttons: list[Button]
+    explained: str
+    """Address of the page that tries what would help; empty where this one says all that the caller may know."""
+
+
+class GangObjects(Struct, frozen=True):
+    """What is known of one gang; None and empty for what may not be read or is not there."""
+
+    row: Row
+    group: PodGroup | None = None
+    placement: Placement | None = None
+    pods: Sequence[Pod] = ()
+    """By rank, as `gangs.members.members` returns them."""
+    events: Sequence[Event] | None = None
+    report: GangReport | None = None
+    happened: Sequence[Step] | None = None
+    """Of the history, where there is one; else what the objects say."""
+    user: str = ""
+    buttons: Sequence[Button] = ()
+    logs: bool = False
+    """The caller may read logs."""
+    explained: bool = False
+    """The caller may have the planner explain it."""
+
+
+def gang_view(
+    of: GangObjects, rack_of_node: Mapping[str, str], now: float, *, page: int = 1, name: str = ""
+) -> GangView:
+    """Return the page of one gang; `name` is what its address calls it.
+
+    `rack_of_node` is empty for who may not list nodes: his map has no racks.
+    """
+    here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
+    last = max(1, -(-len(of.pods) // MEMBERS))
+    page = min(max(1, page), last)
+    first = (page - 1) * MEMBERS
+    told = lines_of(of.report, now) if of.report else []
+    return GangView(
+        line=line(of.row, now),
+        message=plain(of.row.message),
+        user=of.user,
+        epoch=of.placement.spec.epoch if of.placement else 0,
+        told=[Told(each.label, plain(each.text), each.tone) for each in told if each.label != "would help"],
+        help=[plain(each.sentence) for each in of.report.relief] if of.report else [],
+        steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
+        racks=racks(of.pods, of.placement, of.row.state, rack_of_node),
+        members=[
+            _member(pod, first + rank, here, now, logs=of.logs)
+            for rank, pod in enumerate(of.pods[first : first + MEMBERS])
+        ],
+        all_members=len(of.pods),
+        first=first + 1 if of.pods else 0,
+        before=f"{here}?page={page - 1}#members" if page > 1 else "",
+        after=f"{here}?page={page + 1}#members" if page < last else "",
+        events=None if of.events is None else _events(of.events, now),
+        buttons=list(of.buttons),
+        explained=f"{here}/explain" if of.explained else "",
+    )
+
+
+def _steps(of: GangObjects, now: float) -> Iterable[Step]:
+    """Yield what the objects say that happened, the first first; what they do not date comes last."""
+    found = [Step(moment(of.row.created, now), "submitted", f"{of.row.title} was submitted to queue {of.row.queue}")]
+    if of.group is not None:
+        for each in of.group.status.conditions:
+            if each.status == "True":
+                what = "started" if each.type == "Scheduled" else "waits"
+                found.append(Step(moment(each.last_transition_time, now), what, plain(each.message or each.reason)))
+    found += _of_placement(of.placement, now) if of.placement else []
+    found += _of_pods(of.pods, now)
+    if of.row.state in ENDED:
+        found.append(Step(_ended(of.pods, now), "ended", plain(of.row.message) or f"it is {of.row.state}"))
+    return sorted(found, key=lambda step: (step.at is None, step.at.at if step.at else ""))
+
+
+def _of_placement(placement: Placement, now: float) -> Iterable[Step]:
+    status, epoch = placement.status, placement.spec.epoch
+    if status.phase == "Reserved":
+        text = plain(status.message) or "nodes are reserved for it"
+        yield Step(moment(status.reserved_at, now), "reserved", text, epoch)
+        if expected := moment(status.expected_at, now):
+            yield Step(expected, "expected", "it is expected to start", epoch)
+        return
+    if started := moment(status.started_at, now):
+        yield Step(started, "whole", "all pods that start together had their nodes", epoch)
+    else:
+        text = f"placement {epoch} is {status.phase}" + (f": {plain(status.message)}" if status.message else "")
+        yield Step(moment(placement.metadata.creation_timestamp, now), "planned", text, epoch)
+
+
+def _of_pods(pods: Sequence[Pod], now: float) -> Iterable[Step]:
+    times = sorted(at for pod in pods if (at := readable_time(pod.status.start_time)) is not None)
+    if times:
+        yield Step(moment(times[0], now), "first pod", "the first of its pods began")
+        if len(times) > 1 and times[-1] > times[0]:
+            yield Step(moment(times[-1], now), "last pod", f"the last of {len(times)} pods began")
+
+
+def _ended(pods: Sequence[Pod], now: float) -> Moment | None:
+    times = [
+        at
+        for pod in pods
+        for each in pod.status.container_statuses
+        if each.state.terminated and (at := readable_time(each.state.terminated.finished_at)) is not None
+    ]
+    return moment(max(times, default=None), now)
+
+
+def _member(pod: Pod, rank: int, here: str, now: float, *, logs: bool) -> MemberLine:
+    slot, hindered, going = slot_of(pod.metadata), problem(pod), deletion_began(pod.metadata)
+    return MemberLine(
+        rank=f"{slot.pod_set} {slot.rank}" if slot else "",
+        pod=pod.metadata.name,
+        node=pod.spec.node_name,
+        state="Terminating" if going else pod.status.phase or "Pending",
+        since=moment(going or pod.status.start_time or pod.metadata.creation_timestamp, now),
+        problem=plain(hindered.words) if hindered else "",
+        log=f"{here}/logs/{rank}" if logs and begun([pod]) else "",
+    )
+
+
+def _events(events: Sequence[Event], now: float) -> list[EventLine]:
+    latest = sorted(
+        events, key=lambda event: event.last_timestamp or event.metadata.creation_timestamp or "", reverse=True
+    )
+    return [
+        EventLine(
+            moment(event.last_timestamp or event.metadata.creation_timestamp, now),
+            "Warning" if event.type == "Warning" else "Normal",
+            plain(event.reason)[:_MOST_CHARS],
+            plain(f"{event.involved_object.get('kind', '')} {event.involved_object.get('name', '')}"),
+            plain(event.message)[:_MOST_CHARS],
+            max(1, event.count),
+        )
+        for event in latest[:EVENTS]
+    ]

@@ -1,0 +1,194 @@
+"""The list of gangs: what `muster ps` prints, with filters, page by page. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+
+from gangs.rows import Row
+from gangs.states import ENDED, WAITING
+from gangs.words import nodes_words, plain
+from history.scope import Scope
+from web.views.moments import Moment, moment
+
+PAGE_ROWS = 200
+"""Rows of one page: a few screens, and a tenth of a second for a browser."""
+STATES = (
+    *("Waiting", "Reserved", "Starting", "Running", "Degraded", "Suspended"),
+    *("Completed", "Failed", "Terminated"),
+)
+"""The states of a gang, as `muster ps` calls them."""
+_FIELDS = ("queue", "namespace", "kind", "state")
+_TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
+_MOST_CHARS = 253
+"""Of a filter: no name of Kubernetes is longer."""
+
+
+class Filters(Struct, frozen=True):
+    """What the list is narrowed to; an empty text is everything."""
+
+    queue: str = ""
+    namespace: str = ""
+    kind: str = ""
+    state: str = ""
+    ended: bool = False
+    """Gangs that have ended, too; those of an ended state are shown anyway."""
+    page: int = 1
+
+    def has(self, row: Row) -> bool:
+        """Return True for a gang that is to be shown."""
+        if self.state not in {"", row.state} or (not self.state and not self.ended and row.state in ENDED):
+            return False
+        return self.queue in {"", row.queue} and self.namespace in {"", row.namespace} and self.kind in {"", row.kind}
+
+    def address(self, **changes: str | int | bool) -> str:
+        """Return the address of the list with these filters after changes, without what is not set."""
+        told = {name: getattr(self, name) for name in _FIELDS} | {
+            "ended": "on" if self.ended else "",
+            "page": self.page,
+        }
+        told |= {name: "on" if value is True else value for name, value in changes.items()}
+        kept = {name: value for name, value in told.items() if value and (name, value) != ("page", 1)}
+        return f"/gangs?{urlencode(kept)}" if kept else "/gangs"
+
+
+class GangLine(Struct, frozen=True):
+    """One row."""
+
+    title: str
+    address: str
+    namespace: str
+    queue: str
+    state: str
+    tone: str
+    """good, bad or wait; empty for the others. The state stands beside it."""
+    size: str
+    priority: str
+    created: Moment | None
+    expected: Moment | None
+    """Its start, or the earliest one."""
+    latest: Moment | None
+    """The latest start; None where it is as expected, or not known."""
+    known_by: str
+    """What the start is reckoned from, as `by past run times`; empty for one that is reserved."""
+    nodes: str
+    reason: str
+
+
+class Choice(Struct, frozen=True):
+    """A filter, and what it can be set to."""
+
+    name: str
+    title: str
+    values: list[str]
+    chosen: str
+
+
+class GangsView(Struct, frozen=True):
+    """The page."""
+
+    lines: list[GangLine]
+    choices: list[Choice]
+    filters: Filters
+    found: int
+    """Gangs that the filters let through."""
+    first: int
+    """Number of the first row, from 1; 0 without any."""
+    before: str
+    """Address of the page before this one; empty on the first."""
+    after: str
+    all: int
+    """Gangs that the caller may see."""
+
+
+def filters(query: Mapping[str, str]) -> Filters:
+    """Return the filters of an address; what cannot be read counts as not set."""
+    texts = {name: query.get(name, "").strip()[:_MOST_CHARS] for name in _FIELDS}
+    return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
+
+
+def page_number(text: str) -> int:
+    """Return the number of a part of a list, from 1; 1 for what is none."""
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1
+
+
+def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -> GangsView:
+    """Return one page of the gangs in scope; a page beyond the last one is the last one."""
+    mine = [row for row in rows if scope.has(row.namespace)]
+    found = [row for row in mine if chosen.has(row)]
+    last = max(1, -(-len(found) // PAGE_ROWS))
+    page = min(chosen.page, last)
+    shown = found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    twice = shared_names(mine)
+    return GangsView(
+        lines=[line(row, now, twice) for row in shown],
+        choices=_choices(mine, chosen),
+        filters=chosen,
+        found=len(found),
+        first=(page - 1) * PAGE_ROWS + 1 if shown else 0,
+        before=chosen.address(page=page - 1) if page > 1 else "",
+        after=chosen.address(page=page + 1) if page < last else "",
+        all=len(mine),
+    )
+
+
+def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
+    """Return one row; `twice` are names that several gangs of a namespace have."""
+    early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
+    late = row.latest_start if early and row.latest_start != early else ""
+    return GangLine(
+        title=row.title,
+        address=address(row, twice),
+        namespace=row.namespace,
+        queue=row.queue,
+        state=row.state,
+        tone=tone(row.state),
+        size=row.size,
+        priority=row.priority_words,
+        created=moment(row.created, now),
+        expected=moment(early, now),
+        latest=moment(late, now),
+        known_by=_known_by(row) if early and not row.expected_start else "",
+        nodes=nodes_words(row.nodes) if row.nodes else "",
+        reason=plain(row.reason),
+    )
+
+
+def _known_by(row: Row) -> str:
+    return f"by {row.start_known_by}" if row.latest_start else f"or later, by {row.start_known_by}"
+
+
+def tone(state: str) -> str:
+    """Return how a state looks, beside its name."""
+    return "wait" if state in WAITING else _TONES.get(state, "")
+
+
+def address(row: Row, twice: frozenset[tuple[str, str]] = frozenset()) -> str:
+    """Return the address of a gang's page: by its workload's name, else by that of its PodGroup."""
+    name = row.gang if (row.namespace, row.name) in twice and row.gang else row.name
+    return f"/gangs/{quote(row.namespace, safe='')}/{quote(name, safe='')}"
+
+
+def shared_names(rows: Iterable[Row]) -> frozenset[tuple[str, str]]:
+    """Return the namespaces and names of workloads that several gangs have, as the ones of a JobSet."""
+    counts = Counter((row.namespace, row.name) for row in rows)
+    return frozenset(key for key, count in counts.items() if count > 1)
+
+
+def _choices(rows: Sequence[Row], chosen: Filters) -> list[Choice]:
+    there: dict[str, Iterable[str]] = {
+        "queue": sorted({row.queue for row in rows if row.queue}),
+        "namespace": sorted({row.namespace for row in rows}),
+        "kind": sorted({row.kind for row in rows}),
+        "state": STATES,
+    }
+    return [
+        Choice(
+            name,
+            name.capitalize(),
+            [*dict.fromkeys((*values, *filter(None, [getattr(chosen, name)])))],
+            getattr(chosen, name),
+        )
+        for name, values in there.items()
+    ]

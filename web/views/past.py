@@ -1,0 +1,249 @@
+"""What happened and who used what, of the history: forms, tables, the story of one gang, CSV. Pure.
+
+The history is asked with the caller's scope, so that what comes in has nothing of others.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+
+from gangs.words import nodes_words, plain, short
+from history import silence
+from history.hours import HOUR_S, cell, hours, is_bytewise
+from history.read import Gang, Gap, Happening
+from history.usage import KEYS, Row, Seconds
+from web.views.bars import WHOLE
+from web.views.gang import Step
+from web.views.moments import Moment, moment
+
+DAYS: Final = (1, 7, 30, 90, 365)
+"""How far back a form looks."""
+GANGS: Final = 200
+"""Gangs of one page."""
+USAGE_ROWS: Final = 1_000
+"""Rows of a table; the CSV has all."""
+_USUAL_DAYS: Final = 7
+_BY: Final = ("queue", "user")
+_MOST_CHARS: Final = 253
+_DAY_S: Final = 86_400
+_TONES: Final = {"Completed": "good", "Running": "good", "Failed": "bad", "Degraded": "bad", "Waiting": "wait"}
+
+
+class Period(Struct, frozen=True):
+    """What a form of the history asks for."""
+
+    days: int = _USUAL_DAYS
+    queue: str = ""
+    namespace: str = ""
+    by: tuple[str, ...] = _BY
+    """What usage is told by."""
+
+    def since(self, now: float) -> float:
+        """Return the beginning of the time that is looked at."""
+        return now - self.days * _DAY_S
+
+    @property
+    def query(self) -> str:
+        """The same as the query of an address."""
+        told = [("days", str(self.days)), *(("by", each) for each in self.by)]
+        told += [(name, value) for name, value in (("queue", self.queue), ("namespace", self.namespace)) if value]
+        return urlencode(told)
+
+
+class PastGang(Struct, frozen=True):
+    """One gang of the history."""
+
+    title: str
+    address: str
+    namespace: str
+    queue: str
+    user: str
+    state: str
+    tone: str
+    submitted: Moment | None
+    waited: str
+    """Until its first start."""
+    ran: str
+    """From its first start to its end."""
+    ended: Moment | None
+    restarts: int
+    evictions: int
+    nodes: str
+    gpu_hours: str
+
+
+class HistoryView(Struct, frozen=True):
+    """The page."""
+
+    gangs: list[PastGang]
+    full: bool
+    """There may be more than is shown."""
+    gaps: list[str]
+    silence: str
+    """What is said of a recorder that is gone; empty while it looks."""
+    period: Period
+
+
+class StoryView(Struct, frozen=True):
+    """The page of one gang of the history."""
+
+    gang: PastGang
+    steps: list[Step]
+
+
+class UsageLine(Struct, frozen=True):
+    """One row: a key and a resource."""
+
+    key: list[str]
+    resource: str
+    asked: str
+    held: str
+    used: str
+    lost: str
+    share: int
+    """What was used of what was held, in thousandths."""
+
+
+class UsageView(Struct, frozen=True):
+    """The page."""
+
+    by: list[str]
+    lines: list[UsageLine]
+    more: int
+    period: Period
+    csv: str
+    silence: str
+    """As in the list of gangs."""
+
+
+def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
+    """Return what an address asks for; what cannot be read counts as not set."""
+    days = query.get("days", "")
+    chosen = tuple(each for each in KEYS if each in by)
+    return Period(
+        days=int(days) if days in {str(each) for each in DAYS} else _USUAL_DAYS,
+        queue=query.get("queue", "").strip()[:_MOST_CHARS],
+        namespace=query.get("namespace", "").strip()[:_MOST_CHARS],
+        by=chosen or _BY,
+    )
+
+
+def history_view(
+    gangs: Sequence[Gang], gaps: Sequence[Gap], asked: Period, now: float, *, looked: float
+) -> HistoryView:
+    """Return the list of gangs, with the times for which nothing was recorded."""
+    return HistoryView(
+        gangs=[past_gang(each, now) for each in gangs[:GANGS]],
+        full=len(gangs) >= GANGS,
+        gaps=[_gap(each, now) for each in gaps],
+        silence=silence_words(looked, now, silence.GANGS),
+        period=asked,
+    )
+
+
+def story_view(gang: Gang, happenings: Sequence[Happening], now: float) -> StoryView:
+    """Return the story of one gang."""
+    return StoryView(past_gang(gang, now), steps_of(happenings, now))
+
+
+def steps_of(happenings: Sequence[Happening], now: float) -> list[Step]:
+    """Return what happened as steps of a timeline."""
+    return [
+        Step(moment(each.at, now), str(each.what), plain(each.text), each.epoch, _nodes(each.nodes))
+        for each in happenings
+    ]
+
+
+def _nodes(nodes: Sequence[str]) -> str:
+    return nodes_words(nodes) if nodes else ""
+
+
+def past_gang(gang: Gang, now: float) -> PastGang:
+    """Return one gang as a row."""
+    start = gang.started
+    place = f"/history/{quote(gang.namespace, safe='')}/{quote(gang.name, safe='')}"
+    return PastGang(
+        title=f"{gang.kind} {gang.name}",
+        address=f"{place}?{urlencode({'uid': gang.uid})}",
+        namespace=gang.namespace,
+        queue=gang.queue,
+        user=gang.user,
+        state=gang.state,
+        tone=_TONES.get(gang.state, ""),
+        submitted=moment(gang.submitted, now),
+        waited=short((start or gang.ended or now) - gang.submitted),
+        ran="" if start is None else short((gang.ended or now) - start),
+        ended=moment(gang.ended, now),
+        restarts=gang.restarts,
+        evictions=gang.evictions,
+        nodes=_nodes(gang.nodes),
+        gpu_hours=_number(gang.gpu_seconds / HOUR_S),
+    )
+
+
+def usage_view(rows: Sequence[Row], asked: Period, now: float, *, looked: float) -> UsageView:
+    """Return the table of usage: GPUs first under each key."""
+    lines = [_line(row, resource) for row in rows for resource in sorted(row.resources, key=_order)]
+    return UsageView(
+        by=list(asked.by),
+        lines=lines[:USAGE_ROWS],
+        more=max(0, len(lines) - USAGE_ROWS),
+        period=asked,
+        csv=f"/usage.csv?{asked.query}",
+        silence=silence_words(looked, now, silence.USAGE),
+    )
+
+
+def silence_words(looked: float, now: float, what: str) -> str:
+    """Return what is said of a recorder that is gone, and `what` is not known then; empty while it looks."""
+    found = silence.silence(looked, now)
+    if found is None:
+        return ""
+    since = moment(found.since, now)
+    return silence.told(since.day if since else "", short(now - found.since), what)
+
+
+def usage_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
+    """Return all usage as CSV, in hours; a text that a spreadsheet would reckon with gets a quote before it."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow([*by, "resource", "unit", "asked", "held", "used", "lost"])
+    for row in rows:
+        for resource in sorted(row.resources, key=_order):
+            told = [f"{amount:.6f}" for amount in _hours(resource, row.resources[resource])]
+            writer.writerow([*map(cell, row.key), resource, unit_of(resource), *told])
+    return out.getvalue()
+
+
+def unit_of(resource: str) -> str:
+    """Return the unit of an amount over time: hours of one whole, or of a GiB."""
+    return "GiB h" if is_bytewise(resource) else "h"
+
+
+def _line(row: Row, resource: str) -> UsageLine:
+    each = row.resources[resource]
+    asked, held, used, lost = map(_number, _hours(resource, each))
+    share = round(WHOLE * each.used / each.held) if each.held else 0
+    name = f"{resource} {unit_of(resource)}"
+    return UsageLine([plain(key) for key in row.key], name, asked, held, used, lost, min(WHOLE, max(0, share)))
+
+
+def _order(resource: str) -> tuple[bool, bool, str]:
+    return resource in {"cpu", "memory"} or not resource.count("/"), resource != "cpu", resource
+
+
+def _hours(resource: str, each: Seconds) -> list[float]:
+    return [hours(resource, amount) for amount in (each.asked, each.held, each.used, each.lost)]
+
+
+def _number(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= WHOLE else f"{hours:.3g}"
+
+
+def _gap(gap: Gap, now: float) -> str:
+    since, until = moment(gap.since, now), moment(gap.until, now)
+    return f"{since.day if since else '?'} to {until.day if until else '?'}: {plain(gap.text)}"

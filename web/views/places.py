@@ -1,0 +1,75 @@
+"""Where the members of a gang are: racks, their nodes, and the ranks on each. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from extender.planner.api import natural
+from gangs.states import ENDED
+from gangs.words import ranks_words
+from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import DEFAULT_POD_SET, slot_of
+from muster.api.muster.placement import Placement, slots_of
+
+NODES = 400
+"""Nodes that are drawn; of the others the number is told."""
+NO_RACK = ""
+
+
+class NodeOfGang(Struct, frozen=True):
+    """A node with members of the gang."""
+
+    name: str
+    ranks: str
+    """By pod set, in words: `worker 0-7`."""
+    members: int
+    running: int
+    state: str
+    """runs, starts, reserved or ended."""
+
+
+class RackOfNodes(Struct, frozen=True):
+    """One rack."""
+
+    name: str
+    """Empty for nodes of no known rack."""
+    nodes: list[NodeOfGang]
+    members: int
+    more: int
+    """Nodes that are not drawn."""
+
+
+def racks(
+    pods: Sequence[Pod], placement: Placement | None, state: str, rack_of_node: Mapping[str, str]
+) -> list[RackOfNodes]:
+    """Return the racks of a gang, in the order of their names; a gang without pods on nodes is where its plan is."""
+    ranks: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    running: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        node = pod.spec.node_name
+        if node:
+            slot = slot_of(pod.metadata)
+            place = slot.pod_set if slot else DEFAULT_POD_SET
+            ranks[node][place].add(slot.rank if slot else len(ranks[node][place]))
+            running[node] += pod.status.phase == "Running"
+    if placement is not None and state not in ENDED and placement.status.phase != "Abandoned":
+        for slot, node in slots_of(placement):
+            ranks[node][slot.pod_set].add(slot.rank)
+    by_rack: dict[str, list[str]] = defaultdict(list)
+    for node in ranks:
+        by_rack[rack_of_node.get(node, NO_RACK)].append(node)
+    found, left = [], NODES
+    for rack in sorted(by_rack, key=natural):
+        names = sorted(by_rack[rack], key=natural)
+        drawn = [_node(name, ranks[name], running[name], state) for name in names[:left]]
+        left -= len(drawn)
+        members = sum(len(numbers) for name in names for numbers in ranks[name].values())
+        found.append(RackOfNodes(rack, drawn, members, len(names) - len(drawn)))
+    return found
+
+
+def _node(name: str, ranks: Mapping[str, set[int]], running: int, state: str) -> NodeOfGang:
+    told = {pod_set: sorted(numbers) for pod_set, numbers in sorted(ranks.items())}
+    how = "ended" if state in ENDED else "reserved" if state == "Reserved" else "runs" if running else "starts"
+    return NodeOfGang(name, ranks_words(told), sum(map(len, told.values())), running, how)

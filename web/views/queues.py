@@ -1,0 +1,240 @@
+"""Queues: the tree with use, fair share, deserved, guarantee and capability, and who waits since when. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from extender.explain.queues import OwnQueue, QueueReport
+from gangs.rows import Row
+from gangs.states import WAITING
+from gangs.words import plain
+from history.scope import Scope
+from muster.api.muster.usage import Period
+from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
+from muster.volcano.queuelimits import NONE, QueueLimits
+from web.views.bars import Bar, bar
+from web.views.gangs import address, shared_names
+from web.views.moments import Moment, moment
+
+PAGE_QUEUES = 100
+"""Queues of one page."""
+WAITERS = 5
+"""Gangs that wait in one queue and are named; a link leads to all of them."""
+WARNED = 0.8
+"""Part of a budget from which on it is marked, as the planner warns from there."""
+NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
+_HOUR_S = 3_600
+_GIB = 1 << 30
+_NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
+_MEMORY = "memory"
+
+
+class Waiter(Struct, frozen=True):
+    """A gang that waits."""
+
+    title: str
+    address: str
+    since: Moment | None
+    expected: Moment | None
+    reason: str
+
+
+class BudgetLine(Struct, frozen=True):
+    """The budget of one resource."""
+
+    words: str
+    full: bool
+    """So much of it is used that its users should know."""
+
+
+class QueueLine(Struct, frozen=True):
+    """One queue."""
+
+    name: str
+    depth: int
+    """Of the tree, from 0 for the root."""
+    parent: str
+    weight: int
+    priority: int
+    bars: list[Bar]
+    """GPUs first."""
+    waiting: int
+    """Gangs that wait in it; of all whom the caller may see where the queues do not say it."""
+    waiters: list[Waiter]
+    more: int
+    """Gangs of the caller's that wait, beyond those named."""
+    gangs: str
+    """Address of the list of gangs that wait in it."""
+    message: str
+    spares: str
+    limits: tuple[str, ...]
+    """Beyond its capability, in words."""
+    budgets: list[BudgetLine]
+
+
+class OwnLine(Struct, frozen=True):
+    """A queue as the gangs of one who may not list queues say it."""
+
+    name: str
+    running: int
+    waiting: int
+    place: str
+    expected: Moment | None
+    gangs: str
+
+
+class QueuesView(Struct, frozen=True):
+    """The page."""
+
+    lines: list[QueueLine]
+    own: list[OwnLine]
+    """In place of `lines` for who may not list queues."""
+    waits: int
+    """Gangs in scope that wait."""
+    all: int = 0
+    """Queues in all."""
+    first: int = 0
+    """Number of the first one shown, from 1."""
+    before: str = ""
+    """Address of the page before this one; empty on the first."""
+    after: str = ""
+    silence: str = ""
+    """What is said of a recorder that is gone, where there are budgets; empty while it looks."""
+
+
+def queues_view(
+    reports: Sequence[QueueReport],
+    rows: Sequence[Row],
+    scope: Scope,
+    now: float,
+    page: int = 1,
+    *,
+    limits: Mapping[str, QueueLimits] = NO_LIMITS,
+    used: Mapping[Period, Mapping[str, Vector]] | None = None,
+    silence: str = "",
+) -> QueuesView:
+    """Return one page of the tree; gangs outside the scope are not named.
+
+    `used` is what each queue itself has held in the periods of budgets, in unit-seconds; None where there is no
+    history.
+    """
+    spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
+    waiters: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (-(row.priority or 0), row.created)):
+        if row.state in WAITING and scope.has(row.namespace):
+            waiters[row.queue].append(row)
+    twice = shared_names(row for row in rows if scope.has(row.namespace))
+    last = max(1, -(-len(reports) // PAGE_QUEUES))
+    page = min(max(1, page), last)
+    first = (page - 1) * PAGE_QUEUES
+    shown = reports[first : first + PAGE_QUEUES]
+    waits = sum(map(len, waiters.values()))
+    return QueuesView(
+        lines=[
+            _line(report, waiters[report.queue], _budgets(report.queue, limits, spent), scope, twice, now)
+            for report in shown
+        ],
+        own=[],
+        waits=waits,
+        all=len(reports),
+        first=first + 1 if shown else 0,
+        before=f"/queues?page={page - 1}" if page > 1 else "",
+        after=f"/queues?page={page + 1}" if page < last else "",
+        silence=silence,
+    )
+
+
+def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
+    """Return what is left for who may not list queues: where the gangs of his namespaces stand."""
+    own = [
+        OwnLine(each.queue, each.running, each.waiting, each.place, moment(each.expected_start, now), _all(each.queue))
+        for each in queues
+    ]
+    return QueuesView([], own, sum(each.waiting for each in queues))
+
+
+def _line(
+    report: QueueReport,
+    waiters: Sequence[Row],
+    budgets: Iterable[BudgetLine],
+    scope: Scope,
+    twice: frozenset[tuple[str, str]],
+    now: float,
+) -> QueueLine:
+    told = {each.gang: each.message for each in report.first if scope.has(each.gang.partition("/")[0])}
+    named = [
+        Waiter(
+            row.title,
+            address(row, twice),
+            moment(row.created, now),
+            moment(row.expected_start, now),
+            plain(told.get(f"{row.namespace}/{row.gang}") or row.message or row.reason),
+        )
+        for row in waiters[:WAITERS]
+    ]
+    kept = [f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS]
+    return QueueLine(
+        name=report.queue,
+        depth=report.depth,
+        parent=report.parent,
+        weight=report.weight,
+        priority=report.priority,
+        bars=[_bar(report, name) for name in resources(report)],
+        waiting=max(report.waiting, len(waiters)),
+        waiters=named,
+        more=len(waiters) - len(named),
+        gangs=_all(report.queue),
+        message=plain(report.message),
+        spares=", ".join(kept),
+        limits=report.limits,
+        budgets=list(budgets),
+    )
+
+
+def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> dict[str, Vector]:
+    """Return what queues have held with those below them; a queue comes after its parent."""
+    total = {report.queue: dict(used.get(report.queue, {})) for report in reports}
+    for report in reversed(reports):
+        if report.parent in total:
+            total[report.parent] = add(total[report.parent], total[report.queue])
+    return total
+
+
+def _budgets(
+    queue: str, limits: Mapping[str, QueueLimits], spent: Mapping[Period, Mapping[str, Vector]] | None
+) -> Iterator[BudgetLine]:
+    said = limits.get(queue, NONE)
+    for resource, period, most in said.budgets:
+        size = unit(resource) * _HOUR_S * (_GIB if resource == _MEMORY else 1)
+        name = f"{resource} {'GiB ' if resource == _MEMORY else ''}hours"
+        words = f"budget of {most / size:,.6g} {name} a {period}"
+        words += ", beyond which gangs wait" if said.enforced else ""
+        if spent is None:
+            yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)
+        else:
+            share = spent.get(period, {}).get(queue, {}).get(resource, 0) / most if most else 1.0
+            yield BudgetLine(f"{words}: {share:.0%} used", full=share >= WARNED)
+
+
+def resources(report: QueueReport) -> list[str]:
+    """Return the resources of a queue that anybody asks about: GPUs of every make, CPUs, memory, then the others."""
+    amounts = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
+    there = {name for each in amounts for name in each} - _NOT_SHOWN
+    return sorted(there, key=lambda name: (name in {CPU, _MEMORY}, name == _MEMORY, name))
+
+
+def _bar(report: QueueReport, name: str) -> Bar:
+    marks = {
+        "fair share": report.fair_share.get(name, 0),
+        "deserved": report.deserved.get(name),
+        "guarantee": report.guarantee.get(name),
+        "capability": report.capability.get(name),
+    }
+    return bar(name, report.allocated.get(name, 0), marks, part=report.spares.get(name, 0))
+
+
+def _all(queue: str) -> str:
+    return f"/gangs?{urlencode({'queue': queue})}"

@@ -1,0 +1,271 @@
+"""The cluster's nodes: racks with what is free, domains with what is fragmented, faults, spares, reservations. Pure."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from extender.explain.topology import DomainReport, SparesThere, TopologyReport
+from extender.planner.api import natural
+from gangs.nodes import NodeRow
+from gangs.rows import Row
+from gangs.words import nodes_words, plain
+from history.scope import Scope
+from muster.api.kubernetes.core import Node
+from muster.api.muster.node_faults import Rules, fault_of
+from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.pools import pool_of
+from muster.resources.vector import amount_words
+from web.views.bars import WHOLE
+from web.views.gangs import address, shared_names
+from web.views.moments import Moment, moment
+
+READY = "Ready"
+"""The state of a healthy node for who may not list the pods there, and so does not know what is free."""
+STATES = (READY, "Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady")
+_HEALTHY = frozenset({READY, "Free", "Mixed", "Full"})
+RACKS = 500
+DOMAINS = 500
+"""Rows of a topology that are shown."""
+SUSPECTS = 200
+_NODE_CHARS = 120
+
+
+class Counted(Struct, frozen=True):
+    """So many nodes of a rack have one state."""
+
+    state: str
+    nodes: int
+    at: int
+    """Where they begin in the bar, in thousandths."""
+    width: int
+    names: str
+
+
+class RackLine(Struct, frozen=True):
+    """The nodes of one rack and GPU model."""
+
+    rack: str
+    model: str
+    nodes: int
+    gpus: str
+    free: str
+    whole: int
+    """Nodes with all their GPUs free."""
+    states: list[Counted]
+    label: str
+
+
+class DomainLine(Struct, frozen=True):
+    """One domain of a topology."""
+
+    name: str
+    level: str
+    depth: int
+    nodes: int
+    unused: int
+    room: list[str]
+    """Free of all, a text for each resource."""
+    fragmented: str
+    share: int
+    """Of what is free, the part on partly used nodes, in thousandths."""
+    spares: str
+
+
+class TopologyLine(Struct, frozen=True):
+    """One topology."""
+
+    name: str
+    levels: str
+    resources: list[str]
+    domains: list[DomainLine]
+    more: int
+    problems: list[str]
+
+
+class SuspectLine(Struct, frozen=True):
+    """A node that gets nothing new."""
+
+    node: str
+    rack: str
+    why: str
+    kind: str
+    since: Moment | None
+
+
+class ReservationLine(Struct, frozen=True):
+    """Nodes that are kept for a gang which waits."""
+
+    title: str
+    address: str
+    queue: str
+    nodes: str
+    since: Moment | None
+    expected: Moment | None
+
+
+class TopologyView(Struct, frozen=True):
+    """The page."""
+
+    racks: list[RackLine]
+    more_racks: int
+    topologies: list[TopologyLine]
+    suspects: list[SuspectLine]
+    more_suspects: int
+    reservations: list[ReservationLine]
+    nodes: int
+    whole: bool
+    """False for who may not list all pods: what is free is not shown."""
+
+
+def topology_view(
+    nodes: Sequence[NodeRow],
+    reports: Sequence[TopologyReport],
+    suspects: Sequence[SuspectLine],
+    placements: Iterable[Placement],
+    rows: Sequence[Row],
+    scope: Scope,
+    now: float,
+    *,
+    whole: bool = True,
+) -> TopologyView:
+    """Return the page; gangs outside the scope are not named, and neither are their nodes.
+
+    `whole`: the caller may list all pods; others are not shown what these leave free.
+    """
+    racks = _racks(nodes if whole else [replace(row, state=READY) if row.state in _HEALTHY else row for row in nodes])
+    mine = [each for each in placements if each.status.phase == "Reserved" and scope.has(each.metadata.namespace)]
+    return TopologyView(
+        racks=racks[:RACKS],
+        more_racks=max(0, len(racks) - RACKS),
+        topologies=[_topology(report, scope) for report in (reports if whole else ())],
+        suspects=list(suspects[:SUSPECTS]),
+        more_suspects=max(0, len(suspects) - SUSPECTS),
+        reservations=_reservations(mine, [row for row in rows if scope.has(row.namespace)], now),
+        nodes=len(nodes),
+        whole=whole,
+    )
+
+
+def suspects_among(
+    nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], Rules], now: float
+) -> list[SuspectLine]:
+    """Return the nodes with a fault or a cordon, and what says so; `rows` tell their racks."""
+    racks = {row.name: row.rack for row in rows}
+    found = []
+    for node in nodes:
+        name = node.metadata.name
+        fault = fault_of(node, rules_in(pool_of(node.metadata)))
+        if fault is not None:
+            kind = "Suspect" if fault.kind == "suspect" else "NotReady"
+            found.append(SuspectLine(name, racks.get(name, ""), plain(fault.cause), kind, moment(fault.since, now)))
+        elif node.spec.unschedulable:
+            found.append(SuspectLine(name, racks.get(name, ""), "it is cordoned", "Cordoned", None))
+    return sorted(found, key=lambda each: (STATES[::-1].index(each.kind), natural(each.node)))
+
+
+def _racks(nodes: Sequence[NodeRow]) -> list[RackLine]:
+    groups: dict[tuple[str, str], list[NodeRow]] = defaultdict(list)
+    for row in nodes:
+        groups[row.rack, row.model].append(row)
+    return [
+        _rack(rack, model, groups[rack, model])
+        for rack, model in sorted(groups, key=lambda key: (natural(key[0]), key[1]))
+    ]
+
+
+def _rack(rack: str, model: str, rows: Sequence[NodeRow]) -> RackLine:
+    counted, at = [], 0
+    for state in STATES:
+        names = [row.name for row in rows if row.state == state]
+        if names:
+            width = len(names) * WHOLE // len(rows)
+            counted.append(Counted(state, len(names), at, width, nodes_words(names, _NODE_CHARS)))
+            at += width
+    usable = [row for row in rows if row.state in _HEALTHY]
+    return RackLine(
+        rack=rack,
+        model=model,
+        nodes=len(rows),
+        gpus=_number(sum(row.gpus for row in rows)),
+        free=_number(sum(row.free_gpus for row in usable)),
+        whole=sum(row.gpus > 0 and row.free_gpus == row.gpus for row in usable),
+        states=counted,
+        label=", ".join(f"{each.nodes} {each.state}" for each in counted),
+    )
+
+
+def _number(amount: float) -> str:
+    return f"{amount:g}" if amount < WHOLE else str(round(amount))
+
+
+def _topology(report: TopologyReport, scope: Scope) -> TopologyLine:
+    lines = list(_domains(report.domains, 0, scope))
+    told = [f"HyperNode {name}: {text}" for name, texts in report.problems.items() for text in texts]
+    told += [
+        f"HyperNode {name} names members that do not exist: {', '.join(names)}"
+        for name, names in report.missing.items()
+    ]
+    if report.outside:
+        told.append(f"in no domain: {nodes_words(report.outside, _NODE_CHARS)}")
+    resources = list(report.domains[0].room) if report.domains else []
+    return TopologyLine(
+        report.name, ", ".join(report.levels), resources, lines[:DOMAINS], max(0, len(lines) - DOMAINS), told
+    )
+
+
+def _domains(domains: Sequence[DomainReport], depth: int, scope: Scope) -> Iterable[DomainLine]:
+    for each in domains:
+        share = each.fragmented
+        yield DomainLine(
+            name=each.name,
+            level=each.level,
+            depth=depth,
+            nodes=each.nodes,
+            unused=each.unused,
+            room=[
+                f"{amount_words(name, one.free)} of {amount_words(name, one.all)}" for name, one in each.room.items()
+            ],
+            fragmented="" if share is None else f"{share:.0%}",
+            share=0 if share is None else round(share * WHOLE),
+            spares=_spares(each.spares, scope),
+        )
+        yield from _domains(each.domains, depth + 1, scope)
+
+
+def _spares(there: SparesThere, scope: Scope) -> str:
+    """Return spares in words; of gangs outside the scope nothing but that there are seats."""
+    if not there.seats:
+        return ""
+    keepers, borrowers = (
+        [who for who in whose if scope.has(who.partition(" ")[2].partition("/")[0])]
+        for whose in (there.keepers, there.borrowers)
+    )
+    of = f" of {', '.join(keepers)}" if keepers else ""
+    to = f" to {', '.join(borrowers)}" if borrowers else ""
+    return f"{there.seats} seats{of}" + (f", {there.lent} lent{to}" if there.lent else "")
+
+
+def _reservations(placements: Sequence[Placement], rows: Sequence[Row], now: float) -> list[ReservationLine]:
+    known = {(row.namespace, row.gang): row for row in rows if row.gang}
+    twice = shared_names(rows)
+    found = []
+    for each in placements:
+        row = known.get((each.metadata.namespace, each.metadata.name))
+        if row is not None:
+            nodes = nodes_words((node for _, node in slots_of(each)), _NODE_CHARS)
+            status = each.status
+            found.append(
+                ReservationLine(
+                    f"{row.title} ({row.namespace})",
+                    address(row, twice),
+                    row.queue,
+                    nodes,
+                    moment(status.reserved_at, now),
+                    moment(status.expected_at, now),
+                )
+            )
+    return sorted(
+        found, key=lambda line: (line.expected is None, line.expected.at if line.expected else "", line.title)
+    )

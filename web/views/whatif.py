@@ -1,0 +1,261 @@
+"""What if: a form over `muster simulate`, what is wrong in it field by field, and the outcome. Pure.
+
+Everything in the form is somebody's input, and a simulation costs the server time: each field has a limit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+from msgspec import Struct
+
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.own import Demand, demands
+from extender.explain.pools import in_pool, pools_of
+from extender.explain.queues import QueueReport, changed_shares, queue_reports, told_reports
+from extender.explain.report import UnknownNameError
+from extender.explain.simulation import SimulatedGang, simulate
+from extender.explain.whatif import Change, WhatIf, changed
+from gangs.words import plain
+from history.scope import Scope
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from webhook.offline.manifests import JSON, ManifestError, documents_in
+from webhook.offline.submission import Submission
+
+YAML_BYTES = 64 * 1024
+"""Of the manifests: the longest of the examples have 4 KiB."""
+OBJECTS = 20
+"""Objects of one trial."""
+DEPTH = 100
+"""Brackets in brackets."""
+JOB_PODS = 5_000
+"""Pods that batch Jobs of one trial make, each of which goes through admission."""
+NEW_NODES = 1_000
+CHANGES = 20
+"""Changes of queues, and nodes to cordon."""
+OUTCOMES = 200
+"""Gangs that the outcome names, those of the trial first."""
+_NAME_CHARS = 253
+_NAME = "the manifests"
+
+
+@dataclass(slots=True)
+class Trial:
+    """What a form asks for, as it was typed, with the errors of its fields."""
+
+    manifests: str = ""
+    namespace: str = ""
+    add_nodes: str = ""
+    like: str = ""
+    cordon: str = ""
+    queues: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Name of a field → what is wrong with it. `form` is about several fields."""
+    objects: list[JSON] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """True if it asks for nothing."""
+        return not (self.manifests or self.add_nodes or self.cordon or self.queues)
+
+
+class Outcome(Struct, frozen=True):
+    """What became of one gang."""
+
+    title: str
+    submitted: bool
+    starts: bool
+    pods: int
+    nodes: list[str]
+    why: str
+    queue: str
+    """Its queue and place, for one that waits."""
+
+
+class Asked(Struct, frozen=True):
+    """What a new gang would ask of its queue, for who may not see the cluster."""
+
+    title: str
+    queue: str
+    needs: list[str]
+    together: int
+    remarks: list[str]
+
+
+class Answer(Struct, frozen=True):
+    """The result of a trial."""
+
+    gangs: list[Outcome]
+    more: int
+    asked: list[Asked]
+    shares: list[str]
+    ignored: list[str]
+
+
+def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> Trial:
+    """Return what a form asks for, with the errors that show before the cluster is looked at.
+
+    `namespaces` are those that the caller may choose from, the first by default.
+    """
+    asked = Trial(
+        manifests=form.get("manifests", "").replace("\r\n", "\n"),
+        namespace=form.get("namespace", "").strip() or (namespaces[0] if namespaces else ""),
+        add_nodes=form.get("add_nodes", "").strip(),
+        like=form.get("like", "").strip(),
+        cordon=form.get("cordon", "").strip(),
+        queues=form.get("queues", "").strip(),
+    )
+    _check_numbers(asked)
+    if asked.namespace not in namespaces:
+        asked.errors["namespace"] = f"you see no namespace of this name; there is {', '.join(namespaces[:5]) or 'none'}"
+    if len(asked.manifests.encode()) > YAML_BYTES:
+        asked.errors["manifests"] = (
+            f"they have {len(asked.manifests.encode())} bytes, and at most {YAML_BYTES} are tried"
+        )
+    elif asked.manifests.strip() and not asked.errors:
+        _read(asked, frozenset(namespaces))
+    return asked
+
+
+def _check_numbers(asked: Trial) -> None:
+    text = asked.add_nodes
+    if text and not (
+        text.isascii() and text.isdecimal() and len(text) <= len(str(NEW_NODES)) and 1 <= int(text) <= NEW_NODES
+    ):
+        asked.errors["add_nodes"] = f"a whole number from 1 to {NEW_NODES}, not {text[:20]!r}"
+    if bool(text) != bool(asked.like):
+        asked.errors["like" if text else "add_nodes"] = "these two go together: how many nodes, and like which node"
+    for name in ("cordon", "queues"):
+        parts = words(getattr(asked, name))
+        if len(parts) > CHANGES or any(len(part) > _NAME_CHARS for part in parts):
+            asked.errors[name] = f"at most {CHANGES} entries, each of at most {_NAME_CHARS} characters"
+
+
+def words(text: str) -> list[str]:
+    """Return the entries of a field: they stand on lines of their own, or between commas or blanks."""
+    return text.replace(",", " ").split()
+
+
+def _read(asked: Trial, namespaces: frozenset[str]) -> None:
+    """Read the manifests into objects of namespaces that the caller sees."""
+    try:
+        _check_text(asked.manifests)
+        objects = list(documents_in(asked.manifests, _NAME))
+        _check_objects(objects, namespaces)
+    except ManifestError as error:
+        asked.errors["manifests"] = str(error)
+    except yaml.YAMLError as error:
+        asked.errors["manifests"] = f"this is no YAML: {plain(str(error))}"
+    except RecursionError:
+        asked.errors["manifests"] = "they are nested too deeply"
+    else:
+        asked.objects = objects
+
+
+def _check_text(text: str) -> None:
+    """Refuse what takes a reader of YAML long: brackets in brackets cost it the square of their number."""
+    depth = deepest = 0
+    for sign in text:
+        depth += (sign in "[{") - (sign in "]}")
+        deepest = max(deepest, depth)
+    if deepest > DEPTH:
+        raise ManifestError("they are nested too deeply")
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+        raise ManifestError("aliases (*name) are not read here, as a few lines of them become a very long text")
+
+
+def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
+    if len(objects) > OBJECTS:
+        raise ManifestError(f"there are {len(objects)} objects, and at most {OBJECTS} are tried at once")
+    pods = 0
+    for each in objects:
+        given = (each.get("metadata") or {}).get("namespace")
+        if given is not None and given not in namespaces:
+            raise ManifestError(f"metadata.namespace: you see no namespace {str(given)[:_NAME_CHARS]!r}")
+        spec = each.get("spec")
+        number = spec.get("parallelism") if isinstance(spec, dict) else None
+        pods += number if isinstance(number, int) and number > 0 else 1
+    if pods > JOB_PODS:
+        raise ManifestError(f"spec.parallelism: {pods} pods in all, and at most {JOB_PODS} are tried at once")
+
+
+def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Answer | None:
+    """Return the outcome; None with the reason in the errors of the trial's fields.
+
+    `whole`: the caller may see the whole cluster. Who may not is told what his gangs would ask of their queues.
+    """
+    if not whole and (asked.add_nodes or asked.cordon or asked.queues):
+        asked.errors["form"] = "these changes can be tried by those who may list the whole cluster; manifests by all"
+        return None
+    try:
+        submission = _submission(asked, dump)
+    except ManifestError as error:
+        asked.errors["manifests"] = str(error)
+        return None
+    new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
+    try:
+        after = changed(dump, _change(asked, submission))
+    except (UnknownNameError, ValueError) as error:
+        asked.errors[_field_of(asked, str(error), dump)] = str(error)
+        return None
+    if not whole:
+        known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
+        found = [_asked(each) for each in demands(WhatIf(after), new, known)]
+        return Answer([], 0, found, [], submission.ignored)
+    try:
+        worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
+        shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []
+        outcomes = [outcome for each in worlds for outcome in simulate(each, new)]
+    except (UnknownNameError, ValueError) as error:
+        asked.errors["form"] = str(error)
+        return None
+    mine = [each for each in outcomes if scope.has(each.gang.partition("/")[0])]
+    mine.sort(key=lambda each: not each.submitted)
+    return Answer(
+        [_outcome(each) for each in mine[:OUTCOMES]], max(0, len(mine) - OUTCOMES), [], shares, submission.ignored
+    )
+
+
+def _reports(dump: ClusterDump) -> list[QueueReport]:
+    return [report for pool in pools_of(dump) for report in queue_reports(WhatIf(in_pool(dump, pool)))]
+
+
+def _submission(asked: Trial, dump: ClusterDump) -> Submission:
+    priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
+    submission = Submission(asked.namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES))
+    submission.add(asked.objects, _NAME)
+    submission.finish()
+    return submission
+
+
+def _change(asked: Trial, submission: Submission) -> Change:
+    return Change(
+        asked.namespace,
+        cordoned=words(asked.cordon),
+        queues=words(asked.queues),
+        added={asked.like: int(asked.add_nodes)} if asked.add_nodes else {},
+        new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
+    )
+
+
+def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
+    """Return the field that an error is about: nodes are named in two of them, all else is about queues."""
+    there = {node.metadata.name for node in dump.of(NODES)}
+    if any(name not in there for name in words(asked.cordon)) and "node" in why:
+        return "cordon"
+    if asked.like and asked.like not in there and "node" in why:
+        return "like"
+    return "queues" if asked.queues else "form"
+
+
+def _outcome(gang: SimulatedGang) -> Outcome:
+    queue, why = "", ""
+    if gang.why is not None:
+        why = plain(gang.why.summary.removeprefix("it waits: "))
+        queue = f"{gang.why.queue.name}, place {gang.why.queue.place} of {gang.why.queue.waiting} in it"
+    return Outcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)
+
+
+def _asked(demand: Demand) -> Asked:
+    return Asked(demand.workload, demand.queue, demand.pod_sets, demand.min_member, demand.remarks)

@@ -1,0 +1,206 @@
+"""Manifests as kubectl reads and writes them, and as YAML line by line, so that lines can be marked one by one.
+
+What YAML leaves open is decided as kubectl does: `no` and `y` are truth values, `1e3` is a number, and `10:30` and
+dates are texts. Then everything becomes JSON, where a key is a text.
+"""
+
+import json
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+JSON = dict[str, Any]
+
+_TAG = "tag:yaml.org,2002:"
+_TRUE = ("y", "yes", "true", "on")
+_NUMBER = (
+    r"[-+]?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?)"
+)
+_PLAIN = (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", "|".join(f"{word}|{word.title()}|{word.upper()}" for word in (*_TRUE, "n", "no", "false", "off")), None),
+    ("float", _NUMBER, list("+-.0123456789")),
+    ("merge", r"<<", ["<"]),
+)
+"""The kinds of a text without quotes, each with its pattern and first characters; all else is a text."""
+
+_OCTAL = re.compile(r"[-+]?0[0-7]+")
+_INTEGERS = range(-(2**63), 2**64)
+_EXPONENT_FROM = 1e21
+Place = tuple[str | int, ...]
+_STEP = 2
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as far as it is JSON."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
+        """The members, by keys that are texts: in Python 1 and True would be one key."""
+        self.flatten_mapping(node)
+        return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
+
+    def _key(self, node: yaml.Node) -> str:
+        key = self.construct_object(node, deep=True)
+        if not isinstance(key, bool | int | float | str):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a text, a number or a truth value", node.start_mark
+            )
+        return str(key).lower() if isinstance(key, bool) else str(key)
+
+    def is_true(self, node: yaml.ScalarNode) -> bool:
+        """True for a truth value, of which YAML 1.1 has many spellings, that means true."""
+        return str(self.construct_scalar(node)).lower() in _TRUE
+
+    def number(self, node: yaml.ScalarNode) -> float | str:
+        """The number that a text without quotes stands for."""
+        return _number(str(self.construct_scalar(node)))
+
+
+class KubectlDumper(yaml.SafeDumper):
+    """Sets quotes around a text that kubectl would take for something else."""
+
+
+for _kind, _pattern, _first in _PLAIN:
+    for _class in (_Loader, KubectlDumper):
+        _class.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_pattern})$"), _first)
+_Loader.add_constructor(f"{_TAG}bool", _Loader.is_true)
+_Loader.add_constructor(f"{_TAG}float", _Loader.number)
+
+
+class ManifestError(Exception):
+    """A manifest that cannot be read or is refused; the message says where and why."""
+
+
+def documents_in(text: str, file: str) -> Iterator[JSON]:
+    """Yield the objects of a text, those of a List one by one; errors call it `file`."""
+    for document in _read(text, file):
+        is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
+        for each in document["items"] if is_list else [document]:
+            if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
+                raise ManifestError(f"{file}: there should be Kubernetes objects, and there is {each!r:.60}")
+            yield each
+
+
+def as_yaml(content: JSON) -> str:
+    """An object as YAML that kubectl reads back as it was."""
+    return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+
+
+def _read(text: str, file: str) -> list[Any]:
+    try:
+        return [_as_json(each) for each in _parsed(text) if each is not None]
+    except (yaml.YAMLError, ValueError) as error:
+        why = str(error).replace('"<unicode string>", ', "")
+        raise ManifestError(f"cannot read {file}: {why}") from error
+    except RecursionError as error:
+        raise ManifestError(f"cannot read {file}: it is nested too deeply, or an alias holds itself") from error
+
+
+def _parsed(text: str) -> list[Any]:
+    if text.lstrip().startswith("{"):  # most JSON is YAML, but JSON may be indented with tabs
+        try:
+            return [json.loads(text)]
+        except ValueError:
+            pass  # it is YAML that begins like JSON, or several documents; else YAML's message is as good
+    return list(yaml.load_all(text, _Loader))
+
+
+def _number(text: str) -> float | str:
+    """A number as kubectl takes it: a leading 0 is octal, what has more than 64 bits loses digits."""
+    plain = text.replace("_", "")
+    try:
+        whole = int(plain, 8) if _OCTAL.fullmatch(plain) else int(plain, 0)
+    except ValueError:
+        pass
+    else:
+        if whole in _INTEGERS:
+            return whole
+    try:
+        number = float(plain)
+    except ValueError:
+        return text  # 0x without digits, or with too many
+    if number.is_integer() and abs(number) < _EXPONENT_FROM:
+        return int(number)
+    return number if math.isfinite(number) else text
+
+
+def _as_json(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _as_json(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_as_json(each) for each in node]
+    if isinstance(node, bytes):
+        return node.decode()
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    raise ValueError(f"JSON has no {type(node).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class YAMLLine:
+    """One line and what it shows the beginning of."""
+
+    text: str
+    path: Place
+
+
+def yaml_lines(value: Any, path: Place = (), indent: int = 0) -> Iterator[YAMLLine]:
+    """Yield the lines of a JSON value as YAML, in the order of its members, each with its path."""
+    if isinstance(value, Mapping) and value:
+        for key, member in value.items():
+            yield from _member(str(key), member, (*path, str(key)), indent)
+    elif isinstance(value, list) and value:
+        for index, element in enumerate(value):
+            yield from _element(element, (*path, index), indent)
+    else:
+        yield YAMLLine(" " * indent + _scalar(value), path)
+
+
+def _member(key: str, value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
+    head = f"{' ' * indent}{_scalar(key)}:"
+    if isinstance(value, Mapping | list) and value:
+        yield YAMLLine(head, path)
+        yield from yaml_lines(value, path, indent if isinstance(value, list) else indent + _STEP)
+    elif isinstance(value, str) and _is_text(value):
+        yield YAMLLine(f"{head} |", path)
+        for row in value.removesuffix("\n").split("\n"):
+            yield YAMLLine(f"{' ' * (indent + _STEP)}{row}" if row else "", path)
+    else:
+        yield YAMLLine(f"{head} {_scalar(value)}", path)
+
+
+def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
+    """Yield the lines of an element; the first one, behind a dash, stands for the whole element."""
+    for number, line in enumerate(yaml_lines(value, path, indent + _STEP)):
+        if number:
+            yield line
+        else:
+            yield YAMLLine(f"{' ' * indent}- {line.text[indent + _STEP :]}", path)
+
+
+def _is_text(value: str) -> bool:
+    """True if a string can be written as a block without loss: printable lines, one line break at the end."""
+    rows = value.removesuffix("\n").split("\n")
+    return (
+        value.endswith("\n")
+        and not value.endswith("\n\n")
+        and len(rows) > 1
+        and not rows[0][:1].isspace()
+        and bool(rows[0])
+        and all(row.isprintable() and row == row.rstrip() for row in rows)
+    )
+
+
+def _scalar(value: Any) -> str:
+    """One line: as kubectl reads it back, in double quotes where it would break the line."""
+    style = '"' if isinstance(value, str) and not value.isprintable() else None
+    written: str = yaml.dump(
+        value, Dumper=KubectlDumper, default_flow_style=True, width=1_000_000, allow_unicode=True, default_style=style
+    )
+    return written.removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,149 @@
+"""Manifests as a cluster would have them a moment after they were submitted: admitted, with pods and PodGroups.
+
+`admission` admits them; pods and PodGroups are made as the controllers make them. Objects that do not exist yet get
+names and UIDs of their own, so that they can stand beside those that do.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Namespace, Pod
+from muster.api.kubernetes.meta import Object, format_time
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
+from muster.runtime import registry
+from muster.volcano.podgroup import pod_group as group_of_job
+from muster.workloads.batch_job import job_pods
+from muster.workloads.podgroup import group_to_make
+from muster.workloads.podgroup import pod_group as group_of_pod
+from webhook.config import ResourceGroup
+from webhook.offline.admission import OfflineAdmission
+from webhook.offline.lookups import Documents
+from webhook.offline.manifests import JSON, ManifestError
+
+Item = tuple[Resource[Any], Object]
+UID = "simulated"
+
+
+class Submission:
+    """Takes manifests; `items` is what they make in the cluster, and `ignored` says what is not placed, e.g. Services.
+
+    `now` is seconds since the epoch; the namespaces may opt in to Muster; the queues name their node pools;
+    `groups` are those of the webhook, and `user` is who submits them.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        now: float,
+        priorities: Mapping[str, int],
+        namespaces: Iterable[Namespace] = (),
+        queues: Iterable[Queue] = (),
+        *,
+        groups: Sequence[ResourceGroup] = (),
+        user: str = "",
+    ) -> None:
+        self.items: list[Item] = []
+        self.ignored: list[str] = []
+        self._namespace = namespace
+        self._now = now
+        self._priorities = priorities
+        self._numbers: Iterator[int] = count(1)
+        known = [{"kind": "Namespace", "metadata": msgspec.to_builtins(each.metadata)} for each in namespaces]
+        known += [
+            {"kind": "Queue", "metadata": msgspec.to_builtins(each.metadata), "spec": {"parent": each.spec.parent}}
+            for each in queues
+        ]
+        self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups, user=user)
+
+    def add(self, objects: Iterable[JSON], file: str) -> None:
+        """Add objects, which errors call those of `file`. ManifestError says what is wrong and where."""
+        for document in objects:
+            self._read_one(file, document)
+
+    def finish(self) -> None:
+        """Adds the PodGroups of pods that have none, as the controller makes them."""
+        there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
+        for _, pod in list(self.items):
+            if not isinstance(pod, Pod):
+                continue
+            name = group_to_make(pod)
+            if name and f"{pod.metadata.namespace}/{name}" not in there:
+                self._group(msgspec.to_builtins(group_of_pod(pod, self._owner(pod))))
+                there.add(f"{pod.metadata.namespace}/{name}")
+                if gang_of(pod) is None:
+                    pod.metadata.annotations[names.GROUP_NAME] = name
+
+    def _read_one(self, file: str, content: JSON) -> None:
+        kind = (content.get("apiVersion", ""), content.get("kind", ""))
+        meta = self._metadata(content)
+        try:
+            if kind == (JOBS.api_version, JOBS.kind):
+                self._job(content)
+            elif kind == (INDEXED_JOBS.api_version, INDEXED_JOBS.kind):
+                self._batch_job(content)
+            elif kind == (POD_GROUPS.api_version, POD_GROUPS.kind):
+                self._group(content)
+            elif kind == (PODS.api_version, PODS.kind):
+                self._pod(content)
+            else:
+                self.ignored.append(f"{kind[1] or 'object without a kind'} {meta['name']}")
+        except ValueError as error:  # msgspec.ValidationError is one
+            raise ManifestError(f"{file}: {kind[1]} {meta['name']}: {error}") from error
+
+    def _metadata(self, content: JSON) -> JSON:
+        meta: JSON = content.setdefault("metadata", {})
+        number = next(self._numbers)
+        meta.setdefault("namespace", self._namespace)
+        meta["name"] = meta.get("name") or f"{meta.get('generateName', 'unnamed-')}{number}"
+        meta |= {"uid": f"{UID}-{number}", "creationTimestamp": format_time(self._now), "resourceVersion": ""}
+        content.pop("status", None)
+        return meta
+
+    def _job(self, content: JSON) -> None:
+        job = msgspec.convert(self._admitted(content), Job)
+        self.items.append((JOBS, job))
+        self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
+
+    def _batch_job(self, content: JSON) -> None:
+        """A Job, and all of its pods that run at once: in an indexed one they are told apart."""
+        content = self._admitted(content)
+        job = msgspec.convert(content, IndexedJob)
+        if names.QUEUE not in (content["spec"]["template"].get("metadata") or {}).get("labels", {}):
+            self.ignored.append(f"Job {job.metadata.name} (neither it nor its namespace has the label {names.QUEUE})")
+            return
+        self.items.append((INDEXED_JOBS, job))
+        self._admission.documents.add(content)
+        parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+        for pod in job_pods(content, range(min(parallelism, job.spec.completions or parallelism))):
+            self._metadata(pod)
+            self._pod(pod)
+
+    def _pod(self, content: JSON) -> None:
+        pod = msgspec.convert(self._admitted(content), Pod)
+        pod.status.phase = "Pending"
+        self.items.append((PODS, pod))
+
+    def _group(self, content: JSON) -> None:
+        group = msgspec.convert(self._admitted(content), PodGroup)
+        group.metadata.uid = group.metadata.uid or f"{UID}-{next(self._numbers)}"
+        group.metadata.creation_timestamp = format_time(self._now)
+        group.status = PodGroupStatus(phase="Pending")
+        self.items.append((POD_GROUPS, group))
+
+    def _admitted(self, content: JSON) -> JSON:
+        """The object as admission changes it; ValueError if it is refused."""
+        admitted = self._admission.admit(content)
+        if admitted.errors:
+            raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))
+        return admitted.after
+
+    def _owner(self, pod: Pod) -> Object | None:
+        uid = pod.metadata.controller.uid if pod.metadata.controller else ""
+        return next((item for _, item in self.items if item.metadata.uid == uid), None)

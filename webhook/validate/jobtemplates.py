@@ -1,0 +1,132 @@
+"""Validation of what Volcano Jobs are made of later: JobFlows, the JobTemplates of their steps, and CronJobs.
+
+A JobFlow may come before its JobTemplates, as in one file of both: a step whose JobTemplate is missing waits for it,
+and the controller says so in an Event. A Job that a patch has made wrong is refused when it is made.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from msgspec import structs
+from msgspec.json import Decoder
+
+from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.limits import SECONDS
+from muster.api.volcano.batch import Job, JobSpec
+from muster.api.volcano.cron import CronJob
+from muster.api.volcano.flow import JobFlow, JobTemplate, job_name
+from muster.runtime.framework import Framework
+from muster.runtime.workload import template_of
+from muster.volcano.flows import PATH, check_steps
+from muster.volcano.schedule import ScheduleError, read, zone_of
+from muster.volcano.tasks import minimum, task_name
+from webhook.objects.names import MAX_LABEL, is_label
+from webhook.review import Handler, Verdict, decode, leaves_spec
+from webhook.validate.volcano_job.job import check as check_job
+from webhook.validate.volcano_job.job import warn
+from webhook.validate.volcano_job.tasks import check_frameworks
+
+_JOB_FLOW = Decoder(JobFlow)
+_JOB_TEMPLATE = Decoder(JobTemplate)
+_CRON_JOB = Decoder(CronJob)
+_SUFFIX = 11
+"""Characters behind the name of a Job, as Volcano reserves them: a dash, and the minute since 1970."""
+_MINUTE = "-00000000"
+_MOST_CHARS = MAX_LABEL - _SUFFIX
+
+
+def review_flow(request: AdmissionRequest) -> Verdict:
+    """Review a JobFlow on CREATE and UPDATE."""
+    job_flow = decode(request.object, _JOB_FLOW)
+    if leaves_spec(request, job_flow, _JOB_FLOW):
+        return Verdict()
+    return Verdict(errors=[*check_steps(job_flow), *_check_names(job_flow)])
+
+
+def template_reviewer(framework: Framework) -> Handler:
+    """Return the handler for JobTemplates, on CREATE and UPDATE: their spec must do for a Job."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        template = decode(request.object, _JOB_TEMPLATE)
+        if leaves_spec(request, template, _JOB_TEMPLATE):
+            return Verdict()
+        found = check_template(Job(metadata=template.metadata, spec=template.spec), framework)
+        return Verdict(errors=found.errors, warnings=found.warnings)
+
+    return review
+
+
+def check_template(job: Job, framework: Framework) -> Findings:
+    """Return everything that is wrong with Jobs that are made later, by the rules that need no look-ups."""
+    for task in job.spec.tasks:
+        template_of(task.template)  # raises here, so that the checks below can rely on its shape
+    completed = Job(metadata=job.metadata, spec=_completed(job.spec))
+    found = Findings(check_job(completed), warn(completed))
+    found.add(check_frameworks(completed, framework))
+    return found
+
+
+def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
+    """Check the names of the Jobs, with which the names of pods begin."""
+    for index, flow in enumerate(job_flow.spec.flows):
+        name = job_name(job_flow, flow.name)
+        if flow.name and job_flow.metadata.name and not is_label(name):
+            message = (
+                f"the Job of this step would be {name}, which must be a DNS label: at most {MAX_LABEL} characters (it "
+                f"has {len(name)}) of a-z, 0-9 and '-'; choose another name for the JobFlow or the JobTemplate"
+            )
+            yield FieldError(f"{PATH}[{index}].name", message, flow.name)
+
+
+def _completed(spec: JobSpec) -> JobSpec:
+    """Return the spec with the defaults of tasks, as admission writes them into a Job."""
+    tasks = [
+        structs.replace(task, name=task_name(index, task), min_available=minimum(task))
+        for index, task in enumerate(spec.tasks)
+    ]
+    return structs.replace(spec, tasks=tasks)
+
+
+def cron_reviewer(framework: Framework) -> Handler:
+    """Return the handler for CronJobs, on CREATE and UPDATE."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        cron_job = decode(request.object, _CRON_JOB)
+        if leaves_spec(request, cron_job, _CRON_JOB):
+            return Verdict()
+        template = cron_job.spec.job_template
+        meta = ObjectMeta(
+            name=f"{cron_job.metadata.name}{_MINUTE}" if is_label(cron_job.metadata.name) else "",
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+        )
+        found = check_template(Job(metadata=meta, spec=template.spec), framework)
+        errors = [replace(each, path=f"spec.jobTemplate.{each.path}") for each in found.errors]
+        warnings = [f"spec.jobTemplate.{each}" for each in found.warnings]
+        return Verdict(errors=[*_check_cron(cron_job), *errors], warnings=warnings)
+
+    return review
+
+
+def _check_cron(cron_job: CronJob) -> Iterator[FieldError]:
+    name, spec = cron_job.metadata.name, cron_job.spec
+    if name and (len(name) > _MOST_CHARS or not is_label(name)):
+        message = (
+            f"cronJob name must be no more than {_MOST_CHARS} characters to accommodate job name suffix (max "
+            f"{MAX_LABEL} total), and a DNS label, as the names of pods begin with it"
+        )
+        yield FieldError("metadata.name", message, name)
+    yield from SECONDS.exceeded("spec.startingDeadlineSeconds", spec.starting_deadline_seconds or 0)
+    if not spec.schedule:
+        yield FieldError("spec.schedule", "schedule is required, such as `0 6 * * *`", reason="Required")
+        return
+    try:
+        zone_of(spec.time_zone)
+    except ScheduleError as error:
+        yield FieldError("spec.timeZone", str(error), spec.time_zone)
+    try:
+        read(spec.schedule, None)
+    except ScheduleError as error:
+        yield FieldError("spec.schedule", str(error), spec.schedule)

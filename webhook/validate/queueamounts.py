@@ -1,0 +1,152 @@
+"""Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and the sums of the queues around it."""
+
+from collections.abc import Iterator
+
+from muster.api import names
+from muster.api.fields import FieldError
+from muster.api.kubernetes.core import Quantities
+from muster.api.volcano.scheduling import Queue
+from muster.resources.quantity import parse
+from muster.resources.vector import CPU, MILLI, WHOLE
+from webhook.lookup import Queues
+
+CAPABILITY = "spec.capability"
+DESERVED = "spec.deserved"
+GUARANTEE = "spec.guarantee.resource"
+Amounts = dict[str, dict[str, int]]
+"""Field path → resource → amount."""
+
+
+def quantities_of(queue: Queue) -> dict[str, Quantities]:
+    """Return the quantities of a queue by field path, as they are written."""
+    spec = queue.spec
+    return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
+
+
+def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
+    """Return the amounts that can be read, and the errors of the others."""
+    amounts: Amounts = {}
+    errors: list[FieldError] = []
+    for path, quantities in quantities_of(queue).items():
+        amounts[path] = {}
+        for name, quantity in quantities.items():
+            try:
+                amount = parse(quantity, milli=name in MILLI)
+            except ValueError as error:
+                errors.append(FieldError(f"{path}[{name}]", str(error), quantity))
+                continue
+            if amount < 0:
+                errors.append(FieldError(f"{path}[{name}]", "must not be negative", quantity))
+            else:
+                amounts[path][name] = amount
+    return amounts, errors
+
+
+def check_own(amounts: Amounts) -> Iterator[FieldError]:
+    """Check the amounts of one queue: guarantee ≤ deserved ≤ capability, where there is one."""
+    limits, deserved = amounts[CAPABILITY], amounts[DESERVED]
+    for name, amount in amounts[GUARANTEE].items():
+        if amount > deserved.get(name, 0):
+            has = f"={_shown(name, deserved[name])}" if name in deserved else ""
+            message = f"deserved[{name}]{has} must be >= guarantee[{name}]={_shown(name, amount)}"
+            hint = "" if has else f"; set {DESERVED}[{name}] too"
+            yield FieldError(f"{GUARANTEE}[{name}]", f"{message}{hint}", _shown(name, amount))
+    for name, amount in deserved.items():
+        if name in limits and amount > limits[name]:
+            message = (
+                f"deserved[{name}]={_shown(name, amount)} must be <= capability[{name}]={_shown(name, limits[name])}"
+            )
+            yield FieldError(f"{DESERVED}[{name}]", message, _shown(name, amount))
+
+
+def check_neighbours(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Check amounts against the queues above, beside and below, whose chain of parents is known to be sound."""
+    yield from _check_capability_above(queue, amounts, queues)
+    if queue.metadata.name == names.ROOT_QUEUE:
+        return
+    yield from _check_capability_below(queue.metadata.name, amounts, queues)
+    for path in (DESERVED, GUARANTEE):
+        yield from _check_sums(queue, amounts, path, queues)
+
+
+def _check_capability_above(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Check that no capability exceeds that of the nearest queue above that names the resource."""
+    for name, amount in amounts[CAPABILITY].items():
+        for above in _ancestors(queue, queues):
+            limit = _amount(above, CAPABILITY, name)
+            if limit is not None:
+                if amount > limit:
+                    message = f"exceeds its ancestor's capability: {_of(above.metadata.name, CAPABILITY, name, limit)}"
+                    yield FieldError(f"{CAPABILITY}[{name}]", message, _shown(name, amount))
+                break
+
+
+def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Check that no queue below has more capability, down to the first queue on each way that names the resource."""
+    for resource, limit in amounts[CAPABILITY].items():
+        waiting = queues.children(name)
+        while waiting:
+            child = waiting.pop()
+            has = _amount(queues.get(child), CAPABILITY, resource)
+            if has is None:
+                waiting += queues.children(child)
+            elif has > limit:
+                below = f"{_of(child, CAPABILITY, resource, has)}, which is below"
+                message = f"must not be less than {below} and exceeds its ancestor's capability"
+                yield FieldError(f"{CAPABILITY}[{resource}]", message, _shown(resource, limit))
+
+
+def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: Queues) -> Iterator[FieldError]:
+    """Check that the children of a queue together have no more than it has, as far as it names the resource."""
+    name, parent = queue.metadata.name, queue.spec.parent
+    above = queues.get(parent) if parent not in {"", names.ROOT_QUEUE} else None
+    if above:
+        siblings = [other for other in queues.children(parent) if other != name]
+        for resource, limit in read_amounts(above)[0][path].items():
+            others = _sum(siblings, path, resource, queues)
+            own = amounts[path].get(resource, 0)
+            if own and own + others > limit:
+                where = _of(parent, path, resource, limit)
+                phrase = _sum_phrase(path, resource, own + others, limit)
+                message = f"{phrase}: {where}, of which its other queues have {_shown(resource, others)}"
+                yield FieldError(f"{path}[{resource}]", message, _shown(resource, own))
+    for resource, limit in amounts[path].items():
+        below = _sum(queues.children(name), path, resource, queues)
+        if below and below > limit:
+            message = f"{_sum_phrase(path, resource, below, limit)}: what the queues below it have together is more"
+            yield FieldError(f"{path}[{resource}]", message, _shown(resource, limit))
+
+
+def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
+    """Return Volcano's phrase for children that have more than their parent."""
+    field = path.removeprefix("spec.").removesuffix(".resource")
+    amounts = [f"({resource}={_shown(resource, amount)})" for amount in (total, limit)]
+    return f"sum of children's {field} {amounts[0]} exceeds parent's {field} limit {amounts[1]}"
+
+
+def _sum(children: list[str], path: str, resource: str, queues: Queues) -> int:
+    return sum(_amount(queues.get(child), path, resource) or 0 for child in children)
+
+
+def _amount(queue: Queue | None, path: str, resource: str) -> int | None:
+    return read_amounts(queue)[0][path].get(resource) if queue else None
+
+
+def _ancestors(queue: Queue, queues: Queues) -> Iterator[Queue]:
+    """Yield the queues above, the root last."""
+    above: Queue | None = queue
+    while above and above.metadata.name != names.ROOT_QUEUE:
+        above = queues.get(above.spec.parent or names.ROOT_QUEUE)
+        if above:
+            yield above
+
+
+def _of(queue: str, path: str, resource: str, amount: int) -> str:
+    return f"{path}[{resource}] of queue {queue} ({_shown(resource, amount)})"
+
+
+def _shown(name: str, amount: int) -> str:
+    """Return an amount as users write it."""
+    if name in MILLI and (name == CPU or amount % WHOLE):
+        return f"{amount}m"
+    return str(amount // WHOLE if name in MILLI else amount)
