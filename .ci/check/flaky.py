@@ -1,0 +1,58 @@
+"""Tests that may fail once: those of tests/flaky.toml, each for so long as it has failed of late. Pure."""
+
+import datetime as dt
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = Path("tests/flaky.toml")
+KEPT_DAYS = 14
+"""So long after its last failure a test may be listed."""
+
+
+UNLISTED = 2
+"""Failing tests of a step beside the listed ones that have a second chance: 0 once twenty runs in a row needed none."""
+
+
+@dataclass(frozen=True)
+class Flaky:
+    """A test that has failed by chance, the day of its last failure, and the suspected cause."""
+
+    test: str
+    date: dt.date
+    cause: str
+
+    def is_of(self, test: str) -> bool:
+        """Return True for the name of this test, which xdist may follow with @ and its group."""
+        return test == self.test or test.startswith(f"{self.test}@")
+
+
+def read(text: str) -> list[Flaky]:
+    """Return the tests that the file lists; ValueError says which entry lacks what."""
+    found = []
+    for entry in tomllib.loads(text).get("flaky", []):
+        if set(entry) != {"test", "date", "cause"} or type(entry["date"]) is not dt.date or not entry["cause"]:
+            raise ValueError(f"{FILE}: {entry} is not a test with a date (2026-11-28) and a cause")
+        found.append(Flaky(**entry))
+    return found
+
+
+def overdue(listed: Sequence[Flaky], today: dt.date) -> list[str]:
+    """Return a sentence for each test that has been listed for too long."""
+    advice = "remove it, or renew its date with the failure that you have seen"
+    return [
+        f"{FILE}: {each.test} has not failed since {each.date}: {advice}"
+        for each in listed
+        if today - each.date > dt.timedelta(days=KEPT_DAYS)
+    ]
+
+
+def unlisted(listed: Sequence[Flaky], failed: Sequence[str]) -> list[str]:
+    """Return the tests of those failed that have no second chance."""
+    return [test for test in failed if not any(each.is_of(test) for each in listed)]
+
+
+def files(failed: Sequence[str]) -> list[str]:
+    """Return the files of these tests: whole ones run again, as the tests of a file may share a plane."""
+    return sorted({test.partition("::")[0] for test in failed})

@@ -1,0 +1,218 @@
+"""Running steps: lanes side by side, one step after the other in each, and the second chance of tests that may fail."""
+
+import contextlib
+import datetime as dt
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from check import flaky, results, words
+from check.flaky import Flaky
+from check.results import Outcome, Result
+from check.steps import Step
+
+PYTEST = (".venv/bin/python", "-m", "pytest")
+_TO_THE_END_S = 60.0
+"""Grace period of a step whose time is over: pytest needs it to stop the planes that it has started."""
+_INSTALLATIONS = 3
+"""Times that a step is tried at most, each time with the packages for which it asked the time before."""
+
+
+MAX_SHOWN_LINES = 400
+"""Of the output of a step: its end is shown, the log in the folder has all."""
+
+
+def _show(text: str) -> None:
+    """Print it; a reader that has gone must not end the check, whose exit code somebody waits for."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
+
+
+class Check:
+    """One run: its results, and what of it was skipped. Whatever it shows comes whole, whichever steps run beside.
+
+    A step writes its output into `folder`, `<step>.log`; the last results of all runs are in `kept`.
+    """
+
+    def __init__(
+        self,
+        commit: str,
+        listed: Sequence[Flaky],
+        *,
+        folder: Path = results.FILE.parent,
+        kept: Path = results.FILE,
+        pytest: Sequence[str] = PYTEST,
+        show: Callable[[str], None] = _show,
+        unlisted: int = flaky.UNLISTED,
+    ) -> None:
+        self.results: list[Result] = []
+        self._commit = commit
+        self._listed = listed
+        self._folder = folder
+        self._kept = kept
+        self._pytest = pytest
+        self._show = show
+        self._unlisted = unlisted
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._running: dict[int, str] = {}
+        """Pid → step."""
+        self._ended = False
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def seconds(self) -> float:
+        """The time since the begin."""
+        return time.monotonic() - self._began
+
+    def side_by_side(self, *lanes: Callable[[], object]) -> None:
+        """Run each of these at the same time, and wait for all."""
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for lane in [pool.submit(lane) for lane in lanes]:
+                lane.result()
+
+    def one_of(self, steps: Sequence[Step]) -> None:
+        """Run the first of the steps for which this machine has what it needs."""
+        for step in steps:
+            if self._ended or self.run(step).outcome != "not here":
+                return
+
+    def run_all(self, steps: Sequence[Step], *, behind: bool = False) -> None:
+        """Run these steps, one after the other, whatever becomes of them; `behind`: others are served first."""
+        for step in steps:
+            if not self._ended:
+                self.run(replace(step, command=("nice", "-n", "5", *step.command)) if behind else step)
+
+    def run(self, step: Step) -> Result:
+        """Run a step, show all that it has said, and keep what became of it."""
+        at, before = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}", self.seconds
+        self._tell(f"=== after {before:.0f} s: {step.name} begins")
+        outcome, why = self._attempts(step)
+        result = Result(step.name, outcome, self._commit, at, round(self.seconds - before, 1), why)
+        told = f"=== after {self.seconds:.0f} s: {step.name} {outcome} in {result.seconds:.0f} s"
+        with self._lock:
+            self._show(f"{told}; it said:\n{self._last_said(step.name)}\n{told}{f': {why}' if why else ''}")
+            self.results.append(result)
+            results.keep(self._kept, result)
+        return result
+
+    def skipped(self) -> str:
+        """Return one line: how many tests were skipped, in which steps, and why."""
+        told = []
+        for each in self.results:
+            told += [f"{count} of {each.step}: {why}" for why, count in words.skipped(self._said(each.step)).items()]
+        return f"skipped: {'; '.join(told)}" if told else "skipped: none"
+
+    def end(self) -> None:
+        """End the steps that run, and begin no more; what they have said so far is shown as that of all."""
+        self._ended = True
+        for pid in list(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
+
+    def _attempts(self, step: Step) -> tuple[Outcome, str]:
+        """Run it until there is nothing more to install or to try, and return what became of it, and what to say."""
+        log, failures = self._folder / f"{step.name}.log", self._folder / f"{step.name}.cache"
+        log.unlink(missing_ok=True)
+        for _ in range(_INSTALLATIONS):
+            shutil.rmtree(failures, ignore_errors=True)
+            before = len(self._said(step.name))
+            code = self._call(step, step.command, log, failures)
+            if code == 0:
+                return "passed", ""
+            if self.seconds >= step.until_s:
+                return "out of time", f"it was ended {step.until_s:.0f} s after the check began"
+            failed = _failed(failures)
+            lacks = "" if failed else words.lacking(self._said(step.name)[before:])
+            if not lacks or not self._install(step, words.packages(lacks), log):
+                break
+        if lacks:
+            return "not here", lacks
+        if self._ended or code < 0:
+            return "failed", "it was ended" if self._ended else f"it was ended by signal {-code}"
+        if step.again is None or not failed:
+            return "failed", f"exit code {code}"
+        return self._second_chance(step, failed, log, failures)
+
+    def _second_chance(self, step: Step, failed: Sequence[str], log: Path, failures: Path) -> tuple[Outcome, str]:
+        """Run the files of tests that may fail once more, if no others have failed."""
+        others = flaky.unlisted(self._listed, failed)
+        if len(others) > self._unlisted:
+            return "failed", f"{', '.join(others)} failed, and {flaky.FILE} does not list it"
+        command = (*self._pytest, *(step.again or ()), *flaky.files(failed))
+        if self._call(step, command, log, failures):
+            if self.seconds >= step.until_s:
+                return "out of time", f"{', '.join(failed)} failed, and there was no time for its second chance"
+            return "failed", f"{', '.join(failed)} failed, and its second chance, too"
+        advice = "mend it, or list it" if others else "renew its date"
+        return "passed again", f"{', '.join(failed)} failed at first: {advice} in {flaky.FILE}"
+
+    def _install(self, step: Step, packages: Sequence[str], log: Path) -> bool:
+        """Install Debian's packages, where one may; False if they cannot be had."""
+        if not packages or os.geteuid() or shutil.which("apt-get") is None:
+            return False
+        quiet = ("--quiet=2", "-o", "DPkg::Lock::Timeout=300")
+        install = ("apt-get", *quiet, "install", "--yes", "--no-install-recommends", *packages)
+        quietly = replace(step, variables={"DEBIAN_FRONTEND": "noninteractive"})
+        if self._call(quietly, install, log) == 0:
+            return True
+        return self._call(quietly, ("apt-get", *quiet, "update"), log) == 0 and self._call(quietly, install, log) == 0
+
+    def _call(self, step: Step, command: Sequence[str], log: Path, failures: Path | None = None) -> int:
+        """Run a command of the step, with its output at the end of the log; pytest notes there which tests fail."""
+        variables = {**os.environ, **step.variables}
+        if failures is not None and step.again is not None:
+            variables["PYTEST_ADDOPTS"] = f"-o cache_dir={failures.absolute()}"
+        with log.open("ab") as file:
+            file.write(f"$ {' '.join(command)}\n".encode())
+            file.flush()
+            # A group of its own, to be ended as one, in our session: Linux may share the CPU out by session, and then
+            # priorities count within one only.
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=variables, process_group=0
+            )
+            self._running[process.pid] = step.name
+            if self._ended:  # `end` may have run before this process was listed
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                return self._wait(process, step)
+            finally:
+                del self._running[process.pid]
+
+    def _wait(self, process: subprocess.Popen[bytes], step: Step) -> int:
+        """Wait for a command, at most until the time of its step is over; return its exit code."""
+        left = step.until_s - self.seconds
+        for patience_s, number in ((left, signal.SIGINT), (_TO_THE_END_S, signal.SIGKILL)):
+            try:
+                return process.wait(patience_s if patience_s < threading.TIMEOUT_MAX else None)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, number)
+        return process.wait()
+
+    def _said(self, name: str) -> str:
+        log = self._folder / f"{name}.log"
+        return log.read_text(errors="replace").rstrip() if log.exists() else ""
+
+    def _last_said(self, name: str) -> str:
+        lines = self._said(name).splitlines()
+        before = len(lines) - MAX_SHOWN_LINES
+        more = [f"… {before} lines before these are in {self._folder / name}.log"] if before > 0 else []
+        return "\n".join([*more, *lines[-MAX_SHOWN_LINES:]])
+
+    def _tell(self, text: str) -> None:
+        with self._lock:
+            self._show(text)
+
+
+def _failed(failures: Path) -> list[str]:
+    """Return the names of the tests that have failed, as pytest has noted them in its cache."""
+    file = failures / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(file.read_text())) if file.exists() else []

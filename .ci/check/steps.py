@@ -1,0 +1,89 @@
+"""What a commit is checked with: the steps of every commit, and those of which each commit has one in turn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+ALL = "all"
+"""Asks for all turns, in the place of their names."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and the options with which pytest runs files of its tests once more; None: it has no such tests."""
+
+    name: str
+    command: tuple[str, ...]
+    again: tuple[str, ...] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """More of the environment, of a second chance too."""
+    until_s: float = float("inf")
+    """Seconds after the start of the check at which a running step is ended; that is no failure."""
+
+
+def _make(name: str, *arguments: str, again: tuple[str, ...] | None = None, **variables: str) -> Step:
+    """A target of make, of the step's name unless the arguments name one."""
+    return Step(name, ("make", "--no-print-directory", *(arguments or (name,))), again, variables)
+
+
+SETUP = _make("setup", "-j2", "setup", "binaries")
+"""The environment and the programs of the control plane, before all others: they would build it all at once."""
+TEST = _make("test", again=("-m", "not slow and not long and not storm and not model and not consumer"))
+TEST_SLOW = _make("test-slow", again=("-m", "slow and not long and not storm"))
+"""After the other: the rest of what each commit is tested with."""
+MODEL = "model"
+SHORT_MODEL = _make("model-short", again=("-m", "not storm"))
+BESIDE = (
+    _make("lint"),
+    _make("check-generated"),
+    _make("docs"),
+    SHORT_MODEL,
+    _make("consumers", again=("-m", "consumer")),
+)
+"""One after the other beside `make test`, most of which waits."""
+
+LATEST_TURN_S = 2700
+"""Seconds after which the turn of a commit does not begin."""
+END_OF_TURN_S = 4200
+"""Seconds after which a running turn is ended: the whole check has 90 minutes, also on a slow machine."""
+END_S = 4800
+"""The same of the steps that every commit has, which fail by it: better told than a check that somebody else ends."""
+
+_NEIGHBOUR = "tests/neighbours/test_jobset.py -k 'starts_whole or deleted_in_the_middle or evicted_and_back'"
+"""The one that is built in minutes, and a few of its tests; `make e2e-neighbours` runs them all."""
+
+
+def turns(oldest: str) -> dict[str, Step]:
+    """Return the steps that have their turn, by name; `oldest` is the oldest version of Kubernetes, 1.32."""
+    found = (
+        _make(MODEL, again=("-m", "model and not storm")),
+        *(_make(f"test-long-{k}", "test-long", f"PART={k}/6", again=("-m", "long and not storm")) for k in range(1, 7)),
+        _make("test-versions", "test-versions", f"VERSIONS={oldest}", again=(), MUSTER_KUBERNETES=oldest),
+        _make(
+            "e2e-neighbours",
+            "e2e-neighbours",
+            f"NEIGHBOURS={_NEIGHBOUR}",
+            again=("-m", "neighbour", "--timeout", "1800"),
+        ),
+        _make("e2e-real", again=("-m", "real")),
+        _make("e2e-install", again=("-m", "install")),
+        _make("e2e-web", again=("-m", "browser")),
+        _make("mutants", "mutants", "N=30"),
+    )
+    return {step.name: step for step in found}
+
+
+def chosen(names: Sequence[str], commit: str, asked: str) -> tuple[list[str], list[str]]:
+    """Return the names of the turns to take, and of those that stand in, one for each that this machine cannot take.
+
+    The commit's hash chooses one, so that a run can be repeated and each has its turn; or else they are those `asked`
+    for, "all" or names, for which no other stands in. ValueError names what there is.
+    """
+    if asked == ALL:
+        return list(names), []
+    wanted = asked.split()
+    if unknown := [name for name in wanted if name not in names]:
+        raise ValueError(f"no turn is called {', '.join(unknown)}: --turns takes {ALL}, or some of {', '.join(names)}")
+    if wanted:
+        return wanted, []
+    first = int(commit[:7], 16) % len(names)
+    return [names[first]], [*names[first + 1 :], *names[:first]]
