@@ -10,6 +10,7 @@ import audits
 import pytest
 import yaml
 from click.testing import CliRunner
+from jobs import command as order
 from jobs import job, task
 from tenants import CLUSTER_ROLES, JSON, ROLES, bind, refusal, user
 from train_jobs import RUN
@@ -18,6 +19,7 @@ from extender.explain.clusterdump import READ, kind_name
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NAMESPACES
+from muster.api.volcano.batch import COMMANDS as COMMAND_KIND
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES as QUEUE_KIND
@@ -134,6 +136,14 @@ def fill_queue(plane: Plane, name: str, wait_for: Callable[..., Any]) -> None:
         wait_for(lambda: admin.get(JOBS, name, NAMESPACE).status.running == 2)
 
 
+def resume(plane: Plane, wait_for: Callable[..., Any]) -> None:
+    """Let the Job run again that a command has suspended: the tests after this one read of its pod, in any order."""
+    with closing(plane.client()) as admin:
+        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.state.phase == "Aborted")
+        admin.create(COMMAND_KIND, order("ResumeJob", admin.get(JOBS, "runs", NAMESPACE)), NAMESPACE)
+        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
+
+
 def typed(command: str, folder: Path) -> list[str]:
     """The command with what stands for its files."""
     (folder / "FILE.py").write_text("print(1)\n")
@@ -173,6 +183,8 @@ def test_a_command_needs_these_rights_and_no_others(
     wait_for(lambda: used(watched, name, since) >= wanted, what=f"{sorted(wanted)}")
     if WHOLE not in rights:
         assert used(watched, name, since) == wanted
+    if command == "muster job suspend":
+        resume(watched, wait_for)
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)

@@ -28,7 +28,7 @@ from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
-PRIORITIES = {"storm-low": 1, "storm-middle": 100, "storm-high": 1000}
+PRIORITIES = {"low": 1, "middle": 100, "high": 1000}
 TEAMS = ("large-one", "large-two", "small")
 HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0 + 16 * (MEMBER_S + BINDING_S)
 LATE_S = 60.0
@@ -38,7 +38,7 @@ STUCK_S = 120.0
 
 
 def make_queues(client: Client, prefix: str) -> dict[str, str]:
-    """Two departments 3:1, and two teams 1:1 in the larger one; the names of the leaves."""
+    """Two departments 3:1, two teams 1:1 in the larger one, and priorities, all named after the prefix."""
     made: dict[str, str] = {}
     for suffix, below, weight in (
         ("large", "", 3), ("small", "", 1), ("large-one", "large", 1), ("large-two", "large", 1),
@@ -47,7 +47,7 @@ def make_queues(client: Client, prefix: str) -> dict[str, str]:
         made[suffix] = f"{prefix}-{suffix}"
         client.create(QUEUES, {"metadata": {"name": made[suffix]}, "spec": {"parent": parent, "weight": weight}})
     for name, value in PRIORITIES.items():
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"{prefix}-{name}"}}
         client.apply(PRIORITY_CLASSES, body | {"value": value})
     return made
 
@@ -60,7 +60,7 @@ def manifest(chance: random.Random, number: int, namespace: str, queue: str) -> 
         made["metadata"]["annotations"] = {"muster.dev/expected-runtime": f"{run_s + 2:.0f}s"}
     made["spec"] |= {
         "queue": queue,
-        "priorityClassName": chance.choice([*PRIORITIES]),
+        "priorityClassName": f"{namespace}-{chance.choice([*PRIORITIES])}",
         "maxRetry": 1000,
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
     }
@@ -134,7 +134,7 @@ def report(story: Story) -> None:
 
 @pytest.fixture
 def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
-    """Afterwards the Jobs of the namespace are gone, and the queues."""
+    """Afterwards the Jobs of the namespace are gone, the queues and the priorities."""
     yield
     plane.mend()
     client = plane.client()
@@ -142,6 +142,8 @@ def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
         client.delete(JOBS, one.metadata.name, namespace)
     for suffix in ("large-one", "large-two", "large", "small"):
         wait_for(lambda name=f"{namespace}-{suffix}": _deleted(client, name), 30, f"the queue {suffix} to go")
+    for name in PRIORITIES:
+        client.delete(PRIORITY_CLASSES, f"{namespace}-{name}")
 
 
 def _deleted(client: Client, queue: str) -> bool:
