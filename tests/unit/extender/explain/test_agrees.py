@@ -1,4 +1,4 @@
-"""What `muster explain` and `muster simulate` say is what the planner decides, whatever an installation's timing is."""
+"""What `muster explain`, `muster simulate` and the page say is what the planner decides, whatever the timing is."""
 
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from extender.explain.clusterdump import ClusterDump, load, save
 from extender.explain.gang import GangExplainer
+from extender.explain.report import GangReport
 from extender.explain.simulation import simulate
 from extender.explain.whatif import WhatIf
 from extender.planner.actions import repair
@@ -15,12 +16,19 @@ from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config, decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.state.feed import FEED
 from extender.planner.timing import Timing
 from extender.record.words import words_of
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 from muster.api.names import EVICT_NOTICE
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.config import Config
+from web.caches import Caches
+from web.caller import Caller
+from web.explainer import Explainer
 
 GPU8: Final = {"cpu": 4, "nvidia.com/gpu": 8}
 NODES: Final = ("ready", "ready", "cordoned", "silent", "suspect", "gone")
@@ -115,8 +123,30 @@ def explained(dump: ClusterDump) -> dict[str, tuple[str, str]]:
     explainer = GangExplainer(what_if)
     views = (what_if.state.gang(key) for key in what_if.state.groups)
     reports = (explainer.explain(view, relief=False) for view in views if view is not None)
+    return {each.gang: said_in(each) for each in reports}
+
+
+def said_in(report: GangReport) -> tuple[str, str]:
+    """The reason of a report, and what it says of members on faulty nodes."""
     policy = "by the policy"
-    return {each.gang: (each.reason, next((text for text in each.details if policy in text), "")) for each in reports}
+    return report.reason, next((text for text in report.details if policy in text), "")
+
+
+def on_the_page(dump: ClusterDump) -> dict[str, tuple[str, str]]:
+    """The same as the page answers it from its caches, which keep less of each object, to who may see everything."""
+    caches = Caches(Client(Config("http://127.0.0.1:1")))
+    for fed in FEED:
+        for each in dump.of(fed.resource):
+            caches.mirror(fed.resource).put(each)
+
+    def prepare(read: ClusterDump) -> None:
+        read.taken_at, read.inputs = dump.taken_at, dump.inputs
+        read.scheduler_config, read.suspects = dump.scheduler_config, dump.suspects
+
+    explainer = Explainer(caches, prepare)
+    groups = (each.metadata for each in dump.of(POD_GROUPS))
+    answers = [explainer.explain(Caller(), "gang", each.namespace, each.name).report for each in groups]
+    return {each.gang: said_in(each) for each in answers if isinstance(each, GangReport)}
 
 
 @settings(max_examples=settings().max_examples // 2)
@@ -142,6 +172,7 @@ def test_who_plans_elsewhere_decides_the_same(
     session, dump = planned(world), load(save(world.dump()))
     assert decided(WhatIf(dump).cycle()) == decided(session)
     assert explained(dump) == told(session)
+    assert on_the_page(dump) == told(session)
     places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
     found = simulate(WhatIf(dump), [])[: len(places)]
     assert [(each.gang, each.pod_sets) for each in found] == [(each.gang.key, each.pod_sets) for each in places]
