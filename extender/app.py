@@ -61,10 +61,7 @@ def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> AS
         "/bind": _verb("bind", DECODE_BINDING, verbs.bind, lambda why: api.ExtenderBindingResult(error=why)),
         "/preempt": _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: api.ExtenderPreemptionResult()),
     }
-    others = Starlette(
-        routes=[Route("/plugins/{name}", _page(pages))],
-        exception_handlers={HTTPException: _refused},
-    )
+    others = Starlette(routes=[Route("/plugins/{name}", _page(pages))], exception_handlers={HTTPException: _refused})
     return OnlyScheduler(_Calls(answers, others), authenticated=authenticated)
 
 

@@ -42,11 +42,7 @@ class Milestones:
     """
 
     def __init__(
-        self,
-        *,
-        active: Callable[[], bool],
-        owns: Callable[[str], bool] = lambda _: True,
-        wall_s: Callable[[], float],
+        self, *, active: Callable[[], bool], owns: Callable[[str], bool] = lambda _: True, wall_s: Callable[[], float]
     ) -> None:
         self._active = active
         self._owns = owns

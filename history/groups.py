@@ -16,12 +16,7 @@ from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
 from muster.resources.vector import Vector, vector
 
-JOB_STATES: Final = {
-    "Completed": "Completed",
-    "Failed": "Failed",
-    "Terminated": "Terminated",
-    "Aborted": "Suspended",
-}
+JOB_STATES: Final = {"Completed": "Completed", "Failed": "Failed", "Terminated": "Terminated", "Aborted": "Suspended"}
 """Phases of a Volcano Job in which its gang wants no nodes → the state of the gang."""
 _LONGEST_RESOURCE: Final = 317
 _OF_QUOTAS: Final = ("requests.", "limits.", "count/")

@@ -86,9 +86,7 @@ class UsageCounters(Collector):
             labels=["queue", "resource"],
         )
         of_used = CounterMetricFamily(
-            "muster_history_used_seconds",
-            "Of these, with a container that ran",
-            labels=["queue", "resource"],
+            "muster_history_used_seconds", "Of these, with a container that ran", labels=["queue", "resource"]
         )
         tallies = self._recorder.tallies
         amounts = {} if tallies is None else tallies.of["month"].at(round(self._clock_s() * MS), held(self._recorder))

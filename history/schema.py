@@ -19,10 +19,7 @@ METADATA: Final = MetaData()
 _ID: Final = BigInteger().with_variant(Integer, "sqlite")
 
 NOTES: Final = Table(
-    "notes",
-    METADATA,
-    Column("key", String(63), primary_key=True),
-    Column("value", Text, nullable=False),
+    "notes", METADATA, Column("key", String(63), primary_key=True), Column("value", Text, nullable=False)
 )
 """What the recorder remembers of itself: how far it has read, and up to which day usage is folded."""
 
@@ -127,9 +124,6 @@ DAYS: Final = Table(
 """Usage of days whose detail is gone. Amounts are decimal texts: bytes times milliseconds go beyond 64 bits."""
 
 FOLDS: Final = Table(
-    "folds",
-    METADATA,
-    Column("namespace", String(63), primary_key=True),
-    Column("until", BigInteger, nullable=False),
+    "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
 """Up to when namespaces that held more than their share are folded, beyond the days that are folded for all."""

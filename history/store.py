@@ -192,11 +192,7 @@ class Store:
             chosen = select(GANGS).where(or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
             gangs = [Gang(**row) for row in connection.execute(chosen).mappings()]
         known = {gang.id for gang in gangs}
-        return (
-            gangs,
-            [each for each in runs if each.gang in known],
-            [each for each in holdings if each.gang in known],
-        )
+        return (gangs, [each for each in runs if each.gang in known], [each for each in holdings if each.gang in known])
 
     def ended_pods(self, most: int) -> list[str]:
         """Return the UIDs of the pods that have ended last, the last one at the end."""

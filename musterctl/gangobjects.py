@@ -9,12 +9,7 @@ from gangs.rows import Objects
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
-from muster.api.kubernetes.scheduling import (
-    COMPOSITE_POD_GROUPS,
-    NATIVE_POD_GROUPS,
-    WORKLOADS,
-    NativePodGroup,
-)
+from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -98,8 +93,5 @@ def may_list(client: Client, resource: Resource[T], namespace: str | None = None
 
 def unread(objects: Objects) -> list[str]:
     """Return the kinds that rows are made without, for a hint."""
-    asked: dict[str, Callable[[Objects], object]] = {
-        "pods": lambda of: of.pods,
-        "jobs": lambda of: of.jobs,
-    }
+    asked: dict[str, Callable[[Objects], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
     return [kind for kind, of in asked.items() if of(objects) is None]

@@ -185,10 +185,7 @@ _VOLCANO_GPUS: Final = (
 _OF_FAULTS: Final = _any_annotation(names.FAULT_KEYS)
 _HAS_A_BUDGET: Final = _any_annotation((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
 NEEDS_A_CHECK: Final = (
-    (
-        "asks-for-muster",
-        f"has({_SCHEDULER}) && ({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})",
-    ),
+    ("asks-for-muster", f"has({_SCHEDULER}) && ({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"),
     (
         "has-a-budget-a-topology-faults-shares-gpus-or-many-resources",
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_OF_FAULTS} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",

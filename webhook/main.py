@@ -70,11 +70,7 @@ def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLo
             list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
 
     handlers = routes(
-        cluster.lookups,
-        registry.framework(),
-        marks=settings.mark_pods,
-        groups=groups,
-        target=settings.train_jobs_as,
+        cluster.lookups, registry.framework(), marks=settings.mark_pods, groups=groups, target=settings.train_jobs_as
     )
     serve(
         create_app(handlers, None if settings.client_ca_file else Budgets()),

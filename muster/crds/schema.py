@@ -18,10 +18,7 @@ Schema = dict[str, Any]
 _INT32_MAX = 2**31 - 1
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-QUANTITY: Schema = {
-    **INT_OR_STRING,
-    "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][-+]?{_NUMBER})?$",
-}
+QUANTITY: Schema = {**INT_OR_STRING, "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][-+]?{_NUMBER})?$"}
 """A resource quantity. As everywhere in CRDs, a fraction must be written as a string (`"0.5"`) or in milli (`500m`)."""
 
 

@@ -174,10 +174,7 @@ class Transport:
                 limit=0, keepalive_timeout=_KEPT_S, ssl=self._config.tls or True, socket_factory=_watched_socket
             )
             self._session = aiohttp.ClientSession(
-                connector=connector,
-                proxy=self._proxy,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
+                connector=connector, proxy=self._proxy, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
             )
             self._keeper = asyncio.get_running_loop().create_task(_keep(self._session), name="connections")
             _keepers.add(self._keeper)

@@ -70,8 +70,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
         base=base,
         labels=metadata.get("labels") or {},
         annotations=passed_on(
-            train_job.metadata.annotations,
-            {**(metadata.get("annotations") or {}), **_of_the_gang(train_job, runtime)},
+            train_job.metadata.annotations, {**(metadata.get("annotations") or {}), **_of_the_gang(train_job, runtime)}
         ),
     )
     info.injections = [container for _, _, container in injections(info) if container]

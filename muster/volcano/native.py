@@ -35,10 +35,7 @@ def native_of(group: PodGroup) -> NativePodGroup:
         api_version=NATIVE_POD_GROUPS.api_version,
         kind=NATIVE_POD_GROUPS.kind,
         metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            labels={names.MANAGED_BY: names.MANAGER},
-            owner_references=[owner],
+            name=meta.name, namespace=meta.namespace, labels={names.MANAGED_BY: names.MANAGER}, owner_references=[owner]
         ),
         spec=NativePodGroupSpec(
             scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=group.spec.min_member)),

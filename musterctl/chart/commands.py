@@ -65,12 +65,7 @@ COMMANDS: Final = (
     CommandRights("muster queue top", QUEUES, (f"list {_QUEUES}",), (WHOLE,)),
     CommandRights("muster queue top, for own gangs", VIEW, _GANG),
     CommandRights("muster queue list", QUEUES, (f"list {_QUEUES}",)),
-    CommandRights(
-        "muster queue view",
-        QUEUES,
-        (f"get {_QUEUES}", f"list {_QUEUES}"),
-        (WHOLE,),
-    ),
+    CommandRights("muster queue view", QUEUES, (f"get {_QUEUES}", f"list {_QUEUES}"), (WHOLE,)),
     CommandRights("muster queue explain", QUEUES, (f"list {_QUEUES}",), (WHOLE,)),
     CommandRights("muster snapshot", CLUSTER, (WHOLE,)),
     CommandRights("muster record", CLUSTER, (WHOLE,)),

@@ -46,13 +46,7 @@ from webhook.objects.names import meant_labels
 @server_options
 @report_options
 def explain(
-    *,
-    kind: str,
-    object_name: str,
-    namespace: str,
-    output: str,
-    read: Reader,
-    server: WebServer | None,
+    *, kind: str, object_name: str, namespace: str, output: str, read: Reader, server: WebServer | None
 ) -> None:
     """Explains why a job, gang or pod is where it is.
 
@@ -138,13 +132,7 @@ def snapshot(*, file: Path | None, read: Reader) -> None:
 @click.option("--nodes", is_flag=True, help="Show nodes as well.")
 @report_options
 def topo(
-    *,
-    topology_name: str | None,
-    gang: str,
-    resources: tuple[str, ...],
-    nodes: bool,
-    output: str,
-    read: Reader,
+    *, topology_name: str | None, gang: str, resources: tuple[str, ...], nodes: bool, output: str, read: Reader
 ) -> None:
     """Draws topologies with the resources of each domain.
 

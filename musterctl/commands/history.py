@@ -15,13 +15,7 @@ from history.read import Gang, Gap, Happening
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
 from musterctl.cluster import Where, namespace_in
-from musterctl.options import (
-    all_namespaces_option,
-    namespace_option,
-    records_options,
-    since_option,
-    where_options,
-)
+from musterctl.options import all_namespaces_option, namespace_option, records_options, since_option, where_options
 from musterctl.output.listing import show_object
 from musterctl.output.table import Table
 from musterctl.records import source_of

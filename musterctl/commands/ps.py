@@ -16,13 +16,7 @@ from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where, connect_in, namespace_in
 from musterctl.gangobjects import read, read_cluster, unread
 from musterctl.news import wait_for_news
-from musterctl.options import (
-    all_namespaces_option,
-    namespace_option,
-    records_options,
-    since_option,
-    where_options,
-)
+from musterctl.options import all_namespaces_option, namespace_option, records_options, since_option, where_options
 from musterctl.output.gangtable import Printer, Shown
 from musterctl.output.listing import INTERRUPTED
 from musterctl.webclient import WebServer

@@ -18,15 +18,7 @@ from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
-from musterctl.output.listing import (
-    Column,
-    Listing,
-    age,
-    from_spec,
-    from_status,
-    show_object,
-    without_managers,
-)
+from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 from musterctl.output.report import own_queue_lines, print_data, queue_lines, top_lines
 from musterctl.planningoptions import report_options
 from musterctl.reader import Reader
@@ -124,11 +116,7 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
     """Yield the limits of a queue beyond its capability, as they are written; `muster queue explain` says more."""
     said = found.get("metadata", {}).get("annotations") or {}
-    for title, key in (
-        ("Per user", names.MAX_PER_USER),
-        ("By model", names.MAX_BY_MODEL),
-        ("Windows", names.WINDOWS),
-    ):
+    for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
         if key in said:
             yield title, said[key]
     if names.BUDGET in said:

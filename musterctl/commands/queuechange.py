@@ -50,9 +50,7 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
                 ),
                 click.option("--capability", multiple=True, help="The most that it may use: cpu=64,nvidia.com/gpu=8."),
                 click.option(
-                    "--deserved",
-                    multiple=True,
-                    help="Its quota, which it gets before weights count, in the same form.",
+                    "--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form."
                 ),
                 click.option(
                     "--guarantee", multiple=True, help="Resources that no other queue can take, in the same form."

@@ -130,13 +130,7 @@ def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -
 
 
 def _set(
-    texts: tuple[str, ...],
-    namespace: str | None,
-    where: Where,
-    done: str,
-    then: Callable[[str], str],
-    *,
-    suspend: bool,
+    texts: tuple[str, ...], namespace: str | None, where: Where, done: str, then: Callable[[str], str], *, suspend: bool
 ) -> None:
     wanted = [name_of(TRAIN_JOBS, text) for text in texts]
     client, space = connect_in(namespace, where)

@@ -11,11 +11,7 @@ from muster.api.volcano.scheduling import NonNegative
 
 JobSetRestartStrategy = Literal["Recreate", "BlockingRecreate", "InPlaceRestart"]
 FailurePolicyAction = Literal[
-    "FailJobSet",
-    "RestartJobSet",
-    "RestartJobSetAndIgnoreMaxRestarts",
-    "RestartJob",
-    "RestartJobAndIgnoreMaxRestarts",
+    "FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts", "RestartJob", "RestartJobAndIgnoreMaxRestarts"
 ]
 
 

@@ -164,10 +164,5 @@ class ClusterTrainingRuntime(Object):
 
 TRAINING_RUNTIMES = Resource(GROUP, VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)
 CLUSTER_TRAINING_RUNTIMES = Resource(
-    GROUP,
-    VERSION,
-    "clustertrainingruntimes",
-    "ClusterTrainingRuntime",
-    ClusterTrainingRuntime,
-    namespaced=False,
+    GROUP, VERSION, "clustertrainingruntimes", "ClusterTrainingRuntime", ClusterTrainingRuntime, namespaced=False
 )

@@ -104,9 +104,7 @@ def as_group(native: NativePodGroup, queue: str) -> PodGroup:
         kind=NATIVE_POD_GROUPS.kind,
         metadata=replace(meta, name=native_gang(meta.name), annotations=annotations),
         spec=PodGroupSpec(
-            min_member=max(gang.min_count, 1) if gang else 1,
-            queue=queue,
-            priority_class_name=spec.priority_class_name,
+            min_member=max(gang.min_count, 1) if gang else 1, queue=queue, priority_class_name=spec.priority_class_name
         ),
         status=status_of(native),
     )
