@@ -90,6 +90,12 @@ object_output_option = click.option(
 )
 
 
+table_output_option = click.option(
+    "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"
+)
+watch_option = click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
+
+
 def with_options(command: F, *options: Callable[[F], F]) -> F:
     """Add options to a command; the help lists them in this order."""
     for option in reversed(options):
@@ -147,12 +153,8 @@ def records_options(command: Command) -> Command:
 
 def listing_options(command: F) -> F:
     """Add -l, -o and -w, as `kubectl get` has them."""
-    return with_options(
-        command,
-        click.option("-l", "--selector", default="", help="Label selector, as in kubectl."),
-        click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),
-        click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted."),
-    )
+    selector = click.option("-l", "--selector", default="", help="Label selector, as in kubectl.")
+    return with_options(command, selector, table_output_option, watch_option)
 
 
 class WithCommand(click.Command):

@@ -17,20 +17,18 @@ from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.cluster import Failed, Where, failing_as
-from musterctl.options import where_options
-from musterctl.output.report import print_data
+from musterctl.options import object_output_option, where_options
+from musterctl.output.report import print_report
 
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 Called = dict[str, list[Webhook]]
 """The webhooks of each configuration."""
 
-secret_options = (
-    click.option(
-        "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that has the certificates."
-    ),
-    click.option(
-        "-n", "--namespace", default=names.SYSTEM_NAMESPACE, show_default=True, help="The namespace of the Secret."
-    ),
+secret_option = click.option(
+    "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that has the certificates."
+)
+secret_namespace_option = click.option(
+    "-n", "--namespace", default=names.SYSTEM_NAMESPACE, show_default=True, help="The namespace of the Secret."
 )
 
 
@@ -64,9 +62,9 @@ def certs() -> None:
 
 @certs.command()
 @click.option("--webhooks", default=names.WEBHOOKS, show_default=True, help="Name of the webhook configurations.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
-@secret_options[0]
-@secret_options[1]
+@object_output_option
+@secret_option
+@secret_namespace_option
 @where_options
 def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
     """Shows when certificates end, their signers and the webhooks' trust.
@@ -79,18 +77,14 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
     called = _webhooks(client, webhooks)
     by_url = found is None and any(called.values()) and all(each.client_config.url for each in chain(*called.values()))
     report = (_of_plane if by_url else _status)(f"{namespace}/{secret}", found, _bundles(called), now_s)
-    if output != "text":
-        print_data(report, output)
-    else:
-        for line in _lines(report):
-            click.echo(line)
+    print_report(report, _lines(report), output)
     sys.exit(1 if report.problems else 0)
 
 
 @certs.command()
 @click.option("--serving", is_flag=True, help="Only new certificates, by the authority that there is.")
-@secret_options[0]
-@secret_options[1]
+@secret_option
+@secret_namespace_option
 @where_options
 def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     """Asks for a new authority and new certificates.

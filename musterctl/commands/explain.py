@@ -18,7 +18,6 @@ from extender.explain.report import UnknownNameError
 from extender.explain.text import Line, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from extender.planner.api import GangView
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES
 from muster.api.kubernetes.meta import format_time
@@ -31,7 +30,7 @@ from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.cluster import whole
 from musterctl.options import server_options
-from musterctl.output.report import NONE_LINES, place_lines, print_data, print_lines, topology_lines
+from musterctl.output.report import NONE_LINES, place_lines, print_report, topology_lines
 from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
 from musterctl.webclient import WebServer
@@ -71,12 +70,9 @@ def explain(
         raise click.ClickException(unplaced or str(error)) from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    if output != "text":
-        print_data(report, output)
-    else:
-        pod = dump.pod(space, object_name) if kind == "pod" else None
-        hints = [Line("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
-        print_lines([*lines_of(report, dump.taken_at), *hints])
+    pod = dump.pod(space, object_name) if kind == "pod" else None
+    hints = [Line("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
+    print_report(report, [*lines_of(report, dump.taken_at), *hints], output)
 
 
 def _explain_there(server: WebServer, read: Reader, kind: str, name: str, namespace: str, output: str) -> bool:
@@ -88,10 +84,7 @@ def _explain_there(server: WebServer, read: Reader, kind: str, name: str, namesp
     except APIError as error:
         click.echo(f"{server.url} does not answer: {error.message}", err=True)
         return False
-    if output != "text":
-        print_data(report, output)
-    else:
-        print_lines(lines_of(report, time.time()))
+    print_report(report, lines_of(report, time.time()), output)
     return True
 
 
@@ -148,24 +141,14 @@ def topo(
         what_if = WhatIf(pooled)
         view = gang_named(what_if, gang_name, namespace) if gang else None
         if not dump.whole:
-            _print_places(what_if, view, output)
+            found = places(what_if, [view.key] if view else [])
+            print_report(found, place_lines(found), output)
             return
         reports = topology_reports(what_if, name=topology_name, resources=resources, gang=view, nodes=nodes)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    if output != "text":
-        print_data(reports, output)
-        return
     lines = [line for report in reports for line in ("", *topology_lines(report, gang))]
-    click.echo("\n".join(lines[1:] or NONE_LINES))
-
-
-def _print_places(what_if: WhatIf, view: GangView | None, output: str) -> None:
-    found = places(what_if, [view.key] if view else [])
-    if output != "text":
-        print_data(found, output)
-    else:
-        print_lines(place_lines(found))
+    print_report(reports, lines[1:] or NONE_LINES, output)
 
 
 def why_unplaced(client: Client, name: str, namespace: str) -> str:

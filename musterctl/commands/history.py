@@ -1,9 +1,8 @@
 """`muster history`: what happened to gangs, also to those that are gone."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 import click
 import msgspec
@@ -17,7 +16,7 @@ from musterctl import completion
 from musterctl.cluster import Where, namespace_in
 from musterctl.options import all_namespaces_option, namespace_option, records_options, since_option, where_options
 from musterctl.output.listing import show_object
-from musterctl.output.table import Table
+from musterctl.output.table import show_rows
 from musterctl.records import source_of
 from musterctl.webclient import WebServer
 
@@ -105,11 +104,6 @@ def tell_silence(source: Source, what: str) -> None:
     if found is not None:
         since = clock(found.since) if found.since else ""
         click.echo(silence.told(since, short(now - found.since), what), err=True)
-
-
-def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:
-    """Print rows below headings."""
-    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
 
 
 def _ran(gang: Gang) -> str:

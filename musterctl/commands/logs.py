@@ -15,7 +15,7 @@ from muster.kube.errors import APIError
 from musterctl import completion
 from musterctl.cluster import Failed, Where, connect_in
 from musterctl.gangobjects import read
-from musterctl.options import namespace_option, where_options
+from musterctl.options import namespace_option, where_options, with_options
 from musterctl.output.listing import INTERRUPTED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,17 +25,14 @@ MOST_FOLLOWED = 64
 
 def log_options(command: F) -> F:
     """Add the options that choose pods, container and lines."""
-    for option in reversed(
-        (
-            click.option("-f", "--follow", is_flag=True, help="Go on with each line until the pods have ended."),
-            click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The pod's rank."),
-            click.option("--all", "every", is_flag=True, help="All pods, each line behind the name of its pod."),
-            click.option("-c", "--container", help="The container.  [default: the pod's main one]"),
-            click.option("--tail", "last", type=click.IntRange(min=0), help="Only so many of the latest lines."),
-        )
-    ):
-        command = option(command)
-    return command
+    return with_options(
+        command,
+        click.option("-f", "--follow", is_flag=True, help="Go on with each line until the pods have ended."),
+        click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The pod's rank."),
+        click.option("--all", "every", is_flag=True, help="All pods, each line behind the name of its pod."),
+        click.option("-c", "--container", help="The container.  [default: the pod's main one]"),
+        click.option("--tail", "last", type=click.IntRange(min=0), help="Only so many of the latest lines."),
+    )
 
 
 @click.command()

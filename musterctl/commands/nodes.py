@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import click
 import msgspec
@@ -17,9 +16,9 @@ from muster.kube.errors import Forbidden
 from muster.resources.vector import CPU, amount_words
 from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where
-from musterctl.options import where_options
+from musterctl.options import table_output_option, where_options
 from musterctl.output.listing import show_object
-from musterctl.output.table import Table
+from musterctl.output.table import show_rows
 from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000
@@ -31,7 +30,7 @@ _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 @click.option("-N", "--each", is_flag=True, help="A line for each node, with its CPUs, memory and pods.")
 @click.option("--rack", help="Only nodes of this rack.")
 @click.option("--model", help="Only nodes whose GPUs are of this model.")
-@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
+@table_output_option
 @where_options
 def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where: Where) -> None:
     """Shows free GPUs of nodes, by rack and model.
@@ -49,10 +48,10 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
         case _ if not found:
             click.echo("No nodes found.", err=True)
         case _ if each:
-            _show(_OF_EACH, found)
+            show_rows(_OF_EACH, found)
         case _:
             names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
-            _show([*_OF_ALIKE, names], alike(found))
+            show_rows([*_OF_ALIKE, names], alike(found))
 
 
 def _read(client: Client) -> list[NodeRow]:
@@ -67,10 +66,6 @@ def _read(client: Client) -> list[NodeRow]:
     pools = sorted({pool_of(node.metadata) for node in there})
     suspects = suspects_of(published_by(client, pools), pools)
     return node_rows(there, pods, partial(rules_in, suspects))
-
-
-def _show(columns: list[tuple[str, Callable[[Any], str]]], rows: list[Any]) -> None:
-    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
 
 
 def _gpus(row: NodeRow | AlikeRow) -> str:

@@ -16,7 +16,15 @@ from musterctl.chart.commands import CLUSTER
 from musterctl.cluster import Where, connect_in, namespace_in
 from musterctl.gangobjects import read, read_cluster, unread
 from musterctl.news import wait_for_news
-from musterctl.options import all_namespaces_option, namespace_option, records_options, since_option, where_options
+from musterctl.options import (
+    all_namespaces_option,
+    namespace_option,
+    records_options,
+    since_option,
+    table_output_option,
+    watch_option,
+    where_options,
+)
 from musterctl.output.gangtable import Printer, Shown
 from musterctl.output.listing import INTERRUPTED
 from musterctl.webclient import WebServer
@@ -39,8 +47,8 @@ _NO_FORECAST = (
 @since_option("7d")
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
-@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
-@click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
+@table_output_option
+@watch_option
 @records_options
 @where_options
 def ps(

@@ -1,7 +1,7 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import click
 
@@ -19,7 +19,7 @@ from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
 from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
-from musterctl.output.report import own_queue_lines, print_data, queue_lines, top_lines
+from musterctl.output.report import own_queue_lines, print_report, queue_lines, top_lines
 from musterctl.planningoptions import report_options
 from musterctl.reader import Reader
 
@@ -164,16 +164,9 @@ def _show_top(resource: str, output: str, read: Reader) -> None:
         reports = reports_for(read)
     except Forbidden as error:
         found = own_queues(gangs_for(read, error))
-        _print(found, own_queue_lines(found), output)
+        print_report(found, own_queue_lines(found), output)
     else:
-        _print(reports, top_lines(reports, resource), output)
-
-
-def _print(report: object, lines: Iterable[str], output: str) -> None:
-    if output != "text":
-        print_data(report, output)
-    else:
-        click.echo("\n".join(lines))
+        print_report(reports, top_lines(reports, resource), output)
 
 
 @queue.command("explain")
@@ -189,7 +182,7 @@ def explain_queue(*, queue_name: str, output: str, read: Reader) -> None:
         ) from error
     if queue_name not in reports:
         raise click.ClickException(f"there is no queue {queue_name!r}; there is {', '.join(sorted(reports))}")
-    _print(reports[queue_name], queue_lines(reports[queue_name]), output)
+    print_report(reports[queue_name], queue_lines(reports[queue_name]), output)
 
 
 @queue.command("open")

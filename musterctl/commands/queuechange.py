@@ -17,7 +17,7 @@ from muster.resources.near import EVERYWHERE, near_resource
 from musterctl import completion
 from musterctl.cluster import JSON, Failed, Where, create, failing_as, for_each, name_of, reference
 from musterctl.gangobjects import may_list
-from musterctl.options import where_options
+from musterctl.options import where_options, with_options
 from musterctl.output.listing import amounts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,51 +30,48 @@ _INT32 = 2**31 - 1
 
 def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool | None) -> Callable[[F], F]:
     """Return a decorator that adds the options of a queue; these are the defaults, None leaves a field as it is."""
+    shown = weight is not None
 
     def decorate(command: F) -> F:
-        shown = weight is not None
-        for option in reversed(
-            (
-                click.option("--parent", default=parent, show_default=shown, help="The queue above."),
-                click.option(
-                    "--weight",
-                    type=click.IntRange(1, 65535),
-                    default=weight,
-                    show_default=shown,
-                    help="Its part of what quotas leave.",
-                ),
-                click.option(
-                    "--priority",
-                    type=click.IntRange(-_INT32, _INT32),
-                    help="Queues with a higher one come first.  [default: 0]" if shown else "Higher ones come first.",
-                ),
-                click.option("--capability", multiple=True, help="The most that it may use: cpu=64,nvidia.com/gpu=8."),
-                click.option(
-                    "--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form."
-                ),
-                click.option(
-                    "--guarantee", multiple=True, help="Resources that no other queue can take, in the same form."
-                ),
-                click.option(
-                    "--reclaimable/--not-reclaimable",
-                    default=reclaimable,
-                    help="Let other queues reclaim what it borrowed, or not.",
-                ),
-                click.option(
-                    "--namespace-selector",
-                    default="" if shown else None,
-                    metavar="LABELS",
-                    help="The namespaces that may use it: 'team=vision,env in (a,b)'.",
-                ),
-                click.option(
-                    "--pool",
-                    help="Of a root queue: the node pool of its tree."
-                    + ("" if shown else f" `{NONE}` is the default pool."),
-                ),
-            )
-        ):
-            command = option(command)
-        return command
+        return with_options(
+            command,
+            click.option("--parent", default=parent, show_default=shown, help="The queue above."),
+            click.option(
+                "--weight",
+                type=click.IntRange(1, 65535),
+                default=weight,
+                show_default=shown,
+                help="Its part of what quotas leave.",
+            ),
+            click.option(
+                "--priority",
+                type=click.IntRange(-_INT32, _INT32),
+                help="Queues with a higher one come first.  [default: 0]" if shown else "Higher ones come first.",
+            ),
+            click.option("--capability", multiple=True, help="The most that it may use: cpu=64,nvidia.com/gpu=8."),
+            click.option(
+                "--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form."
+            ),
+            click.option(
+                "--guarantee", multiple=True, help="Resources that no other queue can take, in the same form."
+            ),
+            click.option(
+                "--reclaimable/--not-reclaimable",
+                default=reclaimable,
+                help="Let other queues reclaim what it borrowed, or not.",
+            ),
+            click.option(
+                "--namespace-selector",
+                default="" if shown else None,
+                metavar="LABELS",
+                help="The namespaces that may use it: 'team=vision,env in (a,b)'.",
+            ),
+            click.option(
+                "--pool",
+                help="Of a root queue: the node pool of its tree."
+                + ("" if shown else f" `{NONE}` is the default pool."),
+            ),
+        )
 
     return decorate
 

@@ -22,9 +22,9 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
 from muster.resources.runtime import parse_days_s
 from musterctl.cluster import Where
-from musterctl.options import where_options
+from musterctl.options import object_output_option, where_options
 from musterctl.output.replayed import status_lines
-from musterctl.output.report import print_data, print_lines
+from musterctl.output.report import print_report
 from musterctl.running import config_of, inputs_of, published_by, suspects_of
 
 MIB = 1024 * 1024
@@ -48,7 +48,7 @@ def _duration(_: click.Context, param: click.Parameter, value: str | None) -> fl
     "--most-hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True, help="Oldest part."
 )
 @click.option("--pool", default=DEFAULT_POOL, help="Node pool.  [default: the nodes of no other pool]")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@object_output_option
 @where_options
 def record(
     *,
@@ -71,10 +71,7 @@ def record(
     try:
         if recorded is not None:
             status = status_of(Recording(recorded))
-            if output == "text":
-                print_lines(status_lines(status))
-            else:
-                print_data(status, output)
+            print_report(status, status_lines(status), output)
         elif folder is not None:
             ring = Ring(folder, most_bytes=most_mib * MIB, most_age_s=most_hours * 3600, wall_s=time.time)
             _record(where.client(), ring, pool, for_s)

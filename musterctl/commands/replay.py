@@ -13,9 +13,9 @@ from extender.replay.changes import Changes
 from extender.replay.check import check
 from extender.replay.report import what_if
 from muster.api.volcano.scheduling import QUEUES, Queue
-from musterctl.options import FILE
+from musterctl.options import FILE, object_output_option
 from musterctl.output.replayed import check_lines, cut_lines, replay_lines
-from musterctl.output.report import print_data, print_lines
+from musterctl.output.report import print_report
 from musterctl.planningoptions import plannable
 
 
@@ -38,7 +38,7 @@ from musterctl.planningoptions import plannable
 @click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
 @click.option("--like", metavar="NODE", help="The recorded node that new nodes are copies of.")
 @click.option("--as-it-was", is_flag=True, help="Play the recording without a change, to see how near a replay comes.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@object_output_option
 def replay(
     *,
     recording: Path,
@@ -84,11 +84,8 @@ def replay(
 def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
     for problem in read.problems:
         click.echo(f"Note: of the recorded settings {problem}", err=True)
-    if output == "text":
-        print_lines(lines)
-    else:
-        content: dict[str, Any] = msgspec.to_builtins(report)
-        print_data({**content, "cuts": {path.name: why for path, why in read.cuts.items()}}, output)
+    content: dict[str, Any] = msgspec.to_builtins(report)
+    print_report({**content, "cuts": {path.name: why for path, why in read.cuts.items()}}, lines, output)
 
 
 def _queues(file: Path) -> list[Queue]:

@@ -10,6 +10,7 @@ from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
+from extender.explain.text import Line
 from extender.explain.whatif import Change, WhatIf, changed
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
@@ -18,7 +19,7 @@ from musterctl import completion
 from musterctl.allowed import dump_for, user_of
 from musterctl.manifests import documents
 from musterctl.options import admission_config_option
-from musterctl.output.report import demand_lines, print_data, print_lines, simulated_lines
+from musterctl.output.report import demand_lines, print_report, simulated_lines
 from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader
 from webhook.config import ResourceGroup, parse
@@ -84,10 +85,8 @@ def simulate(
     if not dump.whole:
         known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
         asked = demands(WhatIf(changed(dump, change)), new, known)
-        if output != "text":
-            print_data({"ignored": submission.ignored, "demands": asked}, output)
-        else:
-            print_lines(demand_lines(asked, submission.ignored))
+        report = {"ignored": submission.ignored, "demands": asked}
+        print_report(report, demand_lines(asked, submission.ignored), output)
         return
     try:
         after = changed(dump, change)
@@ -99,13 +98,9 @@ def simulate(
     olds = [WhatIf(in_pool(dump, pool)) for pool in pools] if queues else []
     before = [report for each in olds for report in queue_reports(each)]
     gangs_after = [gang for each in worlds for gang in run(each, new)]
-    if output != "text":
-        told = {"queues": shares} if queues else {}
-        print_data({"ignored": submission.ignored, "gangs": gangs_after} | told, output)
-    else:
-        for line in changed_shares(before, shares):
-            click.echo(line)
-        print_lines(simulated_lines(gangs_after, submission.ignored))
+    told = {"queues": shares} if queues else {}
+    lines: list[Line | str] = [*changed_shares(before, shares), *simulated_lines(gangs_after, submission.ignored)]
+    print_report({"ignored": submission.ignored, "gangs": gangs_after} | told, lines, output)
 
 
 def _read(

@@ -15,7 +15,7 @@ from musterctl.commands.logs import log_options, show_logs
 from musterctl.commands.ps import list_gangs
 from musterctl.commands.train import run_file, watch_to_the_end
 from musterctl.commands.trainfile import trainers
-from musterctl.options import all_namespaces_option, namespace_option, where_options
+from musterctl.options import all_namespaces_option, namespace_option, table_output_option, watch_option, where_options
 from musterctl.output.gangtable import Shown
 
 name_argument = click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(TRAIN_JOBS))
@@ -56,8 +56,8 @@ train.add_command(run_file)
 @train.command("list")
 @namespace_option
 @all_namespaces_option
-@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
-@click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
+@table_output_option
+@watch_option
 @where_options
 def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
     """Lists TrainJobs with state, place and reason, also ended ones."""

@@ -14,9 +14,10 @@ from history.usage import KEYS, Row, Seconds
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where
-from musterctl.commands.history import show_rows, tell_silence
+from musterctl.commands.history import tell_silence
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
+from musterctl.output.table import show_rows
 from musterctl.records import source_of
 from musterctl.webclient import WebServer
 

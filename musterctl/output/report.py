@@ -33,10 +33,21 @@ NONE_LINES = (
 )
 
 
-def print_lines(lines: Iterable[Line]) -> None:
+def print_report(report: Any, lines: Iterable[Line | str], output: str) -> None:
+    """Print the lines of a report, or with the output `json` or `yaml` the report itself."""
+    if output == "text":
+        print_lines(lines)
+    else:
+        print_data(report, output)
+
+
+def print_lines(lines: Iterable[Line | str]) -> None:
     """Print label and text in two columns; without colour and broken lines if the output is no terminal."""
     console = Console(highlight=False)
     for line in lines:
+        if isinstance(line, str):
+            click.echo(line)
+            continue
         inner = bool(line.label) or line.tone in {"plain", "hint"}
         indent = " " * LABEL_WIDTH if inner else ""
         width = max(20, console.width - len(indent)) if console.is_terminal else 0

@@ -3,7 +3,8 @@
 No line is broken or cut: a table looks the same on a terminal and in a file.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import click
 from rich.cells import cell_len
@@ -59,3 +60,8 @@ class Table:
             self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         for line in drawn(rows, gap=3, widths=self._widths):
             click.echo(line)
+
+
+def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:
+    """Print a row for each of `rows`, with a heading and a cell of each column."""
+    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
