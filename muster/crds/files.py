@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from muster.crds.definitions import DEFINITIONS, OVERLAYS, Column, Definition
+from muster.crds.definitions import DEFINITIONS, OVERLAYS, Definition
 from muster.crds.openapi import PLAIN, ROOTS, embedded_schemas
 from muster.crds.schema import Schema, definitions_of
 
@@ -60,7 +60,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
         "schema": {"openAPIV3Schema": schema},
     }
     if definition.columns:  # without any, kubectl shows the age
-        version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
+        version["additionalPrinterColumns"] = definition.columns
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -77,11 +77,6 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
 def to_yaml(value: Any) -> str:
     """YAML without aliases and folded lines, keys sorted: the same bytes on every machine."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=True, width=10_000, allow_unicode=True)
-
-
-def _column(column: Column) -> dict[str, Any]:
-    shown = {"name": column.name, "type": column.type, "jsonPath": column.path}
-    return {**shown, "priority": column.priority} if column.priority else shown
 
 
 class _Plain(yaml.CSafeDumper):

@@ -23,20 +23,20 @@ QUANTITY: Schema = {**INT_OR_STRING, "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[nu
 
 
 def definitions_of(
-    types: tuple[type[msgspec.Struct], ...],
-    overlays: Mapping[type[msgspec.Struct], Schema],
-    embedded: Mapping[str, Schema],
+    types: tuple[type[msgspec.Struct], ...], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]
 ) -> dict[str, Schema]:
     """The structural schema of each of the types, by class name.
 
-    `overlays` are laid over the schema of their type; `embedded` holds what fields name by `x-muster-schema`.
+    `overlays` are laid over the schema of the Struct of their name, and a ValueError names those without one;
+    `embedded` holds what fields name by `x-muster-schema`.
     """
     _, components = msgspec.json.schema_components(types, ref_template="{name}")
-    extras = {struct.__name__: overlay for struct, overlay in overlays.items()}
+    if unknown := overlays.keys() - components.keys():
+        raise ValueError(f"there is no Struct for the overlays {', '.join(sorted(unknown))}")
     for struct in _structs(types):
         for wire_name, text in field_descriptions(struct).items():
             components[struct.__name__]["properties"][wire_name]["description"] = text
-    converter = _Converter(components, extras, embedded)
+    converter = _Converter(components, overlays, embedded)
     return {struct.__name__: converter.named(struct.__name__) for struct in types}
 
 
@@ -52,12 +52,6 @@ def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 texts[wire_names[name]] = " ".join(text.split())
     return texts
-
-
-def rules(*texts: str) -> Schema:
-    """Part of a schema: a rule in CEL, the message for objects that break it, then further rules with theirs."""
-    pairs = zip(texts[::2], texts[1::2], strict=True)
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]}
 
 
 def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Schema:

@@ -13,7 +13,6 @@ from muster.api.volcano.scheduling import NonNegative
 GROUP = "trainer.kubeflow.org"
 VERSION = "v1alpha1"
 CONTROLLER = f"{GROUP}/trainjob-controller"
-MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 
 # Labels of runtimes.
 ANCESTOR = f"{GROUP}/trainjob-ancestor-step"  # on a Job template: which step of the TrainJob it is

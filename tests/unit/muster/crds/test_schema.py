@@ -44,7 +44,7 @@ class Car(Wire):
     )
 
 
-def car(overlays: dict[Any, Schema] | None = None) -> dict[str, Schema]:
+def car(overlays: dict[str, Schema] | None = None) -> dict[str, Schema]:
     """The properties of a car."""
     properties: dict[str, Schema] = definitions_of((Car,), overlays or {}, {"Driver": {"type": "string"}})["Car"][
         "properties"
@@ -91,10 +91,16 @@ def test_quantities_maps_and_embedded_schemas() -> None:
 
 def test_overlays_reach_a_type_wherever_it_is_used() -> None:
     """An overlay adds to a type in all its places."""
-    properties = car({Wheel: {"properties": {"size": {"default": 17}}, "required": []}})
+    properties = car({"Wheel": {"properties": {"size": {"default": 17}}, "required": []}})
     for wheel in (properties["spare"], properties["wheelList"]["items"]):
         assert (wheel["properties"]["size"]["default"], wheel["properties"]["size"]["minimum"]) == (17, 1)
         assert wheel["required"] == []
+
+
+def test_an_overlay_of_no_struct_is_an_error() -> None:
+    """A name in overlays.yaml that no Struct has would be without effect."""
+    with pytest.raises(ValueError, match="no Struct for the overlays Wheels"):
+        car({"Wheels": {"required": []}})
 
 
 def test_a_union_that_a_crd_cannot_express_is_an_error() -> None:
