@@ -1,6 +1,7 @@
 """The tables of the history. `migrations` has the steps that make them; a test holds both to be the same."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -18,6 +19,17 @@ from sqlalchemy import (
 METADATA: Final = MetaData()
 _ID: Final = BigInteger().with_variant(Integer, "sqlite")
 
+
+def _texts(**chars: int) -> Iterator[Column[str]]:
+    """Yield columns of texts, each with the most characters that it may have."""
+    return (Column(name, String(most), nullable=False) for name, most in chars.items())
+
+
+def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column[Any]]:
+    """Yield columns of one type."""
+    return (Column(name, type_, nullable=nullable) for name in names)
+
+
 NOTES: Final = Table(
     "notes", METADATA, Column("key", String(63), primary_key=True), Column("value", Text, nullable=False)
 )
@@ -30,17 +42,9 @@ GANGS: Final = Table(
     "gangs",
     METADATA,
     Column("id", String(512), primary_key=True),
-    Column("namespace", String(63), nullable=False),
-    Column("name", String(253), nullable=False),
-    Column("kind", String(63), nullable=False),
-    Column("queue", String(253), nullable=False),
-    Column("user", String(512), nullable=False),
-    Column("submitted", BigInteger, nullable=False),
-    Column("started", BigInteger),
-    Column("ended", BigInteger),
-    Column("state", String(32), nullable=False),
-    Column("owner", String(63), nullable=False),
-    Column("saved", BigInteger),
+    *_texts(namespace=63, name=253, kind=63, queue=253, user=512, state=32, owner=63),
+    *_columns(BigInteger, "submitted"),
+    *_columns(BigInteger, "started", "ended", "saved", nullable=True),
     Index("gangs_by_name", "namespace", "name"),
     Index("gangs_by_submission", "submitted"),
     Index("gangs_by_end", "ended"),
@@ -50,11 +54,10 @@ RUNS: Final = Table(
     "runs",
     METADATA,
     Column("uid", String(512), primary_key=True),
-    Column("gang", String(512), nullable=False),
-    Column("submitted", BigInteger, nullable=False),
-    Column("ended", BigInteger),
-    Column("asked", Text, nullable=False),
-    Column("seen", Text, nullable=False),
+    *_texts(gang=512),
+    *_columns(BigInteger, "submitted"),
+    *_columns(BigInteger, "ended", nullable=True),
+    *_columns(Text, "asked", "seen"),
     Index("runs_by_gang", "gang"),
     Index("runs_by_end", "ended"),
 )
@@ -63,18 +66,10 @@ HOLDINGS: Final = Table(
     "holdings",
     METADATA,
     Column("pod", String(63), primary_key=True),
-    Column("name", String(253), nullable=False),
-    Column("gang", String(512), nullable=False),
-    Column("run", String(512), nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("node", String(253), nullable=False),
-    Column("amounts", Text, nullable=False),
-    Column("bound", BigInteger, nullable=False),
-    Column("ran_from", BigInteger),
-    Column("ended", BigInteger),
-    Column("reason", String(16), nullable=False),
-    Column("saved", BigInteger),
-    Column("within", BigInteger, nullable=False),
+    *_texts(name=253, gang=512, run=512, node=253, reason=16),
+    *_columns(Text, "amounts"),
+    *_columns(BigInteger, "epoch", "bound", "within"),
+    *_columns(BigInteger, "ran_from", "ended", "saved", nullable=True),
     Index("holdings_by_gang", "gang", "bound"),
     Index("holdings_by_end", "ended"),
 )
@@ -83,14 +78,9 @@ HAPPENINGS: Final = Table(
     "happenings",
     METADATA,
     Column("id", _ID, primary_key=True, autoincrement=True),
-    Column("gang", String(512), nullable=False),
-    Column("run", String(512), nullable=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("what", String(32), nullable=False),
-    Column("subject", String(253), nullable=False),
-    Column("at", BigInteger, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("nodes", Text, nullable=False),
+    *_texts(gang=512, run=512, what=32, subject=253),
+    *_columns(BigInteger, "epoch", "at"),
+    *_columns(Text, "text", "nodes"),
     UniqueConstraint("run", "epoch", "what", "subject", name="happenings_once"),
     Index("happenings_by_gang", "gang", "at"),
     Index("happenings_by_time", "at"),
@@ -101,24 +91,16 @@ GAPS: Final = Table(
     "gaps",
     METADATA,
     Column("since", BigInteger, primary_key=True, autoincrement=False),
-    Column("until", BigInteger, nullable=False),
-    Column("text", Text, nullable=False),
+    *_columns(BigInteger, "until"),
+    *_columns(Text, "text"),
 )
 
 DAYS: Final = Table(
     "days",
     METADATA,
-    Column("day", BigInteger, nullable=False),
-    Column("namespace", String(63), nullable=False),
-    Column("queue", String(253), nullable=False),
-    Column("user", String(512), nullable=False),
-    Column("kind", String(63), nullable=False),
-    Column("name", String(253), nullable=False),
-    Column("resource", String(317), nullable=False),
-    Column("asked", String(64), nullable=False),
-    Column("held", String(64), nullable=False),
-    Column("used", String(64), nullable=False),
-    Column("lost", String(64), nullable=False),
+    *_columns(BigInteger, "day"),
+    *_texts(namespace=63, queue=253, user=512, kind=63, name=253, resource=317),
+    *_texts(asked=64, held=64, used=64, lost=64),
     PrimaryKeyConstraint("day", "namespace", "queue", "user", "kind", "name", "resource"),
 )
 """Usage of days whose detail is gone. Amounts are decimal texts: bytes times milliseconds go beyond 64 bits."""
