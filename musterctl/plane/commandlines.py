@@ -18,11 +18,12 @@ from muster.process.settings import Settings, text_of
 from musterctl.chart import files
 from musterctl.plane import state
 from musterctl.plane.machine import LOOPBACK
-from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki, admission_control, webhook_callers
+from musterctl.plane.pki import Pki, admission_control, webhook_callers
 from musterctl.plane.rights import CLUSTER_LEASE
 from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
 
+_TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
 """Nodes without Leases stay Ready for so long; kwok changes their condition once and never again."""
 
@@ -89,69 +90,28 @@ class CommandLines:
         return path
 
 
+def _arguments(commandlines: CommandLines, part: str, **marks: object) -> list[str]:
+    """Return the arguments of a program of Kubernetes, with these marks filled in, and those that all parts have."""
+    marks |= {"folder": commandlines.folder, "pki": commandlines.pki, "ports": commandlines.ports, "address": LOOPBACK}
+    marks |= {"port": commandlines.ports[part], "base": state.base_of(part)}
+    return [each.format_map(marks) for each in _TEMPLATES[state.program_of(part)]]
+
+
 def _etcd(commandlines: CommandLines) -> list[str]:
-    peer = commandlines.url("etcd-peer")
-    client = commandlines.url("etcd")
-    return [
-        "--name=muster",
-        f"--data-dir={commandlines.folder / 'etcd'}",
-        f"--listen-client-urls={client}",
-        f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=muster={peer}",
-        "--unsafe-no-fsync",
-        "--auto-compaction-mode=periodic",
-        "--auto-compaction-retention=10m",
-        "--quota-backend-bytes=8589934592",
-        "--log-level=warn",
-    ]
+    return _arguments(commandlines, state.ETCD)
 
 
 def _api_server(commandlines: CommandLines) -> list[str]:
     folder = commandlines.pki.webhook_folder
     callers = yaml.safe_dump(webhook_callers(folder / "client.crt", folder / "client.key"))
     control = yaml.safe_dump(admission_control(commandlines.write("webhook-callers.yaml", callers)))
-    return [
-        f"--admission-control-config-file={commandlines.write('admission-control.yaml', control)}",
-        f"--etcd-servers={commandlines.url('etcd')}",
-        f"--advertise-address={LOOPBACK}",
-        *_serving(commandlines, state.API_SERVER),
-        f"--client-ca-file={commandlines.pki.ca_file}",
-        f"--requestheader-client-ca-file={commandlines.pki.ca_file}",  # no proxy, but schedulers ask for it
-        "--requestheader-allowed-names=front-proxy-client",
-        "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={commandlines.pki.cert_file(SERVICE_ACCOUNTS)}",
-        f"--service-account-signing-key-file={commandlines.pki.key_file(SERVICE_ACCOUNTS)}",
-        "--service-cluster-ip-range=10.0.0.0/24",
-        "--authorization-mode=Node,RBAC",
-        "--endpoint-reconciler-type=none",
-        "--kubelet-preferred-address-types=InternalIP",  # names of simulated nodes cannot be resolved
-        # No ServiceAccount: pods need no token. No TaintNodesByCondition: nodes are born without a taint.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-        "--allow-privileged=true",
-        "--max-requests-inflight=3000",
-        "--max-mutating-requests-inflight=2000",
-        "--event-ttl=3h",
-    ]
+    return _arguments(commandlines, state.API_SERVER, admission=commandlines.write("admission-control.yaml", control))
 
 
 def _controller_manager(commandlines: CommandLines) -> list[str]:
+    lasts = [f"--node-monitor-grace-period={_PLAYED_NODES_LAST}"] if commandlines.played else []
     kubeconfig = commandlines.kubeconfig(state.CONTROLLER_MANAGER)
-    return [
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        *_serving(commandlines, state.CONTROLLER_MANAGER),
-        f"--service-account-private-key-file={commandlines.pki.key_file(SERVICE_ACCOUNTS)}",
-        f"--root-ca-file={commandlines.pki.ca_file}",
-        "--leader-elect=false",
-        "--use-service-account-credentials=true",
-        "--controllers=*,-nodeipam,-attachdetach",
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
-        *([f"--node-monitor-grace-period={_PLAYED_NODES_LAST}"] if commandlines.played else []),
-    ]
+    return [*_arguments(commandlines, state.CONTROLLER_MANAGER, kubeconfig=kubeconfig), *lasts]
 
 
 def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[str]:
@@ -163,39 +123,17 @@ def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[
         config = files.kube_scheduler(kubeconfig=kubeconfig, extender=extender, shared=shared, pool=pool)
     else:
         config = files.default_scheduler(kubeconfig=kubeconfig)
-    return [
-        f"--config={commandlines.write(f'{part}.yaml', yaml.safe_dump(config, sort_keys=False))}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        *_serving(commandlines, part),
-    ]
-
-
-def _serving(commandlines: CommandLines, part: str) -> list[str]:
-    """The address and the certificate of a part of Kubernetes."""
-    return [
-        f"--bind-address={LOOPBACK}",
-        f"--secure-port={commandlines.ports[part]}",
-        f"--tls-cert-file={commandlines.pki.cert_file(state.base_of(part))}",
-        f"--tls-private-key-file={commandlines.pki.key_file(state.base_of(part))}",
-    ]
+    file = commandlines.write(f"{part}.yaml", yaml.safe_dump(config, sort_keys=False))
+    return _arguments(commandlines, part, config=file, kubeconfig=kubeconfig)
 
 
 def _kwok(commandlines: CommandLines) -> list[str]:
     logs = {"logsFile": str(commandlines.write("simulated.log", _NO_LOGS))}
     answers = {"spec": {"logs": [{**logs, "previousLogsFile": logs["logsFile"]}]}}
     kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "simulated"}}
-    return [
-        f"--kubeconfig={commandlines.kubeconfig(state.KWOK)}",
-        f"--config={Path(__file__).with_name('stages.yaml')}",
-        f"--config={commandlines.write('kwok.yaml', yaml.safe_dump_all([_KWOK, kind | answers]))}",
-        "--manage-all-nodes=true",
-        "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
-        "--v=WARN",
-        # With Leases, a kwok that starts again drops what happened to pods before it has seen its own Lease.
-        "--node-lease-duration-seconds=0",
-        f"--server-address={LOOPBACK}:{commandlines.ports['kwok']}",
-    ]
+    config = commandlines.write("kwok.yaml", yaml.safe_dump_all([_KWOK, kind | answers]))
+    stages, kubeconfig = Path(__file__).with_name("stages.yaml"), commandlines.kubeconfig(state.KWOK)
+    return _arguments(commandlines, state.KWOK, config=config, stages=stages, kubeconfig=kubeconfig)
 
 
 def _webhook(commandlines: CommandLines) -> list[str]:
