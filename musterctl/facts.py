@@ -24,7 +24,9 @@ from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
 from musterctl import settings
+from musterctl.chart import generated
 from musterctl.chart.files import FILES, RUNTIMES, document
+from musterctl.chart.roles import Rule, named_tables
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
@@ -153,6 +155,10 @@ def _metrics(package: str) -> str:
     return _table(("metric", "kind", "labels", "meaning"), rows)
 
 
+def _role(rules: Sequence[Rule]) -> str:
+    return _table(("resource", "verbs", "why"), generated.rule_rows(rules))
+
+
 def alert_rules() -> Iterator[dict[str, Any]]:
     """Yield the alerting rules of all groups, in the order of the file."""
     for group in document(ALERTS)["groups"]:
@@ -187,6 +193,8 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "build-minutes": lambda: _plain(CONTROL_PLANE.minutes, "minutes"),
     "command-actions": lambda: _code(KNOWN),
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
+    "chart-values": lambda: _table(("value", "default", "what it is"), generated.value_rows()),
+    "command-rights": lambda: _table(("command", "role", "needs", "shows more with"), generated.command_rows()),
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
     "default-actions": lambda: f"`{planner.SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
@@ -213,6 +221,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),
     **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
     **{f"limit-{each.name.replace(' ', '-')}": partial("{:,} {}".format, each.value, each.unit) for each in LIMITS},
+    **{name: partial(_role, rules) for name, rules in named_tables().items()},
     **{f"settings-{name}": partial(_settings, name) for name in settings.PROCESSES},
     **{f"metrics-{name}": partial(_metrics, name) for name in PACKAGES},
     **{f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()},

@@ -26,8 +26,6 @@ CRDS = CHART / "files/crds"
 RELEASED = Path("charts/released")
 """The CRDs of the last release, as lines."""
 API_PAGE = Path("docs/api.md")
-VALUES_PAGE = Path("docs/chart-values.md")
-RIGHTS_PAGE = Path("docs/rights.md")
 
 
 @click.command(help=__doc__)
@@ -70,17 +68,12 @@ def released_files() -> dict[Path, str]:
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
-    pages = {API_PAGE: reference()}
-    return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart() | facts.pages(ROOT)
-
-
-def _chart() -> dict[Path, str]:
-    """Return the files of the chart that are made from code, and their pages."""
     return {
+        **{CRDS / name: text for name, text in manifests(core).items()},
         CHART / "files/webhooks.yaml": generated.webhooks_file(),
         CHART / "values.yaml": generated.values_file(),
-        VALUES_PAGE: generated.values_page(),
-        RIGHTS_PAGE: generated.rights_page(),
+        API_PAGE: reference(),
+        **facts.pages(ROOT),
     }
 
 

@@ -73,6 +73,16 @@ def tables(of: str) -> dict[tuple[str, str], tuple[Rule, ...]]:
     }
 
 
+def named_tables() -> dict[str, tuple[Rule, ...]]:
+    """The rules of every role in the chart, by kind and name as docs/rights.md marks them."""
+    files = (path.stem for path in sorted((FILES / "roles").glob("*.yaml")))
+    return {
+        f"{kind}-{name}".lower().replace("<pool>", "pool"): found
+        for of in files
+        for (kind, name), found in tables(of).items()
+    }
+
+
 def rules(of: str) -> tuple[Rule, ...]:
     """Every rule of a process, or of USERS."""
     return tuple(rule for table in tables(of).values() for rule in table)

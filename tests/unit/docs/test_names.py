@@ -35,7 +35,6 @@ OF_OTHERS = {
     "get_job_events": "a method of Kubeflow's SDK",
     "gangSchedulingManagement": "a field of LeaderWorkerSet's configuration",
     "init_process_group": "a function of torch",
-    "lastState": "a field of a pod that kwok writes",
     "manageJobsWithoutQueueName": "a field of Kueue's configuration",
     "managedJobsNamespaceSelector": "a field of Kueue's configuration",
     "nominatedNodeName": "a field of a pod that Volcano writes",
@@ -63,7 +62,9 @@ def spans(page: Path) -> set[str]:
 @cache
 def source() -> str:
     """Muster's code and its chart."""
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    files = [
+        path for package in PACKAGES for ending in ("py", "yaml") for path in (ROOT / package).rglob(f"*.{ending}")
+    ]
     files += [path for path in (ROOT / "charts").rglob("*") if path.suffix in {".json", ".tpl", ".txt", ".yaml"}]
     files += [ROOT / "muster/crds/core.json", *(ROOT / "docs").glob("*-example/*.py")]
     files += [*(ROOT / "tests").glob("*.py"), *(ROOT / "tests/bench").glob("*.py"), ROOT / "tests/plane/conftest.py"]

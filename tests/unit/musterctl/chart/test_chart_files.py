@@ -41,6 +41,12 @@ def test_values_are_what_the_schema_says() -> None:
         assert "type" in node, path
 
 
+def test_the_rights_of_every_role_are_on_their_page() -> None:
+    """Whoever decides about an installation finds all of them there."""
+    page = (ROOT / "docs/rights.md").read_text()
+    assert [name for name in roles.named_tables() if f"<!--fact {name}-->" not in page] == []
+
+
 def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Every object of the schema that has values."""
     yield schema
