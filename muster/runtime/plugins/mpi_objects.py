@@ -5,7 +5,9 @@ pod has another key than pods that come later. The pods of a gang become reachab
 if one does not answer. So an init container of the launcher tries until all do, in the launcher's image, which has ssh.
 """
 
+import re
 from hashlib import sha256
+from pathlib import Path
 
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
@@ -108,46 +110,9 @@ _AT_ONCE = 32
 # One try must not take long, and must not ask for a password; of each option ssh takes the first that it is given.
 _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_ARGUMENTS}"
 
-SCRIPT = f"""\
-reach() {{
-  said=
-  until answer=$({_SSH} "$1" true 2>&1 </dev/null); do
-    if [ "$(date +%s)" -ge "$end" ]; then
-      echo "$1 has not answered ssh for $MUSTER_WAIT_S s: $answer"
-      return 1
-    fi
-    if [ -z "$said" ]; then echo "waiting until $1 answers ssh: $answer"; fi
-    said=1
-    sleep 1
-  done
-}}
-if ! command -v ssh >/dev/null; then
-  echo "this image has no ssh, by which mpirun starts processes; annotation {annotation(MPI_WAIT)}: \\"0\\" skips this"
-  exit 1
-fi
-end=$(( $(date +%s) + MUSTER_WAIT_S ))
-asked=0
-running=
-failed=0
-while read -r host rest; do
-  host=${{host%%:*}}
-  if [ -z "$host" ] || [ "${{host%%.*}}" = "$MUSTER_LAUNCHER" ]; then continue; fi
-  reach "$host" &
-  running="$running $!"
-  asked=$((asked + 1))
-  if [ $((asked % {_AT_ONCE})) -eq 0 ]; then
-    for each in $running; do wait "$each" || failed=1; done
-    running=
-  fi
-done <{HOSTFILE}
-for each in $running; do wait "$each" || failed=1; done
-if [ "$failed" -ne 0 ]; then
-  echo "mpirun is not started: look at the pods of these hosts, and whether they run sshd;" \\
-    "annotation {annotation(MPI_WAIT)} says how many seconds to wait, 0 for not at all"
-  exit 1
-fi
-echo "all $asked hosts answer ssh"
-"""
+_MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
+_FILE = Path(__file__).with_name("wait_for_hosts.sh")
+SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
 """For any POSIX shell. Kubernetes replaces `$(NAME)` of known variables only, and leaves the rest as it is."""
 
 
