@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from muster.chart import CHART
-from musterctl.chart.commands import COMMANDS, WHOLE
+from musterctl.chart.commands import WHOLE, rights_of_commands
 from musterctl.chart.roles import Rule
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup
@@ -93,7 +93,7 @@ def rule_rows(rules: Iterable[Rule]) -> Iterator[tuple[str, ...]]:
 
 def command_rows() -> Iterator[tuple[str, ...]]:
     """Yield a row for each command: its role, the rights that it needs, and those with which it shows more."""
-    for each in COMMANDS:
+    for each in rights_of_commands():
         yield each.command, f"`{each.role}`", _rights(each.needs), _rights(each.more)
 
 

@@ -27,7 +27,7 @@ from muster.api.volcano.topology import TOPOLOGIES
 from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.chart import roles
-from musterctl.chart.commands import CLUSTER, COMMANDS, QUEUES, UPDATE_JOBS, WHOLE, CommandRights
+from musterctl.chart.commands import CLUSTER, QUEUES, UPDATE_JOBS, WHOLE, CommandRights, rights_of_commands
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -38,6 +38,7 @@ MORE_THAN_A_NODE_HAS = 9
 ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.kubeflow.org")
 """Kinds without a namespace."""
 SPACE = f"--namespace={NAMESPACE}"
+COMMANDS = rights_of_commands()
 TYPED: dict[str, tuple[str, ...]] = {
     "muster ps": ("ps",),
     "muster logs": ("logs", "runs"),
