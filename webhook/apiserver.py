@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from cachetools import TTLCache, cachedmethod
@@ -40,27 +40,6 @@ _RIGHTS_REMEMBERED_S = 5.0
 _MAX_REMEMBERED = 1024
 
 
-class DryRuns(Protocol):
-    """Trials of pods on an API server; tests have their own."""
-
-    def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked."""
-
-
-class Services(Protocol):
-    """The Services of the cluster; tests have their own."""
-
-    def cluster_ip(self, name: str, namespace: str) -> str | None:
-        """Return the address of a Service, "None" of a headless one, None if there is none; APIError if unknown."""
-
-
-class Rights(Protocol):
-    """The rights of users; tests have their own."""
-
-    def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
-        """Return True if the user has the right to the action; raises APIError if that could not be found out."""
-
-
 def _pod_key(_: object, pod: Mapping[str, Any], namespace: str) -> bytes:
     return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()
 
@@ -69,8 +48,8 @@ def _spec_key(_: object, spec: SubjectAccessReviewSpec) -> bytes:
     return msgspec.json.encode(spec, order="sorted")
 
 
-class ServerDryRuns:
-    """`DryRuns` by server-side dry run of a creation. Thread safe."""
+class DryRuns:
+    """Trials of pods, by server-side dry run of a creation. Thread safe."""
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -78,7 +57,10 @@ class ServerDryRuns:
         self._admitted = TTLCache[bytes, None, float](_MAX_REMEMBERED, _PODS_REMEMBERED_S, monotonic_s)
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """Return the refusal, by a call unless an equal pod was admitted a moment ago."""
+        """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked.
+
+        It is asked unless an equal pod was admitted a moment ago.
+        """
         try:
             self._create(pod, namespace)
         except AlreadyExists:
@@ -108,14 +90,14 @@ class _Service(Object):
 _SERVICES = Resource("", "v1", "services", "Service", _Service)
 
 
-class ServerServices:
-    """`Services` by a read of each: few workloads name one, and it is often made a moment before."""
+class Services:
+    """The Services of the cluster, each read when it is asked for: few workloads name one, often a moment old."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def cluster_ip(self, name: str, namespace: str) -> str | None:
-        """Return the address, by one call."""
+        """Return the address of a Service, "None" of a headless one, None if there is none; APIError if unknown."""
         count_question()
         try:
             return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left(_TIMEOUT_S)).spec.cluster_ip
@@ -123,8 +105,8 @@ class ServerServices:
             return None
 
 
-class ServerRights:
-    """`Rights` by the authorizers of the API server. Thread safe."""
+class Rights:
+    """The rights of users, by the authorizers of the API server. Thread safe."""
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -132,7 +114,10 @@ class ServerRights:
         self._known = TTLCache[bytes, bool, float](_MAX_REMEMBERED, _RIGHTS_REMEMBERED_S, monotonic_s)
 
     def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
-        """Return the answer, by a call unless the same was asked a moment ago."""
+        """Return True if the user has the right to the action; raises APIError if that could not be found out.
+
+        The API server is asked unless the same was asked a moment ago.
+        """
         return self._review(
             SubjectAccessReviewSpec(
                 user=user.username, uid=user.uid, groups=user.groups, extra=user.extra, resource_attributes=action

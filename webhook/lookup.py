@@ -39,7 +39,7 @@ from muster.kube.store import Store, text_of
 from muster.volcano.access import Barrier, barrier
 from muster.workloads.table import CONTROLLERS
 from webhook import review
-from webhook.apiserver import DryRuns, Rights, ServerDryRuns, ServerRights, ServerServices, Services
+from webhook.apiserver import DryRuns, Rights, Services
 from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
@@ -268,7 +268,7 @@ class ClusterLookups:
     def __init__(self, client: Client, *, native: bool = False) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
-        dry_runs, rights, services = ServerDryRuns(client), ServerRights(client), ServerServices(client)
+        dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
         self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, served)
         self.caches: list[Cached[Any]] = [

@@ -11,7 +11,7 @@ from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview
 from muster.kube.errors import Unreachable
 from webhook import review
-from webhook.apiserver import ServerRights
+from webhook.apiserver import Rights
 from webhook.validate import command
 
 ANNE = UserInfo(username="anne", groups=["team-a"])
@@ -117,7 +117,7 @@ def test_an_answer_is_remembered_for_a_moment() -> None:
     """By user, groups and action; a role that is taken away counts a few seconds later."""
     now = [100.0]
     api = Authorizer()
-    rights = ServerRights(api, lambda: now[0])  # type: ignore[arg-type] # all that is needed of a client
+    rights = Rights(api, lambda: now[0])  # type: ignore[arg-type] # all that is needed of a client
     assert rights.allows(ANNE, MAY_QUEUE)
     assert rights.allows(ANNE, MAY_QUEUE)
     api.allowed = False
@@ -138,7 +138,7 @@ def test_an_answer_is_remembered_for_a_moment() -> None:
 def test_within_the_time_of_the_review() -> None:
     """It is not asked for longer than the review lasts, nor when no time is left: then the Command is refused."""
     api = Authorizer()
-    rights = ServerRights(api)  # type: ignore[arg-type] # all that is needed of a client
+    rights = Rights(api)  # type: ignore[arg-type] # all that is needed of a client
     with review.deadline("timeout=2s"):
         rights.allows(ANNE, MAY_QUEUE)
     assert api.timeouts_s == [pytest.approx(1.5, abs=0.2)]

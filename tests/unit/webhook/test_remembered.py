@@ -11,7 +11,7 @@ from muster.api.kubernetes.meta import OwnerReference
 from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewStatus
 from muster.kube.client import Client
 from muster.kube.config import Config
-from webhook.apiserver import ServerRights
+from webhook.apiserver import Rights
 from webhook.lookup import Cached, OwnerLookup
 
 
@@ -38,7 +38,7 @@ class Server:
 )
 def test_a_right_is_that_of_its_user(user: UserInfo, namespace: str, *, allowed: bool) -> None:
     """Whoever was asked about a moment ago, with whatever groups, and for whatever namespace."""
-    rights = ServerRights(Server(), lambda: 100.0)  # type: ignore[arg-type]  # all that is called
+    rights = Rights(Server(), lambda: 100.0)  # type: ignore[arg-type]  # all that is called
     verb = {"verb": "update", "resource": "queues", "name": "q"}
     for before in (UserInfo(username="eve"), UserInfo(username="bob"), UserInfo(username="bob", groups=["admins"])):
         for where in ("a", "b"):

@@ -15,7 +15,7 @@ from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, TooManyRequests
 from muster.runtime import registry
-from webhook.apiserver import ServerDryRuns, ServerRights
+from webhook.apiserver import DryRuns, Rights
 from webhook.app import create_app, routes
 from webhook.lookup import Cached, Lookups
 from webhook.senders import BURST, MOST_PEERS, RATE, Budgets, is_known, unknown
@@ -91,8 +91,8 @@ def test_so_many_addresses_are_remembered() -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        lambda client, number: ServerDryRuns(client).attempt({"spec": {"hostname": str(number)}}, "theirs"),
-        lambda client, number: ServerRights(client).allows(
+        lambda client, number: DryRuns(client).attempt({"spec": {"hostname": str(number)}}, "theirs"),
+        lambda client, number: Rights(client).allows(
             UserInfo(username=f"user-{number}"), ResourceAttributes(verb="get", resource="secrets")
         ),
         lambda client, number: Cached(client, JOBS).live(f"name-{number}", "theirs"),
@@ -128,7 +128,7 @@ def app(client: Refuses, budgets: Budgets | None) -> FlaskClient:
         world.owners,
         world.namespaces,
         world.runtimes,
-        ServerDryRuns(client),  # type: ignore[arg-type] # all that is called
+        DryRuns(client),  # type: ignore[arg-type] # all that is called
         Everything(),
     )
     return create_app(routes(world, registry.framework()), budgets).test_client()

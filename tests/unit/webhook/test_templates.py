@@ -14,7 +14,7 @@ from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
 from webhook import review
-from webhook.apiserver import ServerDryRuns
+from webhook.apiserver import DryRuns
 from webhook.validate.volcano_job import job as validate_job
 from webhook.validate.volcano_job.templates import MAX_TRIED, check_templates, sample
 
@@ -237,7 +237,7 @@ def test_a_good_verdict_holds_for_a_moment() -> None:
     """Jobs that are all alike cost one call; a refusal is asked for again, and no answer is an error."""
     now = [0.0]
     server = Server(None, Invalid("no"), None, Unreachable("away"))
-    dry_runs = ServerDryRuns(server, lambda: now[0])  # type: ignore[arg-type]  # the one method
+    dry_runs = DryRuns(server, lambda: now[0])  # type: ignore[arg-type]  # the one method
     pod, other = {"spec": {}}, {"spec": {"hostname": "h"}}
     assert dry_runs.attempt(pod, "n") is None
     assert dry_runs.attempt(pod, "n") is None

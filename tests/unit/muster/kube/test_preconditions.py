@@ -112,7 +112,7 @@ def test_only_who_may_takes_fields_from_others(*, force: bool) -> None:
                 "served.Served._ask request",  # a GET
             ],
         ),
-        (webhook, ["apiserver.ServerDryRuns._create create", "apiserver.ServerRights._review create"]),
+        (webhook, ["apiserver.DryRuns._create create", "apiserver.Rights._review create"]),
     ],
 )
 def test_nothing_else_is_written(package: ModuleType, writes: list[str]) -> None:
