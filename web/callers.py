@@ -17,17 +17,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from history.scope import EVERYTHING, Scope
+from muster.api.kubernetes import reviews
+from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.core import NODES, PODS
-from muster.api.kubernetes.reviews import (
-    SUBJECT_ACCESS_REVIEWS,
-    TOKEN_REVIEWS,
-    ResourceAttributes,
-    SubjectAccessReview,
-    SubjectAccessReviewSpec,
-    TokenReview,
-    TokenReviewSpec,
-    TokenUser,
-)
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config
@@ -94,7 +86,7 @@ class TokenCallers:
         answer.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
         return answer
 
-    def may(self, request: Request, right: ResourceAttributes) -> bool:
+    def may(self, request: Request, right: reviews.ResourceAttributes) -> bool:
         """Return True if the caller has a right."""
         return self._may(self._user(self._token(request)), right)
 
@@ -123,24 +115,26 @@ class TokenCallers:
             return given
         raise _unauthorized(_HOW)
 
-    def _user(self, token: str) -> TokenUser:
+    def _user(self, token: str) -> UserInfo:
         """Return the user of a token, as the API server knows him."""
         if not token.isascii() or not token.isprintable():
             raise _unauthorized(f"this is no token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
 
-    def _reviewed(self, token: str) -> TokenUser:
+    def _reviewed(self, token: str) -> UserInfo:
         if not self._turns.acquire(timeout=_PATIENCE_S):
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many sign in at this moment: try again")
         try:
-            status = self._client.create(TOKEN_REVIEWS, TokenReview(spec=TokenReviewSpec(token=token))).status
+            status = self._client.create(
+                reviews.TOKEN_REVIEWS, reviews.TokenReview(spec=reviews.TokenReviewSpec(token=token))
+            ).status
         finally:
             self._turns.release()
         if not status.authenticated:
             raise _unauthorized(f"the cluster does not accept this token, it may have expired; {_HOW}")
         return status.user
 
-    def _caller(self, user: TokenUser) -> Caller:
+    def _caller(self, user: UserInfo) -> Caller:
         everywhere = all(self._may(user, listing(kind)) for kind in (POD_GROUPS, PODS))
         scope = EVERYTHING if everywhere else Scope(frozenset(self._namespaces(user)))
         nodes, queues = self._may(user, listing(NODES)), self._may(user, listing(QUEUES))
@@ -153,7 +147,7 @@ class TokenCallers:
             )
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
-    def _namespaces(self, user: TokenUser) -> Iterable[str]:
+    def _namespaces(self, user: UserInfo) -> Iterable[str]:
         """Return the namespaces whose gangs and pods he may list; a page shows both, and what was there before."""
 
         def may(namespace: str) -> bool:
@@ -164,15 +158,13 @@ class TokenCallers:
         asked = [*now, *(name for name in past if name not in {*now})][:NAMESPACES]
         return [name for name, yes in zip(asked, self._asking.map(may, asked), strict=True) if yes]
 
-    def _may(self, user: TokenUser, right: ResourceAttributes) -> bool:
+    def _may(self, user: UserInfo, right: reviews.ResourceAttributes) -> bool:
         question = (user.username, user.uid, *user.groups, str(user.extra), msgspec.json.encode(right))
         return self._answers.answer(question, lambda: self._reviewed_right(user, right))
 
-    def _reviewed_right(self, user: TokenUser, right: ResourceAttributes) -> bool:
-        spec = SubjectAccessReviewSpec(
-            user=user.username, resource_attributes=right, groups=user.groups, uid=user.uid, extra=user.extra
-        )
-        return self._client.create(SUBJECT_ACCESS_REVIEWS, SubjectAccessReview(spec=spec)).status.allowed
+    def _reviewed_right(self, user: UserInfo, right: reviews.ResourceAttributes) -> bool:
+        asked = reviews.SubjectAccessReview(spec=reviews.may(user, right))
+        return self._client.create(reviews.SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 
 
 def _unauthorized(why: str) -> HTTPException:

@@ -20,15 +20,11 @@ from cachetools import TTLCache, cachedmethod
 from msgspec import field
 
 from muster.api.base import Resource, Wire
+from muster.api.kubernetes import reviews
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.reviews import (
-    SUBJECT_ACCESS_REVIEWS,
-    ResourceAttributes,
-    SubjectAccessReview,
-    SubjectAccessReviewSpec,
-)
+from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReviewSpec
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NotFound
 from webhook import review
@@ -118,14 +114,11 @@ class Rights:
 
         The API server is asked unless the same was asked a moment ago.
         """
-        return self._review(
-            SubjectAccessReviewSpec(
-                user=user.username, uid=user.uid, groups=user.groups, extra=user.extra, resource_attributes=action
-            )
-        )
+        return self._review(reviews.may(user, action))
 
     @cachedmethod(attrgetter("_known"), _spec_key, attrgetter("_lock"))
     def _review(self, spec: SubjectAccessReviewSpec) -> bool:
         count_question()
-        asked = SubjectAccessReview(spec=spec)
-        return self._client.create(SUBJECT_ACCESS_REVIEWS, asked, timeout_s=review.time_left(_TIMEOUT_S)).status.allowed
+        asked = reviews.SubjectAccessReview(spec=spec)
+        timeout_s = review.time_left(_TIMEOUT_S)
+        return self._client.create(reviews.SUBJECT_ACCESS_REVIEWS, asked, timeout_s=timeout_s).status.allowed

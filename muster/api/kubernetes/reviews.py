@@ -3,6 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Resource, Wire
+from muster.api.kubernetes.admission import UserInfo
 
 
 class ResourceAttributes(Wire):
@@ -24,6 +25,13 @@ class SubjectAccessReviewSpec(Wire):
     groups: list[str] = field(default_factory=list)
     uid: str = ""
     extra: dict[str, list[str]] = field(default_factory=dict)
+
+
+def may(user: UserInfo, action: ResourceAttributes) -> SubjectAccessReviewSpec:
+    """Return the question whether a user, with all that an authorizer may go by, has the right to an action."""
+    return SubjectAccessReviewSpec(
+        user=user.username, resource_attributes=action, groups=user.groups, uid=user.uid, extra=user.extra
+    )
 
 
 class SubjectAccessReviewStatus(Wire):
@@ -75,20 +83,11 @@ class TokenReviewSpec(Wire):
     audiences: list[str] = field(default_factory=list)
 
 
-class TokenUser(Wire):
-    """The owner of the token."""
-
-    username: str = ""
-    uid: str = ""
-    groups: list[str] = field(default_factory=list)
-    extra: dict[str, list[str]] = field(default_factory=dict)
-
-
 class TokenReviewStatus(Wire):
     """The answer of the API server."""
 
     authenticated: bool = False
-    user: TokenUser = field(default_factory=TokenUser)
+    user: UserInfo = field(default_factory=UserInfo)
     audiences: list[str] = field(default_factory=list)
     error: str = ""
 
@@ -106,7 +105,7 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 class SelfSubjectReviewStatus(Wire):
     """The answer of the API server."""
 
-    user_info: TokenUser = field(default_factory=TokenUser)
+    user_info: UserInfo = field(default_factory=UserInfo)
 
 
 class SelfSubjectReview(Wire):

@@ -9,8 +9,9 @@ import pytest
 
 from controller.trainjob.report import Reports
 from muster.api import names
+from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.reviews import TokenReviewStatus, TokenUser
+from muster.api.kubernetes.reviews import TokenReviewStatus
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
 
@@ -29,7 +30,7 @@ class Api:
 
     def create(self, *_: object, **__: object) -> Any:
         """The review of a token that was made for the TrainJob."""
-        user = TokenUser(username="system:serviceaccount:team:default")
+        user = UserInfo(username="system:serviceaccount:team:default")
         return SimpleNamespace(status=TokenReviewStatus(user=user, authenticated=True, audiences=[AUDIENCE]))
 
     def apply(self, _kind: object, manifest: dict[str, Any], **_: object) -> None:

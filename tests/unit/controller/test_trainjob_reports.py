@@ -15,7 +15,8 @@ from controller.trainjob.rules.reports import (
     token_of,
 )
 from muster.api.kubeflow.trainer import Metric, TrainerStatus
-from muster.api.kubernetes.reviews import TokenReviewStatus, TokenUser
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.reviews import TokenReviewStatus
 
 TARGET = Target("team", "train")
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
@@ -24,7 +25,7 @@ PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/stat
 def review(user: str = "system:serviceaccount:team:default", **more: object) -> TokenReviewStatus:
     """A token that was made for the TrainJob."""
     given = {"authenticated": True, "audiences": [TARGET.audience], **more}
-    return TokenReviewStatus(user=TokenUser(username=user), **given)  # type: ignore[arg-type] # a test's shorthand
+    return TokenReviewStatus(user=UserInfo(username=user), **given)  # type: ignore[arg-type] # a test's shorthand
 
 
 def test_the_right_token() -> None:

@@ -12,13 +12,13 @@ from web_world import Pages, gang
 
 from history.scope import EVERYTHING, Scope
 from muster.api.base import Resource
+from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.reviews import (
     TOKEN_REVIEWS,
     SubjectAccessReview,
     SubjectAccessReviewStatus,
     TokenReview,
     TokenReviewStatus,
-    TokenUser,
 )
 from muster.kube.config import Config
 from web.callers import COOKIE, FORWARDED, TOKEN_BYTES, TokenCallers
@@ -33,7 +33,7 @@ class Judge:
     def __init__(self, *rights: str) -> None:
         self.rights = set(rights)
         """`list podgroups mine`, or `list nodes` for the whole cluster."""
-        self.users = {"token-of-ada": TokenUser(username="ada", groups=["people"])}
+        self.users = {"token-of-ada": UserInfo(username="ada", groups=["people"])}
         self.asked: Counter[str] = Counter()
 
     def create(self, resource: Resource[Any], asked: Any) -> Any:
@@ -41,7 +41,7 @@ class Judge:
         self.asked[resource.plural] += 1
         if resource is TOKEN_REVIEWS:
             user = self.users.get(asked.spec.token)
-            status = TokenReviewStatus(authenticated=user is not None, user=user or TokenUser())
+            status = TokenReviewStatus(authenticated=user is not None, user=user or UserInfo())
             return TokenReview(spec=asked.spec, status=status)
         right = asked.spec.resource_attributes
         told = " ".join(filter(None, (right.verb, right.resource, right.namespace)))
