@@ -73,22 +73,13 @@ class Outcome(Struct, frozen=True):
     """Its queue and place, for one that waits."""
 
 
-class Asked(Struct, frozen=True):
-    """What a new gang would ask of its queue, for who may not see the cluster."""
-
-    title: str
-    queue: str
-    needs: list[str]
-    together: int
-    remarks: list[str]
-
-
 class Answer(Struct, frozen=True):
     """The result of a trial."""
 
     gangs: list[Outcome]
     more: int
-    asked: list[Asked]
+    asked: list[Demand]
+    """What new gangs would ask of their queues, for who may not see the cluster."""
     shares: list[str]
     ignored: list[str]
 
@@ -201,8 +192,7 @@ def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Answ
         return None
     if not whole:
         known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
-        found = [_asked(each) for each in demands(WhatIf(after), new, known)]
-        return Answer([], 0, found, [], submission.ignored)
+        return Answer([], 0, demands(WhatIf(after), new, known), [], submission.ignored)
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
         shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []
@@ -255,7 +245,3 @@ def _outcome(gang: SimulatedGang) -> Outcome:
         why = plain(gang.why.summary.removeprefix("it waits: "))
         queue = f"{gang.why.queue.name}, place {gang.why.queue.place} of {gang.why.queue.waiting} in it"
     return Outcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)
-
-
-def _asked(demand: Demand) -> Asked:
-    return Asked(demand.workload, demand.queue, demand.pod_sets, demand.min_member, demand.remarks)

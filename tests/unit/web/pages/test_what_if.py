@@ -71,7 +71,7 @@ def test_who_sees_one_namespace_is_told_of_his_own_gang(world: ExplainWorld) -> 
     _, answer = ask(world, manifests=JOB, scope=Scope(frozenset({"ns"})), whole=False)
     assert answer is not None
     assert answer.gangs == []
-    assert [(each.title, each.together) for each in answer.asked] == [("Job ns/asked", 2)]
+    assert [(each.workload, each.min_member) for each in answer.asked] == [("Job ns/asked", 2)]
 
 
 def test_gangs_of_others_that_wait_are_not_named(world: ExplainWorld) -> None:
