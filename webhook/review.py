@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import (
     AdmissionRequest,
     AdmissionResponse,
@@ -34,6 +34,7 @@ from muster.kube.errors import Unreachable
 from webhook.patch import Operation, Patch, Why
 
 T = TypeVar("T")
+K = TypeVar("K", bound="_HasSpec")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """The API server takes an object of 3 MiB and stores one of 1.5, and the review of an update has both. Below that the
@@ -78,6 +79,11 @@ class Verdict:
         """Admit the object with this patch."""
         return cls(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
 
+    @classmethod
+    def found(cls, findings: Findings) -> Self:
+        """Refuse the object for these errors, and show these warnings."""
+        return cls(errors=findings.errors, warnings=findings.warnings)
+
     @property
     def outcome(self) -> str:
         """One word for metrics and logs."""
@@ -115,12 +121,22 @@ def read(body: bytes) -> AdmissionRequest:
     return review.request
 
 
-def leaves_spec(request: AdmissionRequest, reviewed: _HasSpec, decoder: msgspec.json.Decoder[Any]) -> bool:
-    """Return True for an update that is let in unseen: the spec stays, or the object is being deleted."""
-    if request.operation != "UPDATE":
-        return False
-    old = decode(request.old_object, decoder)
-    return bool(reviewed.metadata.deletion_timestamp) or old.spec == reviewed.spec
+def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
+    """Return the handler for a kind whose objects are checked alone, on CREATE and UPDATE.
+
+    An update is let in unseen if the spec stays, or the object is being deleted.
+    """
+    decoder = msgspec.json.Decoder(kind)
+
+    def review(request: AdmissionRequest) -> Verdict:
+        reviewed = decode(request.object, decoder)
+        if request.operation == "UPDATE" and (
+            reviewed.metadata.deletion_timestamp or decode(request.old_object, decoder).spec == reviewed.spec
+        ):
+            return Verdict()
+        return Verdict.found(check(reviewed))
+
+    return review
 
 
 def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:

@@ -6,26 +6,19 @@ by one, in any order: the planner reports that in the condition `Valid` of the H
 
 from collections.abc import Iterator
 
-from msgspec.json import Decoder
-
-from muster.api.fields import FieldError
-from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.fields import FieldError, Findings
 from muster.api.volcano.topology import PATH, HyperNode, hyper_node_errors, idle_members
 from webhook.objects.constraints import selector_errors
-from webhook.review import Verdict, decode, leaves_spec
+from webhook.review import reviewer_of
 
-_HYPER_NODE = Decoder(HyperNode)
 WARNINGS = 5
 """The most members without effect that warnings name."""
 
 
-def review(request: AdmissionRequest) -> Verdict:
-    """Review a HyperNode on CREATE and UPDATE."""
-    hyper_node = decode(request.object, _HYPER_NODE)
-    if leaves_spec(request, hyper_node, _HYPER_NODE):
-        return Verdict()
+def findings(hyper_node: HyperNode) -> Findings:
+    """Return what is wrong with a HyperNode, else warnings of members without effect."""
     errors = list(check(hyper_node))
-    return Verdict(errors=errors, warnings=[] if errors else list(idle_members(hyper_node))[:WARNINGS])
+    return Findings(errors, [] if errors else list(idle_members(hyper_node))[:WARNINGS])
 
 
 def check(hyper_node: HyperNode) -> Iterator[FieldError]:
@@ -37,3 +30,7 @@ def check(hyper_node: HyperNode) -> Iterator[FieldError]:
             yield FieldError(f"{path}.exactMatch.name", "a HyperNode can not be a member of itself", exact.name)
         if member.selector.label_match is not None:
             yield from selector_errors(member.selector.label_match, f"{path}.labelMatch")
+
+
+review = reviewer_of(HyperNode, findings)
+"""The handler for HyperNodes."""

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from msgspec import structs
-from msgspec.json import Decoder
 
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import SECONDS
 from muster.api.volcano.batch import Job, JobSpec
@@ -23,39 +21,20 @@ from muster.volcano.flows import PATH, check_steps
 from muster.volcano.schedule import ScheduleError, read, zone_of
 from muster.volcano.tasks import minimum, task_name
 from webhook.objects.names import MAX_LABEL, is_label
-from webhook.review import Handler, Verdict, decode, leaves_spec
+from webhook.review import Handler, reviewer_of
 from webhook.validate.volcano_job.job import check as check_job
 from webhook.validate.volcano_job.job import warn
 from webhook.validate.volcano_job.tasks import check_frameworks
 
-_JOB_FLOW = Decoder(JobFlow)
-_JOB_TEMPLATE = Decoder(JobTemplate)
-_CRON_JOB = Decoder(CronJob)
 _SUFFIX = 11
 """Characters behind the name of a Job, as Volcano reserves them: a dash, and the minute since 1970."""
 _MINUTE = "-00000000"
 _MOST_CHARS = MAX_LABEL - _SUFFIX
 
 
-def review_flow(request: AdmissionRequest) -> Verdict:
-    """Review a JobFlow on CREATE and UPDATE."""
-    job_flow = decode(request.object, _JOB_FLOW)
-    if leaves_spec(request, job_flow, _JOB_FLOW):
-        return Verdict()
-    return Verdict(errors=[*check_steps(job_flow), *_check_names(job_flow)])
-
-
 def template_reviewer(framework: Framework) -> Handler:
-    """Return the handler for JobTemplates, on CREATE and UPDATE: their spec must do for a Job."""
-
-    def review(request: AdmissionRequest) -> Verdict:
-        template = decode(request.object, _JOB_TEMPLATE)
-        if leaves_spec(request, template, _JOB_TEMPLATE):
-            return Verdict()
-        found = check_template(Job(metadata=template.metadata, spec=template.spec), framework)
-        return Verdict(errors=found.errors, warnings=found.warnings)
-
-    return review
+    """Return the handler for JobTemplates: their spec must do for a Job."""
+    return reviewer_of(JobTemplate, lambda each: check_template(Job(metadata=each.metadata, spec=each.spec), framework))
 
 
 def check_template(job: Job, framework: Framework) -> Findings:
@@ -80,6 +59,10 @@ def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
             yield FieldError(f"{PATH}[{index}].name", message, flow.name)
 
 
+review_flow = reviewer_of(JobFlow, lambda job_flow: Findings([*check_steps(job_flow), *_check_names(job_flow)]))
+"""The handler for JobFlows."""
+
+
 def _completed(spec: JobSpec) -> JobSpec:
     """Return the spec with the defaults of tasks, as admission writes them into a Job."""
     tasks = [
@@ -90,12 +73,9 @@ def _completed(spec: JobSpec) -> JobSpec:
 
 
 def cron_reviewer(framework: Framework) -> Handler:
-    """Return the handler for CronJobs, on CREATE and UPDATE."""
+    """Return the handler for CronJobs."""
 
-    def review(request: AdmissionRequest) -> Verdict:
-        cron_job = decode(request.object, _CRON_JOB)
-        if leaves_spec(request, cron_job, _CRON_JOB):
-            return Verdict()
+    def check(cron_job: CronJob) -> Findings:
         template = cron_job.spec.job_template
         meta = ObjectMeta(
             name=f"{cron_job.metadata.name}{_MINUTE}" if is_label(cron_job.metadata.name) else "",
@@ -105,9 +85,9 @@ def cron_reviewer(framework: Framework) -> Handler:
         found = check_template(Job(metadata=meta, spec=template.spec), framework)
         errors = [replace(each, path=f"spec.jobTemplate.{each.path}") for each in found.errors]
         warnings = [f"spec.jobTemplate.{each}" for each in found.warnings]
-        return Verdict(errors=[*_check_cron(cron_job), *errors], warnings=warnings)
+        return Findings([*_check_cron(cron_job), *errors], warnings)
 
-    return review
+    return reviewer_of(CronJob, check)
 
 
 def _check_cron(cron_job: CronJob) -> Iterator[FieldError]:

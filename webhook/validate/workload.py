@@ -55,7 +55,7 @@ def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, servi
             findings = findings.since(check(kind, generic(request.old_object), usable, framework))
         elif services and kind is STATEFUL_SET:
             findings.warnings += no_service(workload, request.namespace, services)
-        return Verdict(errors=findings.errors, warnings=findings.warnings)
+        return Verdict.found(findings)
 
     return review
 

@@ -66,7 +66,7 @@ def reviewer(
         found.add(check_frameworks(job, framework))
         if dry_runs:
             found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))
-        return Verdict(errors=found.errors, warnings=found.warnings)
+        return Verdict.found(found)
 
     return review
 
