@@ -29,8 +29,8 @@ from extender.planner.reasons.verbs import Reason
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
+from muster.api.kubernetes import core
 from muster.api.kubernetes import extender as api
-from muster.api.kubernetes.core import PODS
 from muster.kube.lean import LONG, lean
 from muster.process.hosts import host_of, is_loopback
 
@@ -103,7 +103,7 @@ async def _short(body: bytes) -> bytes:
         return body
     pod = _with_pod.decode(body).pod
     await asyncio.sleep(0)
-    short = lean(pod, PODS.plural)
+    short = lean(pod, core.PODS.plural)
     await asyncio.sleep(0)
     return body if short is pod else body.replace(bytes(pod), bytes(short), 1)
 

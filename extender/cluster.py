@@ -23,9 +23,8 @@ from extender.planner.state.state import State
 from extender.poolfeed import PoolFeed
 from extender.record.tap import Tap
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, PODS, Pod, PodSpec, PodStatus
+from muster.api.kubernetes import core, scheduling
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.node_faults import DEFAULT_RULES, Rules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
 from muster.api.volcano.batch import JOBS, Job
@@ -49,7 +48,7 @@ SLICE_LOOKS = 1_500
 SLICE_S = 0.002
 """Looks of a slice, and the pause after it; both take about as long."""
 _LOOK_S = 0.02
-_NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
+_NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
 log = structlog.get_logger()
 
@@ -117,9 +116,9 @@ class Live:
             answer.set_exception(error)
 
 
-def name_only(pod: Pod) -> Pod:
+def name_only(pod: core.Pod) -> core.Pod:
     """Return the pod without what the state knows; a whole one is some 15 KiB, and there may be 50,000."""
-    return Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
+    return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _job_name_only(job: Job) -> Job:
@@ -142,7 +141,7 @@ def _budget_of(resource: Resource[Any]) -> Budget[Any] | None:
     """Return the budget of kinds that tenants fill; pods are small here, and those on nodes always count."""
     if resource is JOBS:
         return Budget(JOBS, _planned_weight_of)
-    return Budget(resource) if resource in (POD_GROUPS, NATIVE_POD_GROUPS) else None
+    return Budget(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
 
 
 _PLURALS = Counter(fed.resource.plural for fed in FEED)
@@ -153,7 +152,7 @@ def _called(resource: Resource[Any]) -> str:
     return resource.plural if _PLURALS[resource.plural] == 1 else f"{resource.plural}.{resource.group}"
 
 
-_KEEP: dict[Resource[Any], Callable[[Any], Any]] = {PODS: name_only, JOBS: _job_name_only}
+_KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: _job_name_only}
 """The parts that the caches keep of kinds of which the state has its own copy."""
 
 
@@ -176,7 +175,7 @@ class Cluster(Live):
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """The queries that were not compared yet when the caches were filled."""
-        told = next(self._teller(fed) for fed in FEED if fed.resource is NODES)
+        told = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, told, random.random)
         self._reflectors = [self._watch(client, fed) for fed in FEED]
         self._synced = False
@@ -216,15 +215,15 @@ class Cluster(Live):
         """
         self.run_here()
         for fed, reflector in zip(FEED, self._reflectors, strict=True):
-            if fed.resource is not PODS:
+            if fed.resource is not core.PODS:
                 reflector.start()
         self._later = asyncio.get_running_loop().create_task(self._start_pods())
 
     async def _start_pods(self) -> None:
         known = {fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)}
-        while not all(known[resource.plural].synced for resource in (NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
+        while not all(known[resource.plural].synced for resource in (core.NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
             await asyncio.sleep(_LOOK_S)
-        known[PODS.plural].start()
+        known[core.PODS.plural].start()
 
     def stop(self) -> None:
         """Stop the reflectors; the state stays as it is."""
@@ -253,7 +252,10 @@ class Cluster(Live):
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
             return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
-        wants: dict[Resource[Any], Callable[[Any], bool]] = {PODS: self._pool.wants_pod, JOBS: self._pool.wants_job}
+        wants: dict[Resource[Any], Callable[[Any], bool]] = {
+            core.PODS: self._pool.wants_pod,
+            JOBS: self._pool.wants_job,
+        }
         reflector: Reflector[Any] = Reflector(
             client,
             fed.resource,
@@ -264,8 +266,8 @@ class Cluster(Live):
             longest_delay_s=MAX_DELAY_S,
             may_be_absent=fed.newer,
         )
-        reflector.add_handler(self._pool.on_node if fed.resource is NODES else self._teller(fed))
-        if fed.resource is PODS:
+        reflector.add_handler(self._pool.on_node if fed.resource is core.NODES else self._teller(fed))
+        if fed.resource is core.PODS:
             self._pool.pods = reflector.mirror
             reflector.mirror.gone.append(self._pool.pod_gone)
         return reflector

@@ -24,8 +24,7 @@ from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import Condition, format_time, readable_time
 from muster.api.muster.pools import DEFAULT_POOL, pool_of
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import QUEUES, Queue
-from muster.api.volcano.topology import HYPER_NODES, HyperNode
+from muster.api.volcano import scheduling, topology
 from muster.kube.client import Client
 from muster.resources.vector import Vector, to_quantities
 
@@ -79,7 +78,7 @@ class QueueStatusWriter:
         self._next = now + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
     def _patch(self, name: str, patch: dict[str, object]) -> None:
-        self._client.merge_patch(QUEUES, name, {"status": patch}, subresource="status")
+        self._client.merge_patch(scheduling.QUEUES, name, {"status": patch}, subresource="status")
 
 
 def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
@@ -90,7 +89,9 @@ def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(name for name, queue in queues.items() if queue.spec.parent not in queues)
 
 
-def queue_difference(queue: Queue, standing: QueueStanding, why: str, waiting: int, now: float) -> dict[str, object]:
+def queue_difference(
+    queue: scheduling.Queue, standing: QueueStanding, why: str, waiting: int, now: float
+) -> dict[str, object]:
     """Return the merge patch of the planner's fields; empty if they are as they should be."""
     status = queue.status
     patch: dict[str, object] = {}
@@ -109,7 +110,7 @@ def queue_difference(queue: Queue, standing: QueueStanding, why: str, waiting: i
     return patch
 
 
-def largest_difference(root: Queue, snapshot: Snapshot) -> dict[str, object]:
+def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
     """Return the merge patch of what a single node has at most, by which admission says that no node can have a pod.
 
     It is empty without nodes, and for more resources than can be listed. Of devices that are claimed it has no amount.
@@ -174,10 +175,10 @@ class HyperNodeStatusWriter:
             self._writes.start(Lane.WORDS, "hypernode", hyper_node.metadata.name, write)
         self._next = now + (EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
-    def _patch(self, hyper_node: HyperNode, patch: dict[str, Any], words: object, *, now: float) -> None:
+    def _patch(self, hyper_node: topology.HyperNode, patch: dict[str, Any], words: object, *, now: float) -> None:
         meta = hyper_node.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": patch}
-        self._client.merge_patch(HYPER_NODES, meta.name, body, subresource="status")
+        self._client.merge_patch(topology.HYPER_NODES, meta.name, body, subresource="status")
         self._said[meta.name] = (words, now)
 
     def _tell(self, found: HyperNodes) -> None:
@@ -192,7 +193,9 @@ class HyperNodeStatusWriter:
         self._logged = wrong
 
 
-def hyper_node_difference(hyper_node: HyperNode, count: int, problems: Sequence[Problem], now: float) -> dict[str, Any]:
+def hyper_node_difference(
+    hyper_node: topology.HyperNode, count: int, problems: Sequence[Problem], now: float
+) -> dict[str, Any]:
     """Return the merge patch of the status, with conditions of other writers as they are; empty without a change."""
     patch: dict[str, Any] = {}
     if hyper_node.status.node_count != count:

@@ -19,8 +19,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
 from muster.api.muster.native import subject
 from muster.api.muster.placement import PodSetPlacement
-from muster.api.volcano.batch import is_job
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano import batch, scheduling
 from muster.kube.events import Recorder
 
 MOST = 10
@@ -129,7 +128,7 @@ class GangEvents:
     ) -> None:
         """Tell the workload and the one above; `by_controller`: a Volcano Job hears of it from its controller."""
         for owner, words in _owners(gang.group, message):
-            if by_controller and is_job(_reference(owner)):
+            if by_controller and batch.is_job(_reference(owner)):
                 continue
             if self._is_news((owner.metadata.uid, gang.uid), (reason, kind or message)):
                 self._recorder.event(owner, type_, reason, words)
@@ -153,7 +152,7 @@ def _is_worth_telling(gang: GangView) -> bool:
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
-def _owners(group: PodGroup, message: str) -> Iterator[tuple[Object, str]]:
+def _owners(group: scheduling.PodGroup, message: str) -> Iterator[tuple[Object, str]]:
     """Yield the workload, and the one that has made it, each with its message: that names the gang if names differ."""
     owner, above = group.metadata.controller, workload_above(group.metadata)
     namespace = group.metadata.namespace

@@ -33,9 +33,7 @@ from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
-from muster.api.kubernetes.core import LEASES, Lease
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.kubernetes import core, meta, scheduling
 from muster.api.muster.configuration import name_for
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -122,13 +120,13 @@ class Extender:
         )
         self._config_file = config_file
         # Told at the Lease that this extender follows, as it exists for certain.
-        named = ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
-        lease = Lease(api_version=LEASES.api_version, kind=LEASES.kind, metadata=named)
+        named = meta.ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
+        lease = core.Lease(api_version=core.LEASES.api_version, kind=core.LEASES.kind, metadata=named)
         refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
         self._config_file.follow(self._reconfigure, refuse)
         milestones = Milestones(active=self._active, owns=self._owns, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
-        self._cluster.observe(NATIVE_POD_GROUPS, milestones.native)
+        self._cluster.observe(scheduling.NATIVE_POD_GROUPS, milestones.native)
         self._cluster.observe(PLACEMENTS, milestones.placement)
         self._cluster.observe(QUEUES, milestones.queue)
         self._settling: asyncio.Task[None] | None = None

@@ -20,8 +20,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.pods import PodRecord
 from extender.writes import Lane, Writes
 from muster.api import names
-from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes import core, meta
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 from muster.process.counters import from_zero
@@ -93,16 +92,16 @@ class NoticeWriter:
         self._patch(stay.pod, self._condition("False", "Withdrawn", reasons.placements.NOT_NEEDED), gone)
 
     def _condition(self, status: str, reason: str, message: str) -> dict[str, str]:
-        now = format_time(self._wall_s())
+        now = meta.format_time(self._wall_s())
         kind = names.EVICTION_NOTICE
         return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
 
     def _patch(self, pod: PodRecord, condition: dict[str, str], annotations: dict[str, Any]) -> None:
         status = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:
-            self._client.strategic_patch(PODS, pod.name, status, pod.namespace, subresource="status")
+            self._client.strategic_patch(core.PODS, pod.name, status, pod.namespace, subresource="status")
             body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
-            new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
+            new = self._client.merge_patch(core.PODS, pod.name, body, pod.namespace)
         except (Conflict, NotFound) as error:
             log.debug("the pod is gone", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, error=str(error))
             return

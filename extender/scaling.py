@@ -14,8 +14,7 @@ from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import newest
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes import autoscaling, core
 from muster.api.muster import eviction
 from muster.api.muster.native import reference
 from muster.kube.client import Client
@@ -29,7 +28,9 @@ LOOK_S = 60.0
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """Message of the API server when a pod with a gate is created."""
-_WHOLE_PODS: Resource[dict[str, Any]] = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, dict[str, Any])
+_WHOLE_PODS: Resource[dict[str, Any]] = Resource(
+    core.PODS.group, core.PODS.version, core.PODS.plural, core.PODS.kind, dict[str, Any]
+)
 _TEMPLATES: Resource[dict[str, Any]] = Resource("", "v1", "podtemplates", "PodTemplate", dict[str, Any])
 _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 
@@ -40,7 +41,7 @@ class Scaling:
     def __init__(self, client: Client, cluster: Live) -> None:
         self._client = client
         self._cluster = cluster
-        self.requests: dict[str, ProvisioningRequest] = {}
+        self.requests: dict[str, autoscaling.ProvisioningRequest] = {}
         """By UID of the gang."""
         self.served: bool | None = None
         """True if the cluster has the kind; None before the first read."""
@@ -55,7 +56,7 @@ class Scaling:
         self._listed_at = now
         try:
             found = self._client.list(
-                PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster", timeout_s=LIST_TIMEOUT_S
+                autoscaling.PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster", timeout_s=LIST_TIMEOUT_S
             )
         except NotFound:
             self.requests, self.served = {}, False
@@ -80,7 +81,7 @@ class Scaling:
         meta = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         body = {"metadata": meta, "status": {"conditions": [condition]}}
         try:
-            new = self._client.strategic_patch(PODS, pod.name, body, pod.namespace, subresource="status")
+            new = self._client.strategic_patch(core.PODS, pod.name, body, pod.namespace, subresource="status")
         except (Conflict, NotFound) as error:
             log.debug("a pod has changed, its condition is decided again", pod=pod.name, error=str(error))
             return
@@ -90,7 +91,7 @@ class Scaling:
         """Write autoscalers' annotations of a pod on a node, and the one that says Muster wrote them."""
         body = {"metadata": {"uid": tell.pod.uid, "annotations": eviction.annotations_for(tell.value)}}
         try:
-            new = self._client.merge_patch(PODS, tell.pod.name, body, tell.pod.namespace)
+            new = self._client.merge_patch(core.PODS, tell.pod.name, body, tell.pod.namespace)
         except (Conflict, NotFound) as error:
             log.debug("the pod is gone", pod=tell.pod.name, error=str(error))
             return
@@ -122,18 +123,18 @@ class Scaling:
             pod_sets.append({"podTemplateRef": {"name": name}, "count": count})
         of_class = wanted.provisioning_class
         body = {
-            "apiVersion": PROVISIONING_REQUESTS.api_version,
-            "kind": PROVISIONING_REQUESTS.kind,
+            "apiVersion": autoscaling.PROVISIONING_REQUESTS.api_version,
+            "kind": autoscaling.PROVISIONING_REQUESTS.kind,
             "metadata": {**owned, "name": wanted.name, "annotations": {names.SCALE_UP_ATTEMPT: str(wanted.attempt)}},
             "spec": {"podSets": pod_sets, "provisioningClassName": of_class, "parameters": dict(wanted.parameters)},
         }
-        self.requests[meta.uid] = self._client.create(PROVISIONING_REQUESTS, body, meta.namespace)
+        self.requests[meta.uid] = self._client.create(autoscaling.PROVISIONING_REQUESTS, body, meta.namespace)
         log.info("asked for nodes", gang=wanted.gang.key, request=wanted.name)
 
     def withdraw(self, withdrawal: WithdrawRequest) -> None:
         """Delete a request and its PodTemplates."""
         meta = withdrawal.request.metadata
-        self._delete(PROVISIONING_REQUESTS, meta.name, meta.namespace, meta.uid)
+        self._delete(autoscaling.PROVISIONING_REQUESTS, meta.name, meta.namespace, meta.uid)
         for each in withdrawal.request.spec.pod_sets:
             self._delete(_TEMPLATES, each.pod_template_ref.name, meta.namespace)
         known = self.requests.get(withdrawal.gang.uid)

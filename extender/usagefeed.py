@@ -11,8 +11,7 @@ import structlog
 from msgspec import field
 
 from muster.api.base import Resource
-from muster.api.kubernetes.core import CONFIG_MAPS
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes import core, meta
 from muster.api.muster.usage import Usage, read_usage
 from muster.api.names import USAGE
 from muster.kube.client import Client
@@ -25,13 +24,15 @@ WAIT_S: Final = 15.0
 """Time for which the planner waits for it at the start, so that no gang slips by."""
 
 
-class _ConfigMap(Object):
+class _ConfigMap(meta.Object):
     """What is read of it."""
 
     data: dict[str, Any] = field(default_factory=dict)
 
 
-_USAGE: Final = Resource(CONFIG_MAPS.group, CONFIG_MAPS.version, CONFIG_MAPS.plural, CONFIG_MAPS.kind, _ConfigMap)
+_USAGE: Final = Resource(
+    core.CONFIG_MAPS.group, core.CONFIG_MAPS.version, core.CONFIG_MAPS.plural, core.CONFIG_MAPS.kind, _ConfigMap
+)
 
 
 class UsageFeed:

@@ -18,8 +18,7 @@ from history.looks import KINDS, Look
 from history.model import MS
 from history.pods import RECORDED_PODS, Moment, stamps
 from muster.api.base import Resource
-from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import readable_time
+from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Gone
@@ -72,13 +71,13 @@ def moments(events: Sequence[_Event], since: int, now: int) -> list[Moment]:
     """
     least, lower = since, list[int]()
     for event in events:
-        known = [event.obj.metadata.creation_timestamp, *(stamps(event.obj) if isinstance(event.obj, Pod) else ())]
-        seconds = [at for at in map(readable_time, known) if at is not None]
+        known = [event.obj.metadata.creation_timestamp, *(stamps(event.obj) if isinstance(event.obj, core.Pod) else ())]
+        seconds = [at for at in map(meta.readable_time, known) if at is not None]
         least = min(max([least, *(round(at * MS) for at in seconds)]), now)
         lower.append(least)
     most, found = now, list[Moment]()
     for event, first in zip(reversed(events), reversed(lower), strict=True):
-        created = readable_time(event.obj.metadata.creation_timestamp)
+        created = meta.readable_time(event.obj.metadata.creation_timestamp)
         if event.what == "ADDED" and created is not None:
             most = max(min(most, round(created * MS) + MS - 1), since)
         last = max(first, most)

@@ -13,9 +13,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.api import FEED
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
-from muster.api.kubernetes.reviews import SELF_SUBJECT_REVIEWS
-from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes import core, reviews, scheduling
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.batch import JOBS
@@ -28,8 +26,8 @@ from musterctl.cluster import known
 from musterctl.reader import Reader
 
 _OWN: Final[tuple[Resource[Any], ...]] = (
-    *(POD_GROUPS, NODES, QUEUES, JOBS, PLACEMENTS, PODS),
-    *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
+    *(POD_GROUPS, core.NODES, QUEUES, JOBS, PLACEMENTS, core.PODS),
+    *(scheduling.NATIVE_POD_GROUPS, scheduling.COMPOSITE_POD_GROUPS, scheduling.WORKLOADS),
 )
 """What says something of the gangs of one namespace."""
 
@@ -100,7 +98,9 @@ def own(client: Client, namespace: str) -> ClusterDump:
     unread = {kind_name(fed.resource) for fed in FEED}
     for resource in _OWN:
         try:
-            with suppress(NotFound) if resource.group == NATIVE_POD_GROUPS.group else known(client, resource):
+            with (
+                suppress(NotFound) if resource.group == scheduling.NATIVE_POD_GROUPS.group else known(client, resource)
+            ):
                 dump.put(resource, client.list(resource, namespace if resource.namespaced else None))
         except Forbidden as error:
             if resource is POD_GROUPS:
@@ -111,7 +111,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
         else:
             unread -= set() if resource.namespaced else {kind_name(resource)}
     with suppress(Forbidden, NotFound):  # it may name a queue for its pods
-        dump.put(NAMESPACES, [client.get(NAMESPACES, namespace)])
+        dump.put(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump
 
@@ -121,6 +121,6 @@ def user_of(client: Client | None) -> str:
     if client is None:
         return ""
     with closing(client), suppress(APIError):
-        asked = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
-        return client.create(SELF_SUBJECT_REVIEWS, asked).status.user_info.username
+        asked = {"apiVersion": reviews.SELF_SUBJECT_REVIEWS.api_version, "kind": reviews.SELF_SUBJECT_REVIEWS.kind}
+        return client.create(reviews.SELF_SUBJECT_REVIEWS, asked).status.user_info.username
     return ""

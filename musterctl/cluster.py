@@ -16,8 +16,7 @@ import click
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.volcano.batch import COMMANDS, JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.kube.config import Config, load_config
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
@@ -35,7 +34,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
 """What an answer of Muster's webhook ends with that does not tell all mistakes."""
 _OWN = Path.home() / ".kube" / "config"
-_OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROUPS, COMMANDS)}
+_OURS = {
+    (kind.api_version, kind.kind): kind
+    for kind in (batch.JOBS, scheduling.QUEUES, scheduling.POD_GROUPS, batch.COMMANDS)
+}
 
 
 class Where(NamedTuple):
@@ -274,8 +276,8 @@ def send(action: str, resource: Resource[Any], texts: Iterable[str], namespace: 
         if resource.namespaced:
             metadata["ownerReferences"] = [target]
         command = {"metadata": metadata, "action": action, "target": target}
-        with failing_as(f"ask for {action} of", client, resource, name), known(client, COMMANDS):
-            client.create(COMMANDS, command, space, strict=True)
+        with failing_as(f"ask for {action} of", client, resource, name), known(client, batch.COMMANDS):
+            client.create(batch.COMMANDS, command, space, strict=True)
         click.echo(f"{reference(resource, name)}: {action} asked for")
 
     for_each(wanted, ask)

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from muster.api.base import Resource
-from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, ConfigurationError
@@ -48,16 +47,16 @@ def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
     kind = ctx.params.get("kind")
     if kind == "job":
         return workloads(ctx, _, incomplete)
-    return names_of(PODS if kind == "pod" else POD_GROUPS)(ctx, _, incomplete)
+    return names_of(core.PODS if kind == "pod" else POD_GROUPS)(ctx, _, incomplete)
 
 
-def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[Object], Iterable[str]]) -> list[str]:
+def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[meta.Object], Iterable[str]]) -> list[str]:
     """Return names from objects of the namespace that the command line chooses; none if they cannot be listed."""
     where = Where(ctx.params.get("kubeconfig"), ctx.params.get("plane"))
     try:
         with closing(Client.load(where.kubeconfig, timeout_s=TIMEOUT_S)) as client:
             namespace = (ctx.params.get("namespace") or client.namespace) if resource.namespaced else None
-            found = client.list(replace(resource, type=Object), namespace)
+            found = client.list(replace(resource, type=meta.Object), namespace)
     except (APIError, ConfigurationError, LocalError):
         return []  # the shell is in the middle of a line: the command itself will say what is wrong
     return [name for each in found for name in names(each)]

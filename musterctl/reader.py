@@ -16,8 +16,7 @@ from extender.explain.pools import pools_of
 from extender.planner.api import FEED
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.extensions import DEFINITIONS
+from muster.api.kubernetes import autoscaling, extensions
 from muster.api.muster.configuration import PublishedConfig
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.scheduling import QUEUES
@@ -115,14 +114,17 @@ def take(client: Client, scheduler_config: str = "") -> ClusterDump:
             with suppress(NotFound) if fed.newer else known(client, resource):
                 dump.put(fed.resource, client.list(resource))
     with suppress(NotFound, Forbidden):  # few clusters have the kind, and few users may read it
-        dump.put(PROVISIONING_REQUESTS, client.list(PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"))
+        dump.put(
+            autoscaling.PROVISIONING_REQUESTS,
+            client.list(autoscaling.PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"),
+        )
     return dump
 
 
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
     """Return a foreign kind in a version that the cluster serves; None if it has none, or may not be asked."""
     try:
-        version = client.get(DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
+        version = client.get(extensions.DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
     except (NotFound, Forbidden):
         return None
     return replace(resource, version=version) if version else None

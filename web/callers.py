@@ -17,9 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from history.scope import EVERYTHING, Scope
-from muster.api.kubernetes import reviews
-from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes import admission, core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config
@@ -115,13 +113,13 @@ class TokenCallers:
             return given
         raise _unauthorized(_HOW)
 
-    def _user(self, token: str) -> UserInfo:
+    def _user(self, token: str) -> admission.UserInfo:
         """Return the user of a token, as the API server knows him."""
         if not token.isascii() or not token.isprintable():
             raise _unauthorized(f"this is no token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
 
-    def _reviewed(self, token: str) -> UserInfo:
+    def _reviewed(self, token: str) -> admission.UserInfo:
         if not self._turns.acquire(timeout=_PATIENCE_S):
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many sign in at this moment: try again")
         try:
@@ -134,10 +132,10 @@ class TokenCallers:
             raise _unauthorized(f"the cluster does not accept this token, it may have expired; {_HOW}")
         return status.user
 
-    def _caller(self, user: UserInfo) -> Caller:
-        everywhere = all(self._may(user, listing(kind)) for kind in (POD_GROUPS, PODS))
+    def _caller(self, user: admission.UserInfo) -> Caller:
+        everywhere = all(self._may(user, listing(kind)) for kind in (POD_GROUPS, core.PODS))
         scope = EVERYTHING if everywhere else Scope(frozenset(self._namespaces(user)))
-        nodes, queues = self._may(user, listing(NODES)), self._may(user, listing(QUEUES))
+        nodes, queues = self._may(user, listing(core.NODES)), self._may(user, listing(QUEUES))
         if not (everywhere or scope.namespaces or nodes or queues):
             raise HTTPException(
                 HTTPStatus.FORBIDDEN,
@@ -147,22 +145,22 @@ class TokenCallers:
             )
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
-    def _namespaces(self, user: UserInfo) -> Iterable[str]:
+    def _namespaces(self, user: admission.UserInfo) -> Iterable[str]:
         """Return the namespaces whose gangs and pods he may list; a page shows both, and what was there before."""
 
         def may(namespace: str) -> bool:
-            return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, PODS))
+            return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, core.PODS))
 
         now = self._caches.namespaces()
         past = self._answers.answer("past", lambda: sorted({*self.past()}))
         asked = [*now, *(name for name in past if name not in {*now})][:NAMESPACES]
         return [name for name, yes in zip(asked, self._asking.map(may, asked), strict=True) if yes]
 
-    def _may(self, user: UserInfo, right: reviews.ResourceAttributes) -> bool:
+    def _may(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         question = (user.username, user.uid, *user.groups, str(user.extra), msgspec.json.encode(right))
         return self._answers.answer(question, lambda: self._reviewed_right(user, right))
 
-    def _reviewed_right(self, user: UserInfo, right: reviews.ResourceAttributes) -> bool:
+    def _reviewed_right(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         asked = reviews.SubjectAccessReview(spec=reviews.may(user, right))
         return self._client.create(reviews.SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 

@@ -17,9 +17,7 @@ from extender.explain.whatif import WhatIf
 from gangs.rows import gang_name
 from muster.api.base import Resource
 from muster.api.grammar import many
-from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.kubernetes import core, meta, scheduling
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -33,7 +31,7 @@ from web.unnamed import Unnamed
 
 TRIALS_S: Final = 10.0
 """After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
-_ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, NATIVE_POD_GROUPS, JOBS, PODS)
+_ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds that a question may name. A gang's status changes with what becomes of its pods."""
 
 
@@ -135,7 +133,7 @@ class Explainer:
         if not found:
             return "something of another namespace"
         row, gpus = found[0], 0
-        for pod in self._caches.of(PODS, namespace):
+        for pod in self._caches.of(core.PODS, namespace):
             if gang_name(pod) == row.gang and not pod.finished:
                 with suppress(ValueError):
                     gpus += sum(amount for what, amount in pod_requests(pod.spec).items() if is_gpu(what))
@@ -144,7 +142,7 @@ class Explainer:
         return f"a gang of another namespace ({', '.join(told)})"
 
 
-def _named(items: Iterable[Object], name: str, namespace: str = "") -> dict[str, str]:
+def _named(items: Iterable[meta.Object], name: str, namespace: str = "") -> dict[str, str]:
     """Return UID → resource version of the objects of this name, or that are owned by one of this name."""
     return {
         each.metadata.uid: each.metadata.resource_version

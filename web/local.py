@@ -17,8 +17,7 @@ from extender.planner.api import FEED
 from history.scope import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import NODES
-from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.kubernetes import core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from web.caches import Reach
@@ -76,7 +75,7 @@ class LocalCallers:
         answer.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
         return answer
 
-    def may(self, request: Request, right: ResourceAttributes) -> bool:
+    def may(self, request: Request, right: reviews.ResourceAttributes) -> bool:
         """Return True if who has started the page has a right."""
         self.caller_of(request)
         return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
@@ -111,6 +110,6 @@ class LocalCallers:
             )
         return Caller(
             scope=EVERYTHING if everywhere else Scope(frozenset({namespace})),
-            nodes=self._reach[NODES].everywhere and may_i(self._client, listing(NODES)),
+            nodes=self._reach[core.NODES].everywhere and may_i(self._client, listing(core.NODES)),
             queues=self._reach[QUEUES].everywhere and may_i(self._client, listing(QUEUES)),
         )

@@ -9,12 +9,7 @@ from typing import Any, Final, TypeVar
 from cachetools import TTLCache
 
 from muster.api.base import Resource
-from muster.api.kubernetes.reviews import (
-    SELF_SUBJECT_ACCESS_REVIEWS,
-    ResourceAttributes,
-    SelfSubjectAccessReview,
-    SelfSubjectAccessReviewSpec,
-)
+from muster.api.kubernetes import reviews
 from muster.kube.client import Client
 
 T = TypeVar("T")
@@ -43,15 +38,15 @@ class Remembered:
         return answer
 
 
-def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") -> ResourceAttributes:
+def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") -> reviews.ResourceAttributes:
     """Return the right to list a kind, in the whole cluster by default."""
-    return ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
+    return reviews.ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
 
 
-def may_i(client: Client, right: ResourceAttributes) -> bool:
+def may_i(client: Client, right: reviews.ResourceAttributes) -> bool:
     """Return True if the client's own user has a right."""
-    asked = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=right))
-    return client.create(SELF_SUBJECT_ACCESS_REVIEWS, asked).status.allowed
+    asked = reviews.SelfSubjectAccessReview(spec=reviews.SelfSubjectAccessReviewSpec(resource_attributes=right))
+    return client.create(reviews.SELF_SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 
 
 def digest_of(token: str) -> str:

@@ -20,11 +20,7 @@ from cachetools import TTLCache, cachedmethod
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes import reviews
-from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReviewSpec
+from muster.api.kubernetes import admission, core, meta, reviews
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NotFound
 from webhook import review
@@ -40,7 +36,7 @@ def _pod_key(_: object, pod: Mapping[str, Any], namespace: str) -> bytes:
     return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()
 
 
-def _spec_key(_: object, spec: SubjectAccessReviewSpec) -> bytes:
+def _spec_key(_: object, spec: reviews.SubjectAccessReviewSpec) -> bytes:
     return msgspec.json.encode(spec, order="sorted")
 
 
@@ -68,7 +64,7 @@ class DryRuns:
     @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
         count_question()
-        self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
+        self._client.create(core.PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
 
 
 class _ServiceSpec(Wire):
@@ -77,7 +73,7 @@ class _ServiceSpec(Wire):
     cluster_ip: str = field(name="clusterIP", default="")
 
 
-class _Service(Object):
+class _Service(meta.Object):
     """A Service, as far as it is asked for."""
 
     spec: _ServiceSpec = field(default_factory=_ServiceSpec)
@@ -109,7 +105,7 @@ class Rights:
         self._lock = threading.Lock()
         self._known = TTLCache[bytes, bool, float](_MAX_REMEMBERED, _RIGHTS_REMEMBERED_S, monotonic_s)
 
-    def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
+    def allows(self, user: admission.UserInfo, action: reviews.ResourceAttributes) -> bool:
         """Return True if the user has the right to the action; raises APIError if that could not be found out.
 
         The API server is asked unless the same was asked a moment ago.
@@ -117,7 +113,7 @@ class Rights:
         return self._review(reviews.may(user, action))
 
     @cachedmethod(attrgetter("_known"), _spec_key, attrgetter("_lock"))
-    def _review(self, spec: SubjectAccessReviewSpec) -> bool:
+    def _review(self, spec: reviews.SubjectAccessReviewSpec) -> bool:
         count_question()
         asked = reviews.SubjectAccessReview(spec=spec)
         timeout_s = review.time_left(_TIMEOUT_S)

@@ -12,8 +12,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes import admission, meta
 from muster.kube.errors import APIError, TooManyRequests
 from muster.process.counters import from_zero
 from muster.process.tracing import SPANS, workload_of
@@ -127,13 +126,13 @@ class Route:
 class _Head(msgspec.Struct):
     """The metadata of an object, by which it belongs to a workload."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: meta.ObjectMeta = msgspec.field(default_factory=meta.ObjectMeta)
 
 
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def _trace(route: str, request: AdmissionRequest, outcome: str, took_s: float) -> None:
+def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
     """Records the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
     try:
         metadata = _HEAD.decode(request.object).metadata
@@ -151,7 +150,7 @@ def _trace(route: str, request: AdmissionRequest, outcome: str, took_s: float) -
     )
 
 
-def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[bytes, str]:
+def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
     """The answer, and one word for it. Whatever goes wrong here refuses: an unchecked object must not get through."""
     bound = log.bind(
         uid=request.uid,

@@ -21,15 +21,7 @@ from typing import Any, Protocol, Self, TypeVar
 import msgspec
 
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes.admission import (
-    AdmissionRequest,
-    AdmissionResponse,
-    AdmissionReview,
-    ReviewStatus,
-    StatusCause,
-    StatusDetails,
-)
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes import admission, meta
 from muster.kube.errors import Unreachable
 from webhook.patch import Operation, Patch, Why
 
@@ -58,7 +50,7 @@ _REASONS = {
     HTTPStatus.BAD_REQUEST: "BadRequest",
     HTTPStatus.TOO_MANY_REQUESTS: "TooManyRequests",
 }
-_REVIEW = msgspec.json.Decoder(AdmissionReview)
+_REVIEW = msgspec.json.Decoder(admission.AdmissionReview)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -90,7 +82,7 @@ class Verdict:
         return "denied" if self.errors else "patched" if self.patch else "allowed"
 
 
-Handler = Callable[[AdmissionRequest], Verdict]
+Handler = Callable[[admission.AdmissionRequest], Verdict]
 
 
 class BadReviewError(Exception):
@@ -100,7 +92,7 @@ class BadReviewError(Exception):
 class _HasSpec(Protocol):
     """An object with a spec."""
 
-    metadata: ObjectMeta
+    metadata: meta.ObjectMeta
     spec: Any
 
 
@@ -108,7 +100,7 @@ class MalformedError(Exception):
     """The object in the review does not have the shape of its kind; the message says where."""
 
 
-def read(body: bytes) -> AdmissionRequest:
+def read(body: bytes) -> admission.AdmissionRequest:
     """Return the request in a review; raises `BadReviewError`."""
     try:
         review = _REVIEW.decode(body)
@@ -128,7 +120,7 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
     """
     decoder = msgspec.json.Decoder(kind)
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         reviewed = decode(request.object, decoder)
         if request.operation == "UPDATE" and (
             reviewed.metadata.deletion_timestamp or decode(request.old_object, decoder).spec == reviewed.spec
@@ -170,10 +162,10 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
     return decode(raw, _OBJECT)
 
 
-def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
+def answer(request: admission.AdmissionRequest, verdict: Verdict) -> bytes:
     """Return the review that tells the API server the verdict."""
     warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:_MOST_WARNINGS]] or None
-    response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
+    response = admission.AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
     if verdict.errors:
         response.status = _refusal(request, verdict)
     elif verdict.patch:
@@ -182,24 +174,29 @@ def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
     return _encode(response)
 
 
-def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
+def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
     """Return the review that refuses because there is no decision."""
-    status = ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
-    return _encode(AdmissionResponse(uid=request.uid, allowed=False, status=status))
+    status = admission.ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
+    return _encode(admission.AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 
-def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
+def _refusal(request: admission.AdmissionRequest, verdict: Verdict) -> admission.ReviewStatus:
     """Return all errors, once as one message and once as causes that clients can show field by field.
 
     Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes helps nobody.
     """
     code = verdict.refusal
     shown, left = _shown(verdict.errors)
-    causes = [StatusCause(reason=f"FieldValue{error.reason}", message=error.cause, field=error.path) for error in shown]
-    details = StatusDetails(name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes)
+    causes = [
+        admission.StatusCause(reason=f"FieldValue{error.reason}", message=error.cause, field=error.path)
+        for error in shown
+    ]
+    details = admission.StatusDetails(
+        name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes
+    )
     message = "; ".join(map(str, shown)) + (f"; and {left} more errors" if left else "")
     reason = "Forbidden" if code == HTTPStatus.FORBIDDEN else "Invalid"
-    return ReviewStatus(message=message, reason=reason, code=code, details=details)
+    return admission.ReviewStatus(message=message, reason=reason, code=code, details=details)
 
 
 def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
@@ -218,8 +215,8 @@ def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
     return shown, len(errors) - len(shown)
 
 
-def _encode(response: AdmissionResponse) -> bytes:
-    return msgspec.json.encode(AdmissionReview(response=response))
+def _encode(response: admission.AdmissionResponse) -> bytes:
+    return msgspec.json.encode(admission.AdmissionReview(response=response))
 
 
 @contextmanager

@@ -11,10 +11,7 @@ from extender.record import lines
 from extender.record.recorder import Recorder
 from extender.record.words import words_of
 from muster.api.base import Resource
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
-from muster.api.kubernetes.core import PODS, Pod
-from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.kubernetes import autoscaling, core, meta, scheduling
 from muster.api.muster.gang import native_gang
 from muster.api.muster.node_faults import Rules
 from muster.api.muster.placement import PLACEMENTS, Placement
@@ -27,9 +24,11 @@ class Tap:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self._requests: dict[str, ProvisioningRequest] = {}
+        self._requests: dict[str, autoscaling.ProvisioningRequest] = {}
 
-    def told(self, resource: Resource[Any], old: Object | None, new: Object | None, *, own: bool = False) -> None:
+    def told(
+        self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
+    ) -> None:
         """Note a change of an object, as it is told to the state."""
         if new is not None:
             self.recorder.saw(kind_name(resource), new, own=own)
@@ -77,9 +76,9 @@ class Tap:
         for key, each in now.items():
             known = self._requests.get(key)
             if known is None or known.metadata.resource_version != each.metadata.resource_version:
-                self.told(PROVISIONING_REQUESTS, known, each)
+                self.told(autoscaling.PROVISIONING_REQUESTS, known, each)
         for key in self._requests.keys() - now.keys():
-            self.told(PROVISIONING_REQUESTS, self._requests[key], None)
+            self.told(autoscaling.PROVISIONING_REQUESTS, self._requests[key], None)
         self._requests = now
 
 
@@ -93,10 +92,10 @@ class TappedState(State):
 
     tap: Tap
 
-    def on_pod_written(self, new: Pod) -> None:
+    def on_pod_written(self, new: core.Pod) -> None:
         """As the state, with a note."""
         if new.metadata.uid in self.pods:
-            self.tap.told(PODS, None, new, own=True)
+            self.tap.told(core.PODS, None, new, own=True)
         super().on_pod_written(new)
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
@@ -106,11 +105,11 @@ class TappedState(State):
             self.tap.told(POD_GROUPS, None, new, own=True)
         return super().on_pod_group_written(new)
 
-    def on_native_written(self, new: NativePodGroup) -> bool:
+    def on_native_written(self, new: scheduling.NativePodGroup) -> bool:
         """As the state, with a note."""
         known = self.native.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         if known is not None and known.metadata.uid == new.metadata.uid:
-            self.tap.told(NATIVE_POD_GROUPS, None, new, own=True)
+            self.tap.told(scheduling.NATIVE_POD_GROUPS, None, new, own=True)
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:

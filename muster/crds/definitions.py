@@ -8,14 +8,9 @@ from typing import Any, Final
 import yaml
 
 from muster.api.base import Resource
-from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow import trainer, trainingruntime
 from muster.api.muster.placement import PLACEMENTS
-from muster.api.volcano.batch import COMMANDS, JOBS
-from muster.api.volcano.cron import CRON_JOBS
-from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.api.volcano.topology import HYPER_NODES
+from muster.api.volcano import batch, cron, flow, scheduling, topology
 from muster.crds.schema import Schema
 
 
@@ -38,8 +33,18 @@ def _read(name: str) -> dict[str, Any]:
 
 
 _KINDS: Final = (
-    *(JOBS, POD_GROUPS, QUEUES, COMMANDS, JOB_FLOWS, JOB_TEMPLATES, CRON_JOBS, PLACEMENTS, HYPER_NODES),
-    *(TRAIN_JOBS, TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES),
+    *(
+        batch.JOBS,
+        scheduling.POD_GROUPS,
+        scheduling.QUEUES,
+        batch.COMMANDS,
+        flow.JOB_FLOWS,
+        flow.JOB_TEMPLATES,
+        cron.CRON_JOBS,
+        PLACEMENTS,
+        topology.HYPER_NODES,
+    ),
+    *(trainer.TRAIN_JOBS, trainingruntime.TRAINING_RUNTIMES, trainingruntime.CLUSTER_TRAINING_RUNTIMES),
 )
 _TEXTS: Final = _read("kinds.yaml")
 DEFINITIONS: Final = tuple(Definition(resource=each, **_TEXTS[each.kind]) for each in _KINDS)

@@ -17,8 +17,7 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import Gauge
 
-from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes import core, meta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 from muster.kube.reflector import Reflector
@@ -73,7 +72,7 @@ class Elector:
         self._on_stopped = on_stopped
         self._stopping = threading.Event()
         self._renewed_at: float | None = None  # when the last successful renewal was *sent*; None: not holding
-        self._seen: LeaseSpec | None = None  # the last record of another holder, and when it was first seen
+        self._seen: core.LeaseSpec | None = None  # the last record of another holder, and when it was first seen
         self._seen_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elector-{name}", daemon=True)
 
@@ -125,10 +124,10 @@ class Elector:
         """Take or renew the lease if that is allowed; return its holder."""
         try:
             try:
-                lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
+                lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             except NotFound:
                 new = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._record(None)}
-                self._client.create(LEASES, new, timeout_s=self._timeout_s)
+                self._client.create(core.LEASES, new, timeout_s=self._timeout_s)
                 return "us"
             if not self._free(lease.spec):
                 return "another"
@@ -146,7 +145,7 @@ class Elector:
         """Limit of one request: two of them (read, write) fit into the renew deadline."""
         return self._renew_deadline_s / 2.5
 
-    def _free(self, spec: LeaseSpec) -> bool:
+    def _free(self, spec: core.LeaseSpec) -> bool:
         """Return True for a lease of this process, without a holder, or without a renewal for its duration.
 
         Any change of the record is a renewal, whatever times it says. A candidate that has just started waits for a
@@ -158,8 +157,8 @@ class Elector:
         duration_s = spec.lease_duration_seconds or self._lease_duration_s
         return spec.holder_identity in {None, "", self._identity} or now - self._seen_at >= duration_s
 
-    def _record(self, old: LeaseSpec | None) -> dict[str, Any]:
-        now = format_time(time.time(), micros=True)
+    def _record(self, old: core.LeaseSpec | None) -> dict[str, Any]:
+        now = meta.format_time(time.time(), micros=True)
         record: dict[str, Any] = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": ceil(self._lease_duration_s),
@@ -170,9 +169,9 @@ class Elector:
             record["leaseTransitions"] = 0 if old is None else (old.lease_transitions or 0) + 1
         return record
 
-    def _write(self, lease: Lease, spec: dict[str, Any]) -> None:
+    def _write(self, lease: core.Lease, spec: dict[str, Any]) -> None:
         patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
-        self._client.merge_patch(LEASES, self._name, patch, self._namespace, timeout_s=self._timeout_s)
+        self._client.merge_patch(core.LEASES, self._name, patch, self._namespace, timeout_s=self._timeout_s)
 
     def _step_up(self, renewed_at: float) -> None:
         log.info("leading", lease=self._name, identity=self._identity)
@@ -195,9 +194,9 @@ class Elector:
     def _release(self) -> None:
         """Give the lease up if it is still held, as client-go does it: no holder, and a duration of a second."""
         try:
-            lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
+            lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:
-                now = format_time(time.time(), micros=True)
+                now = meta.format_time(time.time(), micros=True)
                 self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
         except APIError as error:
             log.warning("lease not given up, others wait for its end", lease=self._name, why=str(error))
@@ -225,7 +224,7 @@ class LeaseFollower:
         self._active_until = float("-inf")
         self._reflector = Reflector(
             client,
-            LEASES,
+            core.LEASES,
             namespace=namespace,
             field_selector=f"metadata.name={name}",
             longest_delay_s=_FOLLOWER_DELAY_S,
@@ -246,7 +245,7 @@ class LeaseFollower:
         self._reflector.stop()
         self._active_until = float("-inf")
 
-    def observe(self, old: Lease | None, new: Lease | None) -> None:
+    def observe(self, old: core.Lease | None, new: core.Lease | None) -> None:
         """Take in one change of the lease."""
         if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
             self._active_until = float("-inf")

@@ -9,17 +9,7 @@ from typing import Any
 import msgspec
 
 from muster.api.fields import FieldError
-from muster.api.kubeflow.jobset import ReplicatedJob
-from muster.api.kubeflow.trainer import (
-    ANCESTOR,
-    DATASET_INITIALIZER,
-    MODEL_INITIALIZER,
-    NODE,
-    TRAINER,
-    RuntimeRef,
-    TrainJob,
-    TrainJobSpec,
-)
+from muster.api.kubeflow import jobset, trainer
 from muster.api.limits import PODS
 from muster.runtime.plugins.jobset import claim_names, mounted_names, unmapped
 from muster.runtime.plugins.pod_groups import together
@@ -27,16 +17,16 @@ from muster.runtime.train_job import Runtime, Target, describe
 from muster.runtime.workload import gpu_errors
 
 CONTAINERS: Mapping[str, str] = {
-    TRAINER: NODE,
-    DATASET_INITIALIZER: DATASET_INITIALIZER,
-    MODEL_INITIALIZER: MODEL_INITIALIZER,
+    trainer.TRAINER: trainer.NODE,
+    trainer.DATASET_INITIALIZER: trainer.DATASET_INITIALIZER,
+    trainer.MODEL_INITIALIZER: trainer.MODEL_INITIALIZER,
 }
 """Step of a TrainJob → the container that its pods must have."""
 TEMPLATE = "spec.template.spec"
 JOBS = f"{TEMPLATE}.replicatedJobs"
 CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
 
-_ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
+_ANY_JOB = trainer.TrainJob(spec=trainer.TrainJobSpec(runtime_ref=trainer.RuntimeRef(name="any")))
 
 
 def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
@@ -60,9 +50,9 @@ def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
         yield FieldError("spec.podGroupPolicy", message, reason="Forbidden")
 
 
-def _check_step(job: ReplicatedJob, path: str) -> Iterator[FieldError]:
+def _check_step(job: jobset.ReplicatedJob, path: str) -> Iterator[FieldError]:
     """Check that a step of a TrainJob is one Job, with the container that TrainJobs configure."""
-    step = _at(job.template, "metadata", "labels").get(ANCESTOR)
+    step = _at(job.template, "metadata", "labels").get(trainer.ANCESTOR)
     wanted = CONTAINERS.get(step) if isinstance(step, str) else None
     if wanted is None:
         return
@@ -75,7 +65,7 @@ def _check_step(job: ReplicatedJob, path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}.template.spec.template.spec.containers", message, there)
 
 
-def _check_order(job: ReplicatedJob, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _check_order(job: jobset.ReplicatedJob, path: str, seen: set[str]) -> Iterator[FieldError]:
     for place, dependency in enumerate(job.depends_on):
         if dependency.name not in seen:
             message = f"must be the name of a replicated job that stands before it: {', '.join(sorted(seen)) or 'none'}"

@@ -6,16 +6,8 @@ Pure translations, for what publishes gangs, and for what shows users the one in
 from msgspec.structs import replace
 
 from muster.api import names
+from muster.api.kubernetes import scheduling
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
-from muster.api.kubernetes.scheduling import (
-    NATIVE_POD_GROUPS,
-    DisruptionMode,
-    GangPolicy,
-    NativePodGroup,
-    NativePodGroupSpec,
-    Policy,
-    SchedulingPolicy,
-)
 from muster.api.muster.native import MARKS, as_group, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 
@@ -25,27 +17,27 @@ def is_gang(group: PodGroup) -> bool:
     return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
 
 
-def native_of(group: PodGroup) -> NativePodGroup:
+def native_of(group: PodGroup) -> scheduling.NativePodGroup:
     """The native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
     meta = group.metadata
     owner = OwnerReference(
         api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=meta.name, uid=meta.uid, controller=True
     )
-    return NativePodGroup(
-        api_version=NATIVE_POD_GROUPS.api_version,
-        kind=NATIVE_POD_GROUPS.kind,
+    return scheduling.NativePodGroup(
+        api_version=scheduling.NATIVE_POD_GROUPS.api_version,
+        kind=scheduling.NATIVE_POD_GROUPS.kind,
         metadata=ObjectMeta(
             name=meta.name, namespace=meta.namespace, labels={names.MANAGED_BY: names.MANAGER}, owner_references=[owner]
         ),
-        spec=NativePodGroupSpec(
-            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=group.spec.min_member)),
-            disruption_mode=DisruptionMode(all=Policy()),
+        spec=scheduling.NativePodGroupSpec(
+            scheduling_policy=scheduling.SchedulingPolicy(gang=scheduling.GangPolicy(min_count=group.spec.min_member)),
+            disruption_mode=scheduling.DisruptionMode(all=scheduling.Policy()),
             priority_class_name=group.spec.priority_class_name,
         ),
     )
 
 
-def group_of(native: NativePodGroup) -> PodGroup:
+def group_of(native: scheduling.NativePodGroup) -> PodGroup:
     """The PodGroup of Muster's that a user would write in its place: as the planner reads it, without its marks.
 
     A gang of Muster's is always ended whole or down to its minimum, so nothing stands for `disruptionMode`.

@@ -19,8 +19,7 @@ from extender.explain.text import Line, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api import names
-from muster.api.kubernetes.core import NAMESPACES
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
@@ -101,7 +100,7 @@ def snapshot(*, file: Path | None, read: Reader) -> None:
     if file == Path("-"):
         sys.stdout.buffer.write(content)
         return
-    file = file or Path(f"muster-snapshot-{format_time(dump.taken_at).replace(':', '')}.json.gz")
+    file = file or Path(f"muster-snapshot-{meta.format_time(dump.taken_at).replace(':', '')}.json.gz")
     try:
         file.write_bytes(content)
     except OSError as error:
@@ -159,7 +158,7 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
     found: list[str] = []
     of_namespace: Mapping[str, str] = {}
     with suppress(NotFound, Forbidden):
-        of_namespace = client.get(NAMESPACES, namespace).metadata.labels
+        of_namespace = client.get(core.NAMESPACES, namespace).metadata.labels
     for kind in (kind for kind in KINDS if kind.labelled):
         with suppress(NotFound, Forbidden):
             workload = client.get(whole(kind.resource), name, namespace)

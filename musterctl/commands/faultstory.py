@@ -13,8 +13,7 @@ from rich.console import Console
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, PODS, PRIORITY_CLASSES, Pod
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes import core, meta
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
@@ -41,14 +40,14 @@ def clear(client: Client) -> None:
         client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
     for name in _PRIORITIES:
         try:
-            client.delete(PRIORITY_CLASSES, name)
+            client.delete(core.PRIORITY_CLASSES, name)
         except NotFound:
             continue
     for node in client.list(_RAW_NODES):
         if any(each["type"] == FAULT for each in node["status"].get("conditions", ())):
             _says(client, node["metadata"]["name"], "False")
     deadline = time.monotonic() + TIMEOUT_S
-    while any(_of(pod) for pod in client.list(PODS, NAMESPACE)):
+    while any(_of(pod) for pod in client.list(core.PODS, NAMESPACE)):
         if time.monotonic() > deadline:
             raise click.ClickException("pods of the story are not going away; try `muster down --name demo`")
         time.sleep(POLL_S)
@@ -59,7 +58,7 @@ def tell(client: Client, console: Console) -> bool:
     story = _Story(client, console)
     for name, value in _PRIORITIES.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
+        client.apply(core.PRIORITY_CLASSES, body | {"value": value})
     try:
         _loses_a_node(story)
         _asks_for_a_checkpoint(story)
@@ -100,8 +99,8 @@ def _asks_for_a_checkpoint(story: "_Story") -> None:
     told = story.wait(f"{BATCH} is told", lambda: [pod for pod in story.pods(BATCH) if _told(pod)])
     story.say(f"{BATCH}: told that it is evicted at {_told(told[0])}, or as soon as it has answered")
     began = time.monotonic()
-    note = {names.CHECKPOINT: f"step={STEP},at={format_time(time.time())}"}
-    story.client.merge_patch(PODS, told[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
+    note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
+    story.client.merge_patch(core.PODS, told[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
     story.say(f"{BATCH}: answers that it has saved step {STEP}")
     story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
     story.say(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
@@ -141,9 +140,9 @@ class _Story:
         }
         self.client.create(JOBS, manifest, NAMESPACE)
 
-    def pods(self, name: str) -> list[Pod]:
+    def pods(self, name: str) -> list[core.Pod]:
         """Return the pods of a gang that have a node and stay, by name."""
-        found = [pod for pod in self.client.list(PODS, NAMESPACE) if _of(pod) == name]
+        found = [pod for pod in self.client.list(core.PODS, NAMESPACE) if _of(pod) == name]
         stays = [pod for pod in found if pod.spec.node_name and not pod.metadata.deletion_timestamp]
         return sorted(stays, key=lambda pod: pod.metadata.name)
 
@@ -161,19 +160,19 @@ class _Story:
         return next((each for each in found if each.metadata.name.startswith(f"{name}-")), Placement())
 
 
-def _of(pod: Pod) -> str:
+def _of(pod: core.Pod) -> str:
     """Return the gang of the story that a pod is of; empty for others."""
     name = pod.metadata.labels.get(names.JOB_NAME, "")
     return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
 
 
-def _told(pod: Pod) -> str:
+def _told(pod: core.Pod) -> str:
     return pod.metadata.annotations.get(names.EVICT_AT, "")
 
 
 def _says(client: Client, node: str, status: str) -> None:
     """Have a node say of itself whether it is faulty."""
     known = client.get(_RAW_NODES, node)["status"].get("conditions", [])
-    mine = {"type": FAULT, "status": status, "reason": "Demo", "lastTransitionTime": format_time(time.time())}
+    mine = {"type": FAULT, "status": status, "reason": "Demo", "lastTransitionTime": meta.format_time(time.time())}
     conditions = [*(each for each in known if each["type"] != FAULT), mine]
-    client.merge_patch(NODES, node, {"status": {"conditions": conditions}}, subresource="status")
+    client.merge_patch(core.NODES, node, {"status": {"conditions": conditions}}, subresource="status")

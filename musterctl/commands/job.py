@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from musterctl import completion
 from musterctl.cluster import (
@@ -56,7 +55,7 @@ COLUMNS = (
     Column("WHY", lambda job: job.get("status", {}).get("state", {}).get("message", ""), wide=True),
 )
 names_argument = click.argument(
-    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(JOBS)
+    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(batch.JOBS)
 )
 
 
@@ -75,20 +74,20 @@ def list_jobs(
 ) -> None:
     """Lists Jobs with their phase and the states of their pods."""
     client, space = connect_in(namespace, where)
-    listing = Listing(JOBS, COLUMNS, output, namespaces=all_namespaces)
+    listing = Listing(batch.JOBS, COLUMNS, output, namespaces=all_namespaces)
     listing.show(client, None if all_namespaces else space, selector, watch=watch)
 
 
 @job.command()
-@click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(JOBS))
+@click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(batch.JOBS))
 @namespace_option
 @object_output_option
 @where_options
 def view(*, job_name: str, namespace: str | None, output: str, where: Where) -> None:
     """Shows a Job with its state, tasks, gang, pods and latest events."""
-    name = name_of(JOBS, job_name)
+    name = name_of(batch.JOBS, job_name)
     client, space = connect_in(namespace, where)
-    found = get(client, JOBS, name, space)
+    found = get(client, batch.JOBS, name, space)
     if output != "text":
         show_object(without_managers(found), output)
         return
@@ -105,7 +104,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: Where) 
 
     `muster job resume` starts them again.
     """
-    send("AbortJob", JOBS, job_names, namespace, where)
+    send("AbortJob", batch.JOBS, job_names, namespace, where)
 
 
 @job.command()
@@ -114,7 +113,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: Where) 
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
     """Starts Jobs again that were suspended."""
-    send("ResumeJob", JOBS, job_names, namespace, where)
+    send("ResumeJob", batch.JOBS, job_names, namespace, where)
 
 
 @job.command()
@@ -123,13 +122,13 @@ def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -
 @where_options
 def delete(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
     """Deletes Jobs with all their objects."""
-    wanted = [name_of(JOBS, name) for name in job_names]
+    wanted = [name_of(batch.JOBS, name) for name in job_names]
     client, space = connect_in(namespace, where)
 
     def remove(name: str) -> None:
-        with failing_as("delete", client, JOBS, name, space):
-            client.delete(JOBS, name, space)
-        click.echo(f'{reference(JOBS, "")[:-1]} "{name}" deleted')
+        with failing_as("delete", client, batch.JOBS, name, space):
+            client.delete(batch.JOBS, name, space)
+        click.echo(f'{reference(batch.JOBS, "")[:-1]} "{name}" deleted')
 
     for_each(wanted, remove)
 
@@ -147,7 +146,7 @@ def delete(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -
     "--queue",
     default="default",
     show_default=True,
-    shell_complete=completion.names_of(QUEUES),
+    shell_complete=completion.names_of(scheduling.QUEUES),
     help="The queue of the Job.",
 )
 @click.option("--requests", multiple=True, help="Requests of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
@@ -171,7 +170,7 @@ def run(
 
     A Job of an image has one task. All objects of a manifest are created, in its order; NAME renames its Job.
     """
-    name = name_of(JOBS, job_name) if job_name is not None else None
+    name = name_of(batch.JOBS, job_name) if job_name is not None else None
     if files:
         refuse_with_files(ctx, options)
     found = from_files(files, name, namespace) if files else [from_options(name, **options)]
@@ -191,7 +190,7 @@ def _show(found: Sequence[JSON], namespace: str | None) -> None:
     for number, content in enumerate(found):
         if number:
             click.echo("---")
-        if namespace and content["apiVersion"] == JOBS.api_version:
+        if namespace and content["apiVersion"] == batch.JOBS.api_version:
             content["metadata"] = {**(content.get("metadata") or {}), "namespace": namespace}
         show_object(content, "yaml")
 
@@ -207,10 +206,12 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
             raise click.UsageError(
                 f"{file}: {_title(each)} is in namespace {own}, and --namespace says {namespace}: pass -n {own}"
             )
-    jobs = [each for _, each in found if (each["apiVersion"], each["kind"]) == (JOBS.api_version, JOBS.kind)]
+    jobs = [
+        each for _, each in found if (each["apiVersion"], each["kind"]) == (batch.JOBS.api_version, batch.JOBS.kind)
+    ]
     names = ", ".join(files)
     if not jobs:
-        raise click.ClickException(f"{names}: there is no Job of {JOBS.api_version}")
+        raise click.ClickException(f"{names}: there is no Job of {batch.JOBS.api_version}")
     if job_name and len(jobs) > 1:
         raise click.UsageError(f"{names}: there are {len(jobs)} Jobs, and NAME can name only one: leave NAME out")
     if job_name:
@@ -259,7 +260,7 @@ def from_options(
         "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
     }
     spec: dict[str, Any] = {"queue": queue, "minAvailable": least, "tasks": [task]}
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": job_name}, "spec": spec}
+    return {"apiVersion": batch.JOBS.api_version, "kind": batch.JOBS.kind, "metadata": {"name": job_name}, "spec": spec}
 
 
 def _title(content: JSON) -> str:

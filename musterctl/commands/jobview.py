@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api import names
-from muster.api.kubernetes.core import EVENTS, PODS
-from muster.api.kubernetes.pod_problems import deletion_began, problem
+from muster.api.kubernetes import core, pod_problems
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
@@ -44,7 +43,7 @@ def event_lines(client: Client, obj: JSON) -> Iterator[str]:
     selector = f"involvedObject.uid={obj['metadata']['uid']}"
     namespace = obj["metadata"].get("namespace") or "default"
     try:
-        events = client.list(EVENTS, namespace, field_selector=selector)
+        events = client.list(core.EVENTS, namespace, field_selector=selector)
     except Forbidden:
         yield f"Events: you may not list those of namespace {namespace}"
         return
@@ -66,11 +65,11 @@ def _gang(client: Client, job: JSON) -> str:
 
 def _pods(client: Client, job: JSON) -> Iterator[str]:
     selector = f"{names.JOB_NAME}={job['metadata']['name']}"
-    pods = client.list(PODS, job["metadata"]["namespace"], label_selector=selector)
+    pods = client.list(core.PODS, job["metadata"]["namespace"], label_selector=selector)
     yield "Pods:" if pods else "Pods: none"
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
-        began = deletion_began(pod.metadata)
+        began = pod_problems.deletion_began(pod.metadata)
         phase = f"Terminating for {since(began)}" if began else pod.status.phase
-        hindered = problem(pod)
+        hindered = pod_problems.problem(pod)
         why = f" ({hindered.words})" if hindered else ""
         yield f"  {pod.metadata.name}: {phase}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}{why}"

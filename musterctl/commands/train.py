@@ -14,11 +14,9 @@ import click
 import msgspec
 
 from muster.api import names
-from muster.api.kubeflow.trainer import NODE, TRAIN_JOBS, TrainJob
-from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow import trainer, trainingruntime
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound, Unreachable
 from muster.kube.loop import ENDED
@@ -88,7 +86,7 @@ def run_file(
     progress, with the reason while the gang waits. Ctrl-C leaves the training running.
     """
     name, content, arguments = trainfile.read(file, command)
-    wanted = name_of(TRAIN_JOBS, job_name) if job_name is not None else trainfile.job_name(name)
+    wanted = name_of(trainer.TRAIN_JOBS, job_name) if job_name is not None else trainfile.job_name(name)
     client, space = connect_in(namespace, where)
     found = runtime_of(client, runtime, space)
     resources = trainfile.amounts(options.pop("gpus"), options.pop("cpu"), options.pop("memory"))
@@ -99,13 +97,13 @@ def run_file(
     if dry_run:
         show_object(manifest, "yaml")
         return
-    made = msgspec.convert(create(client, TRAIN_JOBS, manifest, space), TrainJob)
+    made = msgspec.convert(create(client, trainer.TRAIN_JOBS, manifest, space), trainer.TrainJob)
     if detach:
         return
     watch_to_the_end(client, made, trainfile.trainers(found), logs=not no_logs)
 
 
-def watch_to_the_end(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
+def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
     """Print progress until the end, and end with 1 if the training failed; Ctrl-C leaves it running."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     try:
@@ -123,14 +121,14 @@ def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
     Who may not list those of the cluster gets the one that the chart ships under this name.
     """
     own: dict[str, trainfile.Runtime] = {}
-    with known(client, CLUSTER_TRAINING_RUNTIMES), suppress(Forbidden):
-        own = {each.metadata.name: each for each in client.list(TRAINING_RUNTIMES, namespace)}
+    with known(client, trainingruntime.CLUSTER_TRAINING_RUNTIMES), suppress(Forbidden):
+        own = {each.metadata.name: each for each in client.list(trainingruntime.TRAINING_RUNTIMES, namespace)}
     if name in own:
         return own[name]
     hint = ""
     try:
-        with known(client, CLUSTER_TRAINING_RUNTIMES):
-            shared = {each.metadata.name: each for each in client.list(CLUSTER_TRAINING_RUNTIMES)}
+        with known(client, trainingruntime.CLUSTER_TRAINING_RUNTIMES):
+            shared = {each.metadata.name: each for each in client.list(trainingruntime.CLUSTER_TRAINING_RUNTIMES)}
     except Forbidden:
         shared = trainfile.shipped()
         hint = f" (you may not list those of the cluster: ask for the ClusterRole {QUEUES} in a ClusterRoleBinding)"
@@ -148,7 +146,7 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
     return {key: value for key, _, value in found}
 
 
-def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:
+def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:
     """Print progress until the end, and return True for success; ClickException if the TrainJob is deleted."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     printer = Logs(client, namespace)
@@ -156,7 +154,7 @@ def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs
     while True:
         with suppress(Unreachable):  # the training does not depend on this connection
             try:
-                train_job = client.get(TRAIN_JOBS, name, namespace)
+                train_job = client.get(trainer.TRAIN_JOBS, name, namespace)
             except NotFound:
                 raise click.ClickException(f"TrainJob {name} was deleted") from None
             ended = next((each for each in train_job.status.conditions if each.type in {"Complete", "Failed"}), None)
@@ -173,7 +171,7 @@ def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs
         time.sleep(POLL_S)
 
 
-def told(train_job: TrainJob, why: Callable[[], str]) -> str:
+def told(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
     """Return the state of a TrainJob in a few words; `why` is called only if it waits."""
     held = {each.type: each for each in train_job.status.conditions}
     counts = train_job.status.jobs_status
@@ -195,14 +193,14 @@ def told(train_job: TrainJob, why: Callable[[], str]) -> str:
 def waits(client: Client, name: str, namespace: str) -> str:
     """Return the reason why the gang of a TrainJob waits; empty without one."""
     try:
-        job = client.get(JOBS, name, namespace)
-        group = client.get(POD_GROUPS, f"{name}-{job.metadata.uid}", namespace)
+        job = client.get(batch.JOBS, name, namespace)
+        group = client.get(scheduling.POD_GROUPS, f"{name}-{job.metadata.uid}", namespace)
     except NotFound:
         return ""
     return group.why_waiting
 
 
-def first_pod(client: Client, train_job: TrainJob, trainers: Sequence[str]) -> Pod | None:
+def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str]) -> Pod | None:
     """Return the pod of rank 0, once it has started."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     selector = f"{JOBSET_NAME}={name},{REPLICATED_JOB}={trainers[0]},{names.COMPLETION_INDEX}=0"
@@ -235,7 +233,7 @@ class Logs:
 
     def _print(self, pod: str) -> None:
         try:
-            for line in self._client.log_lines(pod, self._namespace, NODE):
+            for line in self._client.log_lines(pod, self._namespace, trainer.NODE):
                 click.echo(line)
         except APIError as error:
             if error.reason != ENDED:  # the command has come to its end, and nobody waits for the rest

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from muster.api.kubeflow.trainer import NODE, TRAIN_JOBS, TrainJob
-from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow import trainer, trainingruntime
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl import completion
@@ -18,9 +17,9 @@ from musterctl.commands.trainfile import trainers
 from musterctl.options import all_namespaces_option, namespace_option, table_output_option, watch_option, where_options
 from musterctl.output.gangtable import Shown
 
-name_argument = click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(TRAIN_JOBS))
+name_argument = click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(trainer.TRAIN_JOBS))
 names_argument = click.argument(
-    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(TRAIN_JOBS)
+    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(trainer.TRAIN_JOBS)
 )
 
 
@@ -62,7 +61,7 @@ train.add_command(run_file)
 def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
     """Lists TrainJobs with state, place and reason, also ended ones."""
     client, space = connect_in(namespace, where)
-    shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=TRAIN_JOBS.kind)
+    shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=trainer.TRAIN_JOBS.kind)
     list_gangs(client, shown, watch=watch)
 
 
@@ -73,9 +72,9 @@ def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str,
 @where_options
 def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Prints what the pods of a TrainJob say, by default that of rank 0."""
-    name = name_of(TRAIN_JOBS, job_name)
+    name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
-    show_logs(client, space, name, kind=TRAIN_JOBS.kind, **how)
+    show_logs(client, space, name, kind=trainer.TRAIN_JOBS.kind, **how)
 
 
 @train.command()
@@ -88,22 +87,22 @@ def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where)
 
     Ctrl-C leaves it running.
     """
-    name = name_of(TRAIN_JOBS, job_name)
+    name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
-    with failing_as("read", client, TRAIN_JOBS, name, space):
-        found = client.get(TRAIN_JOBS, name, space)
+    with failing_as("read", client, trainer.TRAIN_JOBS, name, space):
+        found = client.get(trainer.TRAIN_JOBS, name, space)
     watch_to_the_end(client, found, _trainers(client, found), logs=not no_logs)
 
 
-def _trainers(client: Client, train_job: TrainJob) -> list[str]:
+def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
     """Return the replicated jobs that train; `node`, as in all runtimes of Muster, if the runtime cannot be read."""
     ref, namespace = train_job.spec.runtime_ref, train_job.metadata.namespace
     try:
-        if ref.kind == TRAINING_RUNTIMES.kind:
-            return trainers(client.get(TRAINING_RUNTIMES, ref.name, namespace))
-        return trainers(client.get(CLUSTER_TRAINING_RUNTIMES, ref.name))
+        if ref.kind == trainingruntime.TRAINING_RUNTIMES.kind:
+            return trainers(client.get(trainingruntime.TRAINING_RUNTIMES, ref.name, namespace))
+        return trainers(client.get(trainingruntime.CLUSTER_TRAINING_RUNTIMES, ref.name))
     except (Forbidden, NotFound):
-        return [NODE]
+        return [trainer.NODE]
 
 
 @train.command()
@@ -132,12 +131,12 @@ def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -
 def _set(
     texts: tuple[str, ...], namespace: str | None, where: Where, done: str, then: Callable[[str], str], *, suspend: bool
 ) -> None:
-    wanted = [name_of(TRAIN_JOBS, text) for text in texts]
+    wanted = [name_of(trainer.TRAIN_JOBS, text) for text in texts]
     client, space = connect_in(namespace, where)
 
     def change(name: str) -> None:
-        with failing_as("change", client, TRAIN_JOBS, name, space):
-            client.merge_patch(TRAIN_JOBS, name, {"spec": {"suspend": suspend}}, space)
-        click.echo(f"{reference(TRAIN_JOBS, name)} {done}; {then(name)}")
+        with failing_as("change", client, trainer.TRAIN_JOBS, name, space):
+            client.merge_patch(trainer.TRAIN_JOBS, name, {"spec": {"suspend": suspend}}, space)
+        click.echo(f"{reference(trainer.TRAIN_JOBS, name)} {done}; {then(name)}")
 
     for_each(wanted, change)

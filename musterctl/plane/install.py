@@ -11,9 +11,7 @@ from typing import Any, Final
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
-from muster.api.kubernetes.core import NAMESPACES, NODES
-from muster.api.kubernetes.extensions import DEFINITIONS, WEBHOOK_CONFIGURATIONS
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes import core, extensions, meta
 from muster.api.muster.pools import DEFAULT_POOL, labels_of
 from muster.api.names import DEFAULT_QUEUE, DOMAIN, HOSTNAME, SYSTEM_NAMESPACE, WEBHOOKS
 from muster.api.volcano.scheduling import QUEUES
@@ -36,14 +34,14 @@ _AT_ONCE: Final = 16
 
 def roles(client: Client, *, shared: bool, pools: Iterable[str] = ()) -> None:
     """Apply accounts, roles and admission policies, after the namespace of Muster's Leases, which elections need."""
-    client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
+    client.apply(core.NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
     of_pools = [each for pool in pools for each in chart.of_pool(pool, SYSTEM_NAMESPACE)]
     apply(client, [*rights.roles(shared=shared), *of_pools, *policies()])
 
 
 def remove_webhooks(client: Client) -> None:
     """Removes the webhook configurations again: their webhook answers no more."""
-    for kind in WEBHOOK_CONFIGURATIONS:
+    for kind in extensions.WEBHOOK_CONFIGURATIONS:
         with contextlib.suppress(NotFound):
             client.delete(kind, WEBHOOKS)
 
@@ -51,7 +49,7 @@ def remove_webhooks(client: Client) -> None:
 def crds(client: Client) -> None:
     """Applies Muster's CRDs; returns when the API server serves all of them."""
     definitions = [document(path) for path in sorted(CRDS.glob("*.yaml"))]
-    waiting = {each["metadata"]["name"]: client.apply(DEFINITIONS, each) for each in definitions}
+    waiting = {each["metadata"]["name"]: client.apply(extensions.DEFINITIONS, each) for each in definitions}
     deadline = time.monotonic() + _TIMEOUT_S
     while waiting := {name: crd for name, crd in waiting.items() if not crd.established}:
         if time.monotonic() > deadline:
@@ -62,7 +60,7 @@ def crds(client: Client) -> None:
             ]
             raise LocalError(f"the API server does not serve {', '.join(why or waiting)}")
         time.sleep(_POLL_S)
-        waiting = {name: client.get(DEFINITIONS, name) for name in waiting}
+        waiting = {name: client.get(extensions.DEFINITIONS, name) for name in waiting}
 
 
 def runtimes(client: Client) -> None:
@@ -85,7 +83,7 @@ def trainer_version(client: Client) -> None:
 
 def nodes(client: Client, options: Options, kubelet_port: int) -> None:
     """Create those of the plane's nodes that do not exist; what plays their kubelets is at this port of loopback."""
-    existing = {node.metadata.name for node in client.list(NODES)}
+    existing = {node.metadata.name for node in client.list(core.NODES)}
     missing = [node for node in node_objects(options, kubelet_port) if node["metadata"]["name"] not in existing]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda node: _create(client, node), missing))
@@ -93,7 +91,7 @@ def nodes(client: Client, options: Options, kubelet_port: int) -> None:
 
 def unknown_nodes(client: Client) -> str:
     """Empty when every node says if it is Ready, which kwok brings about."""
-    nodes = client.list(NODES)
+    nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
     return f"of {len(nodes)} nodes {len(unknown)} do not say if they are Ready" if unknown else ""
 
@@ -130,12 +128,12 @@ def _applied(client: Client, runtime: dict[str, Any]) -> bool:
     return True
 
 
-def _resource(manifest: dict[str, Any]) -> Resource[Object]:
+def _resource(manifest: dict[str, Any]) -> Resource[meta.Object]:
     """The resource of a manifest, by the API's rule for plurals."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
-    return Resource(group, version, plural, kind, Object, namespaced="namespace" in manifest["metadata"])
+    return Resource(group, version, plural, kind, meta.Object, namespaced="namespace" in manifest["metadata"])
 
 
 def node_objects(options: Options, kubelet_port: int = 0) -> list[dict[str, Any]]:

@@ -10,8 +10,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
 from gangs.nodes import NodeRow, node_rows
-from muster.api.kubernetes.core import NODES, PODS
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.kubernetes import core, scheduling
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -51,8 +50,10 @@ def summed(site: Site) -> _Made:
 
 
 def _made(dump: ClusterDump) -> _Made:
-    rows = node_rows(dump.of(NODES), dump.of(PODS), dump.rules_in)
-    return _Made(rows, _reports(_of_nodes(dump)), suspects_among(dump.of(NODES), rows, dump.rules_in, dump.taken_at))
+    rows = node_rows(dump.of(core.NODES), dump.of(core.PODS), dump.rules_in)
+    return _Made(
+        rows, _reports(_of_nodes(dump)), suspects_among(dump.of(core.NODES), rows, dump.rules_in, dump.taken_at)
+    )
 
 
 def _of_nodes(dump: ClusterDump) -> ClusterDump:
@@ -67,9 +68,9 @@ def _of_nodes(dump: ClusterDump) -> ClusterDump:
     kept: dict[str, list[Any]] = {
         kind_name(PLACEMENTS): placements,
         kind_name(POD_GROUPS): groups,
-        kind_name(NATIVE_POD_GROUPS): [],
+        kind_name(scheduling.NATIVE_POD_GROUPS): [],
         kind_name(JOBS): [each for each in dump.of(JOBS) if each.metadata.uid in owners],
-        kind_name(PODS): [each for each in dump.of(PODS) if each.spec.node_name and not each.finished],
+        kind_name(core.PODS): [each for each in dump.of(core.PODS) if each.spec.node_name and not each.finished],
     }
     return replace(dump, objects={**dump.objects, **kept})
 

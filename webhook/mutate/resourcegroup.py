@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from muster.api.kubernetes.constraints import Toleration
-from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes import constraints, core
 from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
 from muster.api.volcano.batch import Job, is_job
 from muster.volcano.tasks import task_name
@@ -41,7 +40,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
     if group.affinity and not spec.get("affinity"):
         why = _why(group, "affinity", "it has none of its own")
         patch.set(*place, "affinity", value=group.affinity, why=why)
-    known = [explicit(each) for each in msgspec.convert(spec.get("tolerations") or [], list[Toleration])]
+    known = [explicit(each) for each in msgspec.convert(spec.get("tolerations") or [], list[constraints.Toleration])]
     for toleration in group.tolerations:
         if toleration not in known:
             why = _why(group, "tolerations", "its nodes may have this taint")
@@ -66,7 +65,7 @@ def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: M
         group = group_of_template(task.template, groups, namespace)
         if group:
             spec = _without_nulls(task.template.get("spec"))
-            msgspec.convert(spec, PodSpec)  # raises here, so that `assign` can rely on its shape
+            msgspec.convert(spec, core.PodSpec)  # raises here, so that `assign` can rely on its shape
             assign(spec, group, patch, "spec", "tasks", index, "template", "spec")
 
 

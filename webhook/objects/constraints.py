@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from muster.api.fields import FieldError
-from muster.api.kubernetes.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
-from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
+from muster.api.kubernetes import constraints, meta
 from muster.resources.labels import MAX_LABEL, is_key, is_value
 
 _TOLERATED: Final = ("Equal", "Exists")
@@ -34,7 +33,7 @@ def label_errors(labels: Mapping[str, str], path: str) -> Iterator[FieldError]:
         yield from _value_errors(value, f"{path}[{key}]")
 
 
-def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
+def toleration_errors(toleration: constraints.Toleration, path: str) -> Iterator[FieldError]:
     """Check a toleration, whose operator is Equal if it is left out."""
     operator, effect = toleration.operator or "Equal", toleration.effect
     if operator not in _TOLERATED:
@@ -53,7 +52,7 @@ def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]
         yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
 
 
-def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
+def affinity_errors(affinity: constraints.Affinity, path: str) -> Iterator[FieldError]:
     """Check required and preferred terms of node affinity, pod affinity and pod anti-affinity."""
     nodes = affinity.node_affinity
     if nodes:
@@ -72,12 +71,12 @@ def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
             yield from _pod_affinity_errors(pods, f"{path}.{name}")
 
 
-def _node_term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
+def _node_term_errors(term: constraints.NodeSelectorTerm, path: str) -> Iterator[FieldError]:
     yield from _expression_errors(term.match_expressions, f"{path}.matchExpressions", _OF_NODES)
     yield from _expression_errors(term.match_fields, f"{path}.matchFields", _LISTS)
 
 
-def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldError]:
+def _pod_affinity_errors(affinity: constraints.PodAffinity, path: str) -> Iterator[FieldError]:
     terms = [(f"{path}.{_REQUIRED}[{index}]", term) for index, term in enumerate(affinity.required)]
     for index, choice in enumerate(affinity.preferred):
         below = f"{path}.{_PREFERRED}[{index}]"
@@ -90,14 +89,14 @@ def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldErro
                 yield from selector_errors(selector, f"{below}.{name}")
 
 
-def selector_errors(selector: LabelSelector, path: str) -> Iterator[FieldError]:
+def selector_errors(selector: meta.LabelSelector, path: str) -> Iterator[FieldError]:
     """Check a label selector."""
     yield from label_errors(selector.match_labels, f"{path}.matchLabels")
     yield from _expression_errors(selector.match_expressions, f"{path}.matchExpressions", _OF_LABELS)
 
 
 def _expression_errors(
-    expressions: Sequence[LabelSelectorRequirement], path: str, operators: Sequence[str]
+    expressions: Sequence[meta.LabelSelectorRequirement], path: str, operators: Sequence[str]
 ) -> Iterator[FieldError]:
     """Check key and operator of each expression, and that it has the values that its operator compares with."""
     for index, expression in enumerate(expressions):

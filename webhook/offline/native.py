@@ -5,18 +5,8 @@ from typing import Any
 
 import msgspec
 
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes import core, scheduling
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.scheduling import (
-    NATIVE_POD_GROUPS,
-    WORKLOADS,
-    CompositePodGroupTemplate,
-    NativePodGroup,
-    NativePodGroupSpec,
-    PodGroupTemplate,
-    Workload,
-    WorkloadSpec,
-)
 from muster.api.muster.native import binds_parts
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
@@ -32,13 +22,13 @@ from webhook.offline.lookups import JSON
 def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
     """Yield the PodGroups of Muster's that say what a native PodGroup, or a template of a Workload, says; and whose."""
     kind = (document.get("apiVersion"), document.get("kind"))
-    if kind == (NATIVE_POD_GROUPS.api_version, NATIVE_POD_GROUPS.kind):
-        native = msgspec.convert(document, NativePodGroup)
+    if kind == (scheduling.NATIVE_POD_GROUPS.api_version, scheduling.NATIVE_POD_GROUPS.kind):
+        native = msgspec.convert(document, scheduling.NativePodGroup)
         yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes' own says"
-    elif kind == (WORKLOADS.api_version, WORKLOADS.kind):
-        workload = msgspec.convert(document, Workload)
+    elif kind == (scheduling.WORKLOADS.api_version, scheduling.WORKLOADS.kind):
+        workload = msgspec.convert(document, scheduling.Workload)
         for template, aside in _templates(workload.spec):
-            spec = NativePodGroupSpec(
+            spec = scheduling.NativePodGroupSpec(
                 scheduling_policy=template.scheduling_policy,
                 scheduling_constraints=template.scheduling_constraints,
                 priority_class_name=template.priority_class_name,
@@ -46,7 +36,7 @@ def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
             name = f"{workload.metadata.name}-{template.name}"
             meta = msgspec.structs.replace(workload.metadata, name=name)
             about = f"what template {template.name} of Workload {workload.metadata.name} says{aside}"
-            yield _plain(group_of(NativePodGroup(metadata=meta, spec=spec))), about
+            yield _plain(group_of(scheduling.NativePodGroup(metadata=meta, spec=spec))), about
 
 
 def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace: str) -> Iterator[tuple[JSON, str]]:
@@ -57,7 +47,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
         groups[group.metadata.name] = group
     for manifest in pods:
         named = (manifest.get("spec") or {}).get("schedulingGroup")
-        pod = msgspec.convert(manifest, Pod)
+        pod = msgspec.convert(manifest, core.Pod)
         if named and named.get("podGroupName") == group_name(pod.metadata):
             least = min_member(pod, _owner(pod, owners, namespace))
             groups[named["podGroupName"]] = PodGroup(
@@ -71,17 +61,19 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
             yield _plain(native), "as which Muster publishes the gang where the API server serves the kind"
 
 
-def _templates(of: WorkloadSpec | CompositePodGroupTemplate, aside: str = "") -> Iterator[tuple[PodGroupTemplate, str]]:
+def _templates(
+    of: scheduling.WorkloadSpec | scheduling.CompositePodGroupTemplate, aside: str = ""
+) -> Iterator[tuple[scheduling.PodGroupTemplate, str]]:
     """Yield the templates of PodGroups in a Workload, or in a template of composite groups, and what is to be said."""
     for template in of.pod_group_templates or ():
         yield template, aside
     for document in of.composite_pod_group_templates:
-        composite = msgspec.convert(document, CompositePodGroupTemplate)
+        composite = msgspec.convert(document, scheduling.CompositePodGroupTemplate)
         why = f"; Muster does not plan it, as it is a part of composite group {composite.name}"
         yield from _templates(composite, aside or (why if binds_parts(composite) else ""))
 
 
-def _owner(pod: Pod, owners: Owners, namespace: str) -> Any:
+def _owner(pod: core.Pod, owners: Owners, namespace: str) -> Any:
     try:
         source, reference = source_of(pod.metadata), pod.metadata.controller
         return owners.find(source, namespace, reference) if source and reference else None

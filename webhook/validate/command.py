@@ -10,23 +10,20 @@ from http import HTTPStatus
 from msgspec.json import Decoder
 
 from muster.api.fields import FieldError
-from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
-from muster.api.kubernetes.meta import OwnerReference
-from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.kubernetes import admission, meta, reviews
 from muster.api.names import CLOSE_QUEUE, ROOT_QUEUE
-from muster.api.volcano.batch import JOBS, Command, is_job
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano import batch, scheduling
 from webhook.apiserver import Rights
 from webhook.review import Handler, Verdict, decode
 
-_COMMAND = Decoder(Command)
+_COMMAND = Decoder(batch.Command)
 _VERB = "update"
 
 
 def reviewer(rights: Rights | None) -> Handler:
     """Return the handler for Commands whose action or target is new; without `rights` (offline) every one passes."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         command = decode(request.object, _COMMAND)
         action = _action(command.target, request.namespace)
         if rights is None or action is None or (request.operation == "UPDATE" and _same(request, command)):
@@ -38,34 +35,36 @@ def reviewer(rights: Rights | None) -> Handler:
     return review
 
 
-def _impossible(command: Command) -> list[FieldError]:
+def _impossible(command: batch.Command) -> list[FieldError]:
     """Refuse what the controller would refuse in an Event that hardly anybody looks at."""
     target = command.target
-    if target and target.kind == QUEUES.kind and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
+    if target and target.kind == scheduling.QUEUES.kind and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]
     return []
 
 
-def _same(request: AdmissionRequest, command: Command) -> bool:
+def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
     """Return True if only metadata has changed: a Command must be able to go away."""
     old = decode(request.old_object, _COMMAND)
     return (old.action, old.target) == (command.action, command.target)
 
 
-def _action(target: OwnerReference | None, namespace: str) -> ResourceAttributes | None:
+def _action(target: meta.OwnerReference | None, namespace: str) -> reviews.ResourceAttributes | None:
     """Return the change that the user would need the right to; None for targets that no controller of ours acts on."""
     if target is None:
         return None
-    if target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
-        return ResourceAttributes(verb=_VERB, group=QUEUES.group, resource=QUEUES.plural, name=target.name)
-    if is_job(target):
-        return ResourceAttributes(
-            verb=_VERB, group=JOBS.group, resource=JOBS.plural, namespace=namespace, name=target.name
+    if target.kind == scheduling.QUEUES.kind and target.api_version.startswith(f"{scheduling.QUEUES.group}/"):
+        return reviews.ResourceAttributes(
+            verb=_VERB, group=scheduling.QUEUES.group, resource=scheduling.QUEUES.plural, name=target.name
+        )
+    if batch.is_job(target):
+        return reviews.ResourceAttributes(
+            verb=_VERB, group=batch.JOBS.group, resource=batch.JOBS.plural, namespace=namespace, name=target.name
         )
     return None
 
 
-def _refusal(user: UserInfo, command: str, action: ResourceAttributes) -> FieldError:
+def _refusal(user: admission.UserInfo, command: str, action: reviews.ResourceAttributes) -> FieldError:
     target = f"{action.resource}.{action.group}/{action.name}"
     there = f" -n {action.namespace}" if action.namespace else ""
     message = (

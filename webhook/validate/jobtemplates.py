@@ -12,8 +12,7 @@ from msgspec import structs
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import SECONDS
-from muster.api.volcano.batch import Job, JobSpec
-from muster.api.volcano.cron import CronJob
+from muster.api.volcano import batch, cron
 from muster.api.volcano.flow import JobFlow, JobTemplate, job_name
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
@@ -34,14 +33,16 @@ _MOST_CHARS = MAX_LABEL - _SUFFIX
 
 def template_reviewer(framework: Framework) -> Handler:
     """Return the handler for JobTemplates: their spec must do for a Job."""
-    return reviewer_of(JobTemplate, lambda each: check_template(Job(metadata=each.metadata, spec=each.spec), framework))
+    return reviewer_of(
+        JobTemplate, lambda each: check_template(batch.Job(metadata=each.metadata, spec=each.spec), framework)
+    )
 
 
-def check_template(job: Job, framework: Framework) -> Findings:
+def check_template(job: batch.Job, framework: Framework) -> Findings:
     """Return everything that is wrong with Jobs that are made later, by the rules that need no look-ups."""
     for task in job.spec.tasks:
         template_of(task.template)  # raises here, so that the checks below can rely on its shape
-    completed = Job(metadata=job.metadata, spec=_completed(job.spec))
+    completed = batch.Job(metadata=job.metadata, spec=_completed(job.spec))
     found = Findings(check_job(completed), warn(completed))
     found.add(check_frameworks(completed, framework))
     return found
@@ -63,7 +64,7 @@ review_flow = reviewer_of(JobFlow, lambda job_flow: Findings([*check_steps(job_f
 """The handler for JobFlows."""
 
 
-def _completed(spec: JobSpec) -> JobSpec:
+def _completed(spec: batch.JobSpec) -> batch.JobSpec:
     """Return the spec with the defaults of tasks, as admission writes them into a Job."""
     tasks = [
         structs.replace(task, name=task_name(index, task), min_available=minimum(task))
@@ -75,22 +76,22 @@ def _completed(spec: JobSpec) -> JobSpec:
 def cron_reviewer(framework: Framework) -> Handler:
     """Return the handler for CronJobs."""
 
-    def check(cron_job: CronJob) -> Findings:
+    def check(cron_job: cron.CronJob) -> Findings:
         template = cron_job.spec.job_template
         meta = ObjectMeta(
             name=f"{cron_job.metadata.name}{_MINUTE}" if is_label(cron_job.metadata.name) else "",
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
         )
-        found = check_template(Job(metadata=meta, spec=template.spec), framework)
+        found = check_template(batch.Job(metadata=meta, spec=template.spec), framework)
         errors = [replace(each, path=f"spec.jobTemplate.{each.path}") for each in found.errors]
         warnings = [f"spec.jobTemplate.{each}" for each in found.warnings]
         return Findings([*_check_cron(cron_job), *errors], warnings)
 
-    return reviewer_of(CronJob, check)
+    return reviewer_of(cron.CronJob, check)
 
 
-def _check_cron(cron_job: CronJob) -> Iterator[FieldError]:
+def _check_cron(cron_job: cron.CronJob) -> Iterator[FieldError]:
     name, spec = cron_job.metadata.name, cron_job.spec
     if name and (len(name) > _MOST_CHARS or not is_label(name)):
         message = (

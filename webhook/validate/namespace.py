@@ -9,15 +9,13 @@ from contextlib import suppress
 import msgspec
 
 from muster.api import names
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import Namespace
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes import admission, core, meta
 from muster.kube.errors import APIError
 from webhook.lookup import NamespaceQueues, Queues
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode
 
-_NAMESPACE = msgspec.json.Decoder(Namespace)
+_NAMESPACE = msgspec.json.Decoder(core.Namespace)
 _PATH = f"metadata.labels[{names.QUEUE}]"
 _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
 
@@ -25,10 +23,10 @@ _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
 class _Itself:
     """`Namespaces` that know the labels which the namespace is about to have."""
 
-    def __init__(self, metadata: ObjectMeta) -> None:
+    def __init__(self, metadata: meta.ObjectMeta) -> None:
         self._metadata = metadata
 
-    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # there is only one
+    def metadata(self, name: str, *, with_queue: bool = False) -> meta.ObjectMeta:  # noqa: ARG002 # there is only one
         """Return the metadata of the namespace under review."""
         return self._metadata
 
@@ -36,7 +34,7 @@ class _Itself:
 def reviewer(queues: Queues) -> Handler:
     """Return the handler for namespaces, on CREATE and UPDATE."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         metadata = decode(request.object, _NAMESPACE).metadata
         usable = NamespaceQueues(queues, _Itself(metadata), metadata.name)
         return Verdict(warnings=[*unknown_keys({"labels": _unknown(metadata.labels)}), *_no_queue(metadata, usable)])
@@ -49,7 +47,7 @@ def _unknown(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in labels.items() if key not in _OF_NAMESPACES}
 
 
-def _no_queue(metadata: ObjectMeta, queues: NamespaceQueues) -> list[str]:
+def _no_queue(metadata: meta.ObjectMeta, queues: NamespaceQueues) -> list[str]:
     """Return a warning for a queue that would take none of the pods, which are refused then."""
     name = metadata.labels.get(names.QUEUE)
     if name is None or metadata.labels.get(names.MANAGED) == "false":

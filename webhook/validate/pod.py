@@ -11,8 +11,7 @@ from typing import Any
 from msgspec.json import Decoder
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes import admission, core
 from muster.api.limits import RESOURCES
 from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TOPOLOGY_GROUP
 from muster.resources import faults, spares
@@ -26,14 +25,14 @@ from muster.runtime.workload import describe, template_of
 from muster.workloads.adapter import Adapter
 from webhook.review import Verdict, decode
 
-_POD = Decoder(Pod)
+_POD = Decoder(core.Pod)
 _BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
 """Annotations of each template, their path, and the number of its pods, None where it is unknown."""
 
 
-def review(request: AdmissionRequest) -> Verdict:
+def review(request: admission.AdmissionRequest) -> Verdict:
     """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
     pod = decode(request.object, _POD)
     annotations, path = pod.metadata.annotations, "metadata.annotations"

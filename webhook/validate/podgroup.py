@@ -14,12 +14,10 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.meta import OwnerReference
+from muster.api.kubernetes import admission, meta
 from muster.api.limits import PODS, SUB_GROUPS
 from muster.api.muster.pools import pool_of, words
-from muster.api.volcano.batch import JOBS, Job, is_job
-from muster.api.volcano.scheduling import NetworkTopology, PodGroup
+from muster.api.volcano import batch, scheduling
 from muster.kube.lean import too_long
 from muster.resources import faults, spares
 from muster.resources.quantity import parse
@@ -32,14 +30,14 @@ from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, Verdict, decode
 
-_POD_GROUP = Decoder(PodGroup)
+_POD_GROUP = Decoder(scheduling.PodGroup)
 _SYSTEM = "system-"
 
 
 def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         group = decode(request.object, _POD_GROUP)
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         if request.operation != "UPDATE":
@@ -59,7 +57,7 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
     return review
 
 
-def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
+def check(group: scheduling.PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
     """Yield everything that is wrong with a new PodGroup."""
     spec = group.spec
     wrong = _queue_errors(_queue(group), group.metadata.controller, queues)
@@ -86,7 +84,7 @@ def check(group: PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
 
 
-def warn(group: PodGroup) -> list[str]:
+def warn(group: scheduling.PodGroup) -> list[str]:
     """Return a warning for a class of Kubernetes' own: a PodGroup is no more urgent than its pods."""
     name = group.spec.priority_class_name
     if not name.startswith(_SYSTEM):
@@ -94,29 +92,29 @@ def warn(group: PodGroup) -> list[str]:
     return [f"spec.priorityClassName: {name!r} counts only as far as the pods of the gang have a class as high"]
 
 
-def check_network_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
+def check_network_topology(topology: scheduling.NetworkTopology | None, path: str) -> Iterator[FieldError]:
     """Check that the highest tier is given by number or by name, not both; for PodGroups, Jobs and tasks."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
 
 
-def _queue(group: PodGroup) -> str:
+def _queue(group: scheduling.PodGroup) -> str:
     return group.spec.queue or names.DEFAULT_QUEUE
 
 
-def _pool(group: PodGroup) -> str:
+def _pool(group: scheduling.PodGroup) -> str:
     return pool_of(group.metadata)
 
 
 def _move_errors(
-    old: PodGroup, group: PodGroup, namespace: str, queues: NamespaceQueues, owners: Owners
+    old: scheduling.PodGroup, group: scheduling.PodGroup, namespace: str, queues: NamespaceQueues, owners: Owners
 ) -> list[FieldError]:
     """Refuse a move to a queue that does not take the PodGroup; the old owner counts too: one write can change both."""
     for owner in (old.metadata.controller, group.metadata.controller):
-        if owner and is_job(owner):
-            job = owners.find(JOBS, namespace, owner)
-            if isinstance(job, Job) and queue_of(job.spec) == _queue(group):
+        if owner and batch.is_job(owner):
+            job = owners.find(batch.JOBS, namespace, owner)
+            if isinstance(job, batch.Job) and queue_of(job.spec) == _queue(group):
                 return wrong_label(_pool(group), _queue(group), queues)
             message = (
                 f"must stay {_queue(old)!r}: the PodGroup is that of Job {owner.name}, which was admitted to a queue "
@@ -127,8 +125,8 @@ def _move_errors(
     return wrong or wrong_label(_pool(group), _queue(group), queues)
 
 
-def _queue_errors(name: str, owner: OwnerReference | None, queues: NamespaceQueues) -> list[FieldError]:
-    if is_job(owner):
+def _queue_errors(name: str, owner: meta.OwnerReference | None, queues: NamespaceQueues) -> list[FieldError]:
+    if batch.is_job(owner):
         return unknown_queue("spec.queue", name, queues) or queues.refusal("spec.queue", name)
     if owner and name != names.ROOT_QUEUE:
         queue = queues.get(name)

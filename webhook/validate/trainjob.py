@@ -18,17 +18,8 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, Findings
-from muster.api.kubeflow.runtimepatch import PodSpecPatch
-from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
-from muster.api.kubeflow.trainingruntime import (
-    CLUSTER_TRAINING_RUNTIMES,
-    TRAINING_RUNTIMES,
-    ClusterTrainingRuntime,
-    MLPolicy,
-    TrainingRuntime,
-)
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
+from muster.api.kubeflow import runtimepatch, trainer, trainingruntime
+from muster.api.kubernetes import admission, core
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
 from muster.resources import faults, spares
@@ -45,19 +36,19 @@ from webhook.objects.room import beyond_every_node
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 
-Against = Callable[[TrainJob, Runtime], Findings]
+Against = Callable[[trainer.TrainJob, Runtime], Findings]
 """The check of a TrainJob by the plugins, on its runtime."""
 REFERENCE = "spec.runtimeRef"
-_KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
-_JOB = Decoder(TrainJob)
+_KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
+_JOB = Decoder(trainer.TrainJob)
 _ANY_POD = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"generateName": "priority-", "labels": {names.MANAGED: "false"}},
-    "spec": {"containers": [{"name": NODE, "image": NODE}]},
+    "spec": {"containers": [{"name": trainer.NODE, "image": trainer.NODE}]},
 }
 """A pod to try a PriorityClass with; it opts out of Muster, so that no review follows."""
-_POLICIES = {each.encode_name for each in msgspec.structs.fields(MLPolicy)}
+_POLICIES = {each.encode_name for each in msgspec.structs.fields(trainingruntime.MLPolicy)}
 
 
 class _Named(Wire):
@@ -70,7 +61,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     """Return the handler for TrainJobs, on CREATE and UPDATE."""
     against = partial(_check_against, framework=framework, target=target)
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         job = _read(request.object)
         if request.operation == "UPDATE":
             findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, against)
@@ -81,7 +72,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     return review
 
 
-def _read(raw: msgspec.Raw) -> TrainJob:
+def _read(raw: msgspec.Raw) -> trainer.TrainJob:
     """Decode the TrainJob, its raw parts too, so that the checks below can rely on their shape."""
     job = decode(raw, _JOB)
     spec = job.spec
@@ -94,11 +85,11 @@ def _read(raw: msgspec.Raw) -> TrainJob:
     for entries in named:
         msgspec.convert(entries, list[_Named])
     if spec.trainer and spec.trainer.resources_per_node:
-        msgspec.convert(spec.trainer.resources_per_node, ResourceRequirements)
+        msgspec.convert(spec.trainer.resources_per_node, core.ResourceRequirements)
     return job
 
 
-def _pod_patches(job: TrainJob) -> Iterator[PodSpecPatch]:
+def _pod_patches(job: trainer.TrainJob) -> Iterator[runtimepatch.PodSpecPatch]:
     for patch in job.spec.runtime_patches:
         template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
         for each in template.spec.replicated_jobs if template and template.spec else ():
@@ -107,7 +98,7 @@ def _pod_patches(job: TrainJob) -> Iterator[PodSpecPatch]:
                 yield spec.template.spec
 
 
-def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
+def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Return everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     given, path = job.metadata.annotations, "metadata.annotations"
@@ -130,18 +121,18 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, against: Against) -> 
     return findings
 
 
-def _too_large(job: TrainJob, lookups: Lookups) -> list[str]:
+def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
     """Return a warning for each resource of a node's pod that no node has, as far as the TrainJob itself says it."""
     given = job.spec.trainer.resources_per_node if job.spec.trainer else None
     if not given:
         return []
-    container = Container(resources=msgspec.convert(given, ResourceRequirements))
+    container = core.Container(resources=msgspec.convert(given, core.ResourceRequirements))
     queue = job.metadata.labels.get(names.QUEUE) or names.DEFAULT_QUEUE
-    spec = PodSpec(containers=[container])
+    spec = core.PodSpec(containers=[container])
     return beyond_every_node("spec.trainer.resourcesPerNode", spec, queue, lookups.queues)
 
 
-def _check_queue(job: TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:
+def _check_queue(job: trainer.TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:
     queues = NamespaceQueues(lookups.queues, lookups.namespaces, namespace)
     return unusable_queue(f"metadata.labels[{names.QUEUE}]", job.metadata.labels[names.QUEUE], queues)
 
@@ -154,7 +145,9 @@ def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> It
         yield from missing_class(REFERENCE, name, _ANY_POD, namespace, dry_runs)
 
 
-def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
+def check_update(
+    old: trainer.TrainJob, new: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against
+) -> Findings:
     """Check a changed TrainJob beyond the rules of the schema; a runtime that is gone is no error, as the job runs."""
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
@@ -176,27 +169,28 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
 
 def deprecation(runtime: Object, name: str) -> list[str]:
     """Return a warning if the runtime is labelled as deprecated."""
-    if runtime.metadata.labels.get(SUPPORT) != DEPRECATED:
+    if runtime.metadata.labels.get(trainer.SUPPORT) != trainer.DEPRECATED:
         return []
-    return [f"{name} is deprecated and will be removed; choose another runtime (label {SUPPORT}: {DEPRECATED})"]
+    label = f"{trainer.SUPPORT}: {trainer.DEPRECATED}"
+    return [f"{name} is deprecated and will be removed; choose another runtime (label {label})"]
 
 
-def _check_reference(reference: RuntimeRef) -> Iterator[FieldError]:
-    if reference.api_group not in {"", GROUP}:
-        yield FieldError(f"{REFERENCE}.apiGroup", f"must be {GROUP}", reference.api_group, "NotSupported")
+def _check_reference(reference: trainer.RuntimeRef) -> Iterator[FieldError]:
+    if reference.api_group not in {"", trainer.GROUP}:
+        yield FieldError(f"{REFERENCE}.apiGroup", f"must be {trainer.GROUP}", reference.api_group, "NotSupported")
     if reference.kind not in _KINDS:
         message = f"must be {' or '.join(_KINDS)}"
         yield FieldError(f"{REFERENCE}.kind", message, reference.kind, "NotSupported")
 
 
-def _missing(reference: RuntimeRef) -> FieldError:
+def _missing(reference: trainer.RuntimeRef) -> FieldError:
     kind = f"{reference.kind[0].lower()}{reference.kind[1:]}"
-    where = " in the TrainJob's namespace" if reference.kind == TRAINING_RUNTIMES.kind else ""
+    where = " in the TrainJob's namespace" if reference.kind == trainingruntime.TRAINING_RUNTIMES.kind else ""
     message = f"specified {kind} must be created before the TrainJob is created; there is none of this name{where}"
     return FieldError(REFERENCE, message, reference.name)
 
 
-def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
+def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[FieldError]:
     """Refuse patches while pods run, as their template changes."""
     path = "spec.runtimePatches"
     if not (old.spec.suspend or new.spec.suspend):
@@ -208,7 +202,7 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
             yield FieldError(path, message, reason="Forbidden")
 
 
-def _check_against(job: TrainJob, runtime: Runtime, framework: Framework, target: Target) -> Findings:
+def _check_against(job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target) -> Findings:
     """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and count > PODS.value:  # a list of so many hosts is not made
@@ -225,7 +219,7 @@ def _check_against(job: TrainJob, runtime: Runtime, framework: Framework, target
     return findings
 
 
-def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
+def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]:
     """Refuse host names that are no DNS labels, as no pod could be created with them."""
     for pod_set in plan.pod_sets:
         last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
@@ -237,7 +231,7 @@ def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
             yield FieldError("metadata.name", message, job.metadata.name)
 
 
-def _without_times(job: TrainJob) -> list[object]:
+def _without_times(job: trainer.TrainJob) -> list[object]:
     return [(patch.manager, patch.training_runtime_spec) for patch in job.spec.runtime_patches]
 
 
@@ -256,11 +250,13 @@ class _Policied(Wire):
 _POLICY = Decoder(_Policied)
 
 
-def runtime_reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], target: Target = "Job") -> Handler:
+def runtime_reviewer(
+    kind: type[trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRuntime], target: Target = "Job"
+) -> Handler:
     """Return the handler for one of the two kinds, on CREATE and UPDATE."""
     decoder = Decoder(kind)
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         runtime = decode(request.object, decoder)
         policy, warnings = runtime.spec.ml_policy, []
         if policy and policy.flux is not None:
@@ -275,7 +271,7 @@ def runtime_reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], targe
     return review
 
 
-def _same_runtime(request: AdmissionRequest, decoder: Decoder[Any]) -> bool:
+def _same_runtime(request: admission.AdmissionRequest, decoder: Decoder[Any]) -> bool:
     """Return True if the spec is unchanged, policies that Muster does not know included."""
     return all(
         decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)

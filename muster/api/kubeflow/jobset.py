@@ -6,8 +6,7 @@ from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, JobTemplate, Object, TemplateMeta
-from muster.api.volcano.batch import ClaimSpec
-from muster.api.volcano.scheduling import NonNegative
+from muster.api.volcano import batch, scheduling
 
 JobSetRestartStrategy = Literal["Recreate", "BlockingRecreate", "InPlaceRestart"]
 FailurePolicyAction = Literal[
@@ -108,7 +107,7 @@ class ClaimTemplate(Wire):
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Name of the claim, which containers mount, and its labels."""
-    spec: ClaimSpec | None = None
+    spec: batch.ClaimSpec | None = None
     """Spec of the claim."""
 
 
@@ -147,7 +146,7 @@ class JobSetSpec(Wire):
     """The coordinator, whose address all pods get as an annotation."""
     managed_by: str | None = None
     """Controller of the set."""
-    ttl_seconds_after_finished: NonNegative | None = None
+    ttl_seconds_after_finished: scheduling.NonNegative | None = None
     """The set is deleted this many seconds after it finished; kept if unset."""
     volume_claim_policies: Annotated[list[VolumeClaimPolicy], Meta(max_length=50)] = field(default_factory=list)
     """Claims that the pods share."""
@@ -158,15 +157,15 @@ class ReplicatedJobStatus(Wire):
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
     """The replicated job."""
-    ready: NonNegative
+    ready: scheduling.NonNegative
     """Jobs all of whose pods are ready or have succeeded."""
-    succeeded: NonNegative
+    succeeded: scheduling.NonNegative
     """Jobs that succeeded."""
-    failed: NonNegative
+    failed: scheduling.NonNegative
     """Jobs that failed."""
-    active: NonNegative
+    active: scheduling.NonNegative
     """Jobs with pods that are pending or running."""
-    suspended: NonNegative
+    suspended: scheduling.NonNegative
     """Jobs that are suspended."""
 
 

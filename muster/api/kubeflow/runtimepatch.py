@@ -5,22 +5,10 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from muster.api.base import Wire
-from muster.api.kubernetes.meta import (
-    Affinity,
-    Env,
-    LocalReference,
-    PodSecurityContext,
-    SchedulingGate,
-    SecurityContext,
-    TemplateMeta,
-    Time,
-    Toleration,
-    Volume,
-    VolumeMount,
-)
+from muster.api.kubernetes import meta
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
-Envs = Annotated[list[Env], Meta(max_length=128)]
+Envs = Annotated[list[meta.Env], Meta(max_length=128)]
 
 
 class ContainerPatch(Wire):
@@ -30,9 +18,9 @@ class ContainerPatch(Wire):
     """A container that the runtime has."""
     env: Envs = field(default_factory=list)
     """Variables to add or replace; for the trainer and the initializers use their own fields."""
-    volume_mounts: Annotated[list[VolumeMount], Meta(max_length=128)] = field(default_factory=list)
+    volume_mounts: Annotated[list[meta.VolumeMount], Meta(max_length=128)] = field(default_factory=list)
     """Mounts to add or replace, one for each volume."""
-    security_context: SecurityContext | None = None
+    security_context: meta.SecurityContext | None = None
     """Replaces members of the container's securityContext."""
 
 
@@ -41,32 +29,32 @@ class PodSpecPatch(Wire):
 
     service_account_name: Annotated[str, Meta(max_length=253)] | None = None
     """The service account of the pods."""
-    volumes: Annotated[list[Volume], Meta(max_length=128)] = field(default_factory=list)
+    volumes: Annotated[list[meta.Volume], Meta(max_length=128)] = field(default_factory=list)
     """Volumes to add or replace."""
     init_containers: Annotated[list[ContainerPatch], Meta(max_length=64)] = field(default_factory=list)
     """Changes to init containers."""
     containers: Annotated[list[ContainerPatch], Meta(max_length=64)] = field(default_factory=list)
     """Changes to containers."""
-    image_pull_secrets: Annotated[list[LocalReference], Meta(max_length=64)] = field(default_factory=list)
+    image_pull_secrets: Annotated[list[meta.LocalReference], Meta(max_length=64)] = field(default_factory=list)
     """Secrets to pull images with."""
-    security_context: PodSecurityContext | None = None
+    security_context: meta.PodSecurityContext | None = None
     """Replaces members of the pod's securityContext."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
     """Seconds that a pod may take to end."""
     node_selector: dict[str, str] = field(default_factory=dict)
     """Node labels to add or replace."""
-    affinity: Affinity | None = None
+    affinity: meta.Affinity | None = None
     """Replaces members of the pod's affinity."""
-    tolerations: Annotated[list[Toleration], Meta(max_length=128)] = field(default_factory=list)
+    tolerations: Annotated[list[meta.Toleration], Meta(max_length=128)] = field(default_factory=list)
     """Replaces the pod's tolerations."""
-    scheduling_gates: Annotated[list[SchedulingGate], Meta(max_length=16)] = field(default_factory=list)
+    scheduling_gates: Annotated[list[meta.SchedulingGate], Meta(max_length=16)] = field(default_factory=list)
     """Gates to add."""
 
 
 class PodTemplatePatch(Wire):
     """Changes to a pod template."""
 
-    metadata: TemplateMeta | None = None
+    metadata: meta.TemplateMeta | None = None
     """Labels and annotations to add or replace."""
     spec: PodSpecPatch | None = None
     """Changes to the pod's spec."""
@@ -82,7 +70,7 @@ class JobSpecPatch(Wire):
 class JobTemplatePatch(Wire):
     """Changes to a Job template."""
 
-    metadata: TemplateMeta | None = None
+    metadata: meta.TemplateMeta | None = None
     """Labels and annotations to add or replace."""
     spec: JobSpecPatch | None = None
     """Changes to the Job's spec."""
@@ -107,7 +95,7 @@ class JobSetSpecPatch(Wire):
 class JobSetTemplatePatch(Wire):
     """Changes to the template of a runtime."""
 
-    metadata: TemplateMeta | None = None
+    metadata: meta.TemplateMeta | None = None
     """Labels and annotations to add or replace."""
     spec: JobSetSpecPatch | None = None
     """Changes to the spec."""
@@ -125,7 +113,7 @@ class RuntimePatch(Wire):
 
     manager: Name
     """Author of these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
-    time: Time | None = None
+    time: meta.Time | None = None
     """Time of the last change; filled in by the webhook."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """The changes."""

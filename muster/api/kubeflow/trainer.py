@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubeflow.jobset import ReplicatedJobStatus
-from muster.api.kubeflow.runtimepatch import Envs, RuntimePatch
+from muster.api.kubeflow import jobset, runtimepatch
 from muster.api.kubernetes.meta import Condition, IntOrString, LocalReference, Object, Resources, Time
 from muster.api.volcano.scheduling import NonNegative
 
@@ -48,7 +47,7 @@ class StepInitializer(Wire):
 
     storage_uri: Uri | None = None
     """Source, e.g. `hf://…` or `s3://…`."""
-    env: Envs = field(default_factory=list)
+    env: runtimepatch.Envs = field(default_factory=list)
     """Variables of the initializer's container."""
     secret_ref: LocalReference | None = None
     """A Secret with credentials, whose keys become variables."""
@@ -72,7 +71,7 @@ class Trainer(Wire):
     """Command of container `node`."""
     args: Arguments = field(default_factory=list)
     """Arguments of container `node`."""
-    env: Envs = field(default_factory=list)
+    env: runtimepatch.Envs = field(default_factory=list)
     """Variables of container `node`."""
     num_nodes: NonNegative | None = None
     """Number of pods."""
@@ -91,7 +90,7 @@ class TrainJobSpec(Wire):
     """Downloads before the training starts."""
     trainer: Trainer | None = None
     """Settings of the training that differ from the runtime's."""
-    runtime_patches: Annotated[list[RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
+    runtime_patches: Annotated[list[runtimepatch.RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
     """Changes to the runtime's template, by manager."""
     suspend: bool = False
     """Delete the pods, and create them again when this is false."""
@@ -128,7 +127,7 @@ class TrainJobStatus(Wire):
 
     conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
     """Suspended, Complete, Failed, Waiting or Blocked; none while the job starts or runs."""
-    jobs_status: Annotated[list[ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
+    jobs_status: Annotated[list[jobset.ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
     """Each replicated job."""
     trainer_status: TrainerStatus | None = None
     """Progress that the training reports."""

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubeflow.jobset import JobSetSpec
-from muster.api.kubeflow.trainer import GROUP, VERSION
+from muster.api.kubeflow import jobset, trainer
 from muster.api.kubernetes.meta import IntOrString, Object, TemplateMeta
 from muster.api.volcano.scheduling import NonNegative
 
@@ -133,7 +132,7 @@ class JobSetTemplate(Wire):
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Its labels and annotations."""
-    spec: JobSetSpec = field(default_factory=JobSetSpec)
+    spec: jobset.JobSetSpec = field(default_factory=jobset.JobSetSpec)
     """Spec of the JobSet."""
 
 
@@ -162,7 +161,12 @@ class ClusterTrainingRuntime(Object):
     """Settings of its TrainJobs."""
 
 
-TRAINING_RUNTIMES = Resource(GROUP, VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)
+TRAINING_RUNTIMES = Resource(trainer.GROUP, trainer.VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)
 CLUSTER_TRAINING_RUNTIMES = Resource(
-    GROUP, VERSION, "clustertrainingruntimes", "ClusterTrainingRuntime", ClusterTrainingRuntime, namespaced=False
+    trainer.GROUP,
+    trainer.VERSION,
+    "clustertrainingruntimes",
+    "ClusterTrainingRuntime",
+    ClusterTrainingRuntime,
+    namespaced=False,
 )

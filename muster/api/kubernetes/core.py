@@ -9,8 +9,7 @@ from msgspec import field
 
 from muster.api import names
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
-from muster.api.kubernetes.meta import Object, ReportedCondition
+from muster.api.kubernetes import constraints, meta
 from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 Quantities = dict[str, str | int | float]
@@ -106,10 +105,10 @@ class PodSpec(Wire):
     volumes: list[dict[str, Any]] = field(default_factory=list)
     node_name: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] = field(default_factory=list)
-    scheduling_gates: list[SchedulingGate] = field(default_factory=list)
-    topology_spread_constraints: list[TopologySpreadConstraint] = field(default_factory=list)
+    affinity: constraints.Affinity | None = None
+    tolerations: list[constraints.Toleration] = field(default_factory=list)
+    scheduling_gates: list[constraints.SchedulingGate] = field(default_factory=list)
+    topology_spread_constraints: list[constraints.TopologySpreadConstraint] = field(default_factory=list)
     scheduler_name: str = ""
     priority: int | None = None
     priority_class_name: str = ""
@@ -144,7 +143,7 @@ class PodStatus(Wire):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: list[ReportedCondition] = field(default_factory=list)
+    conditions: list[meta.ReportedCondition] = field(default_factory=list)
     container_statuses: list[ContainerStatus] = field(default_factory=list)
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
@@ -155,12 +154,12 @@ class PodStatus(Wire):
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
-    def condition(self, kind: str) -> ReportedCondition | None:
+    def condition(self, kind: str) -> meta.ReportedCondition | None:
         """Return the condition of this type, e.g. PodScheduled; None without it."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-class Pod(Object):
+class Pod(meta.Object):
     """A pod: a member of a gang, or another user of a node's room."""
 
     spec: PodSpec = field(default_factory=PodSpec)
@@ -202,14 +201,14 @@ class NodeStatus(Wire):
     conditions: list[NodeCondition] = field(default_factory=list)
 
 
-class Node(Object):
+class Node(meta.Object):
     """A node: where the planner places pods."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
 
 
-class Namespace(Object):
+class Namespace(meta.Object):
     """A namespace; its labels can opt in to Muster."""
 
     @property
@@ -219,7 +218,7 @@ class Namespace(Object):
         return "" if labels.get(names.MANAGED) == "false" else labels.get(names.QUEUE, "")
 
 
-class PriorityClass(Object):
+class PriorityClass(meta.Object):
     """A scheduling.k8s.io/v1 PriorityClass, by which gangs are ordered."""
 
     value: int = 0
@@ -237,7 +236,7 @@ class LeaseSpec(Wire):
     lease_transitions: int | None = None
 
 
-class Lease(Object):
+class Lease(meta.Object):
     """A Lease, whose holder leads."""
 
     spec: LeaseSpec = field(default_factory=LeaseSpec)
@@ -255,14 +254,14 @@ class IndexedJobSpec(Wire):
     scheduling: JobScheduling | None = None
 
 
-class IndexedJob(Object):
+class IndexedJob(meta.Object):
     """A Job of batch/v1 (not Volcano's)."""
 
     spec: IndexedJobSpec = field(default_factory=IndexedJobSpec)
     status: dict[str, Any] = field(default_factory=dict)
 
 
-class Event(Object):
+class Event(meta.Object):
     """A core/v1 Event: a message about an object."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
@@ -277,15 +276,15 @@ class Event(Object):
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
-SERVICES = Resource("", "v1", "services", "Service", Object)
-SECRETS = Resource("", "v1", "secrets", "Secret", Object)
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Object)
+SERVICES = Resource("", "v1", "services", "Service", meta.Object)
+SECRETS = Resource("", "v1", "secrets", "Secret", meta.Object)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", meta.Object)
 EVENTS = Resource("", "v1", "events", "Event", Event)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
 )
 INDEXED_JOBS = Resource("batch", "v1", "jobs", "Job", IndexedJob)
-CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", Object)
-REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController", Object)
-NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", Object)
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", meta.Object)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController", meta.Object)
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", meta.Object)

@@ -5,14 +5,13 @@ from typing import Any
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.core import Quantities
-from muster.api.kubernetes.meta import LabelSelector, Object
+from muster.api.kubernetes import core, meta
 
 
 class ResourceQuotaSpec(Wire):
     """Limits by name, and the pods that they cover if not all."""
 
-    hard: Quantities = field(default_factory=dict)
+    hard: core.Quantities = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
     scope_selector: dict[str, Any] | None = None
 
@@ -20,11 +19,11 @@ class ResourceQuotaSpec(Wire):
 class ResourceQuotaStatus(Wire):
     """The limits that hold, and the amounts that count against them now."""
 
-    hard: Quantities = field(default_factory=dict)
-    used: Quantities = field(default_factory=dict)
+    hard: core.Quantities = field(default_factory=dict)
+    used: core.Quantities = field(default_factory=dict)
 
 
-class ResourceQuota(Object):
+class ResourceQuota(meta.Object):
     """One quota; a namespace may have several, which all hold."""
 
     spec: ResourceQuotaSpec = field(default_factory=ResourceQuotaSpec)
@@ -42,7 +41,7 @@ RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Resource
 class PodDisruptionBudgetSpec(Wire):
     """The pods of a budget."""
 
-    selector: LabelSelector | None = None
+    selector: meta.LabelSelector | None = None
     """Null means no pod, and empty every pod of the namespace."""
 
 
@@ -53,7 +52,7 @@ class PodDisruptionBudgetStatus(Wire):
     observed_generation: int = 0
 
 
-class PodDisruptionBudget(Object):
+class PodDisruptionBudget(meta.Object):
     """A limit on evictions of the pods that it selects."""
 
     spec: PodDisruptionBudgetSpec = field(default_factory=PodDisruptionBudgetSpec)

@@ -3,8 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.constraints import NodeSelector
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes import constraints, meta
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 """Annotation of a claim whose binding is done."""
@@ -30,7 +29,7 @@ class PersistentVolumeClaimStatus(Wire):
     phase: str = ""
 
 
-class PersistentVolumeClaim(Object):
+class PersistentVolumeClaim(meta.Object):
     """A claim of a volume for pods."""
 
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
@@ -50,7 +49,7 @@ class PersistentVolumeClaim(Object):
 class VolumeNodeAffinity(Wire):
     """Nodes from which a volume can be reached."""
 
-    required: NodeSelector | None = None
+    required: constraints.NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Wire):
@@ -59,13 +58,13 @@ class PersistentVolumeSpec(Wire):
     node_affinity: VolumeNodeAffinity | None = None
 
 
-class PersistentVolume(Object):
+class PersistentVolume(meta.Object):
     """A volume, which limits the nodes for pods of its claim."""
 
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
 
 
-class StorageClass(Object):
+class StorageClass(meta.Object):
     """A storage class, which says when its claims are bound."""
 
     volume_binding_mode: str = "Immediate"

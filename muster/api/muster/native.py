@@ -11,17 +11,8 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from muster.api import names
+from muster.api.kubernetes import scheduling
 from muster.api.kubernetes.meta import Condition, Object, OwnerReference, format_time
-from muster.api.kubernetes.scheduling import (
-    DISRUPTION_TARGET,
-    INITIALLY_SCHEDULED,
-    NATIVE_POD_GROUPS,
-    PREEMPTION_BY_SCHEDULER,
-    SCHEDULED,
-    UNSCHEDULABLE,
-    CompositePodGroupSpec,
-    NativePodGroup,
-)
 from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
 from muster.api.muster.pools import DEFAULT_POOL
@@ -51,7 +42,7 @@ MARKS: Final = frozenset(
 
 def is_native(group: Object) -> bool:
     """Return True for a gang that `as_group` has made of a native PodGroup."""
-    return group.api_version == NATIVE_POD_GROUPS.api_version
+    return group.api_version == scheduling.NATIVE_POD_GROUPS.api_version
 
 
 def native_name(group: PodGroup) -> str:
@@ -62,7 +53,7 @@ def native_name(group: PodGroup) -> str:
 def reference(group: PodGroup) -> OwnerReference:
     """Return a reference to the PodGroup of a gang, as that stands in the cluster."""
     native = is_native(group)
-    kind = NATIVE_POD_GROUPS if native else POD_GROUPS
+    kind = scheduling.NATIVE_POD_GROUPS if native else POD_GROUPS
     name = native_name(group) if native else group.metadata.name
     return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=name, uid=group.metadata.uid)
 
@@ -81,7 +72,7 @@ def queue_of(native: Object) -> str:
     return labels.get(names.QUEUE) or annotations.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, "")
 
 
-def as_group(native: NativePodGroup, queue: str) -> PodGroup:
+def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
     """Return the gang of a native PodGroup in this queue.
 
     The policy `basic` is no gang: each pod starts by itself. A group that may only be disrupted as a whole has no pods
@@ -100,8 +91,8 @@ def as_group(native: NativePodGroup, queue: str) -> PodGroup:
         annotations.pop(names.TOPOLOGY, None)
         annotations[names.TOPOLOGY_REQUIRED] = key
     return PodGroup(
-        api_version=NATIVE_POD_GROUPS.api_version,
-        kind=NATIVE_POD_GROUPS.kind,
+        api_version=scheduling.NATIVE_POD_GROUPS.api_version,
+        kind=scheduling.NATIVE_POD_GROUPS.kind,
         metadata=replace(meta, name=native_gang(meta.name), annotations=annotations),
         spec=PodGroupSpec(
             min_member=max(gang.min_count, 1) if gang else 1, queue=queue, priority_class_name=spec.priority_class_name
@@ -110,7 +101,7 @@ def as_group(native: NativePodGroup, queue: str) -> PodGroup:
     )
 
 
-def binds_parts(composite: CompositePodGroupSpec) -> bool:
+def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
     """Return True if the parts of a group of groups start, or end, or have to be near, together.
 
     One that needs a single part to start says nothing that a basic one does not say, for kube-scheduler, too.
@@ -121,7 +112,7 @@ def binds_parts(composite: CompositePodGroupSpec) -> bool:
     return not alone or near or (mode is not None and mode.all is not None)
 
 
-def status_of(native: NativePodGroup) -> PodGroupStatus:
+def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
     """Return the status of the gang that Muster has written into conditions; conditions of others say nothing here."""
     found = {each.type: each for each in native.status.conditions}
     status = PodGroupStatus()
@@ -154,13 +145,13 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
 
-def pool_told(native: NativePodGroup) -> str:
+def pool_told(native: scheduling.NativePodGroup) -> str:
     """Return the node pool whose pair has written the phase; that of the default pool, and nobody, has none."""
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
     return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
 
 
-def counted_in(native: NativePodGroup) -> str:
+def counted_in(native: scheduling.NativePodGroup) -> str:
     """Return the queue in whose status the group is one of the gangs; empty while it is no gang of Muster's.
 
     That is the queue that it names itself, else the one that was told with its phase, which only the planner finds out.
@@ -217,18 +208,18 @@ def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Itera
     """Yield the conditions that Kubernetes' own tools read."""
     told = {each.type: each for each in status.conditions}
     waits, starts = told.get("Unschedulable"), told.get("Scheduled")
-    first = before.get(INITIALLY_SCHEDULED)
+    first = before.get(scheduling.INITIALLY_SCHEDULED)
     if first is not None and first.status == "True":
         yield first
     elif starts is not None and starts.status == "True":
-        yield _condition(INITIALLY_SCHEDULED, "True", SCHEDULED, starts.message)
+        yield _condition(scheduling.INITIALLY_SCHEDULED, "True", scheduling.SCHEDULED, starts.message)
     elif waits is not None and waits.status == "True":
-        yield _condition(INITIALLY_SCHEDULED, "False", UNSCHEDULABLE, waits.message)
+        yield _condition(scheduling.INITIALLY_SCHEDULED, "False", scheduling.UNSCHEDULABLE, waits.message)
     evicted = waits if waits is not None and waits.reason == EVICTED and waits.status == "True" else None
     if evicted is not None:
-        yield _condition(DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, evicted.message)
-    elif DISRUPTION_TARGET in before:
-        over = before[DISRUPTION_TARGET]
+        yield _condition(scheduling.DISRUPTION_TARGET, "True", scheduling.PREEMPTION_BY_SCHEDULER, evicted.message)
+    elif scheduling.DISRUPTION_TARGET in before:
+        over = before[scheduling.DISRUPTION_TARGET]
         yield replace(over, status="False", last_transition_time=over.last_transition_time)
 
 

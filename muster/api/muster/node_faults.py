@@ -8,8 +8,7 @@ what is there, and gets nothing new; one that is *not ready* has a kubelet that 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from muster.api.kubernetes.core import Node
-from muster.api.kubernetes.meta import readable_time
+from muster.api.kubernetes import core, meta
 from muster.api.muster.configuration import Suspects
 
 FaultKind = Literal["suspect", "not-ready"]
@@ -93,7 +92,7 @@ def rules_in(told: Mapping[str, Suspects], pool: str) -> Rules:
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
 
-def suspect(node: Node, rules: Rules) -> str:
+def suspect(node: core.Node, rules: Rules) -> str:
     """Return the first condition or taint for which the rules suspect a node, in words; empty if there is none."""
     for taint in node.spec.taints:
         if taint.key in rules.taints:
@@ -104,7 +103,7 @@ def suspect(node: Node, rules: Rules) -> str:
     return ""
 
 
-def fault_of(node: Node, rules: Rules) -> Fault | None:
+def fault_of(node: core.Node, rules: Rules) -> Fault | None:
     """Return what is wrong with a node; None for a healthy one, and for one whose kubelet has said nothing yet."""
     cause = suspect(node, rules)
     if cause:
@@ -112,4 +111,4 @@ def fault_of(node: Node, rules: Rules) -> Fault | None:
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
     if ready is None or ready.status == "True":
         return None
-    return Fault("not-ready", f"condition Ready={ready.status}", readable_time(ready.last_transition_time))
+    return Fault("not-ready", f"condition Ready={ready.status}", meta.readable_time(ready.last_transition_time))

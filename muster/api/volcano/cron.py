@@ -6,8 +6,7 @@ from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Object, TemplateMeta, Time
-from muster.api.volcano.batch import JobSpec
-from muster.api.volcano.scheduling import NonNegative
+from muster.api.volcano import batch, scheduling
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
@@ -19,7 +18,7 @@ class CronJobTemplate(Wire):
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Labels and annotations of the Jobs."""
-    spec: JobSpec = field(default_factory=JobSpec)
+    spec: batch.JobSpec = field(default_factory=batch.JobSpec)
     """spec of the Jobs."""
 
 
@@ -38,9 +37,9 @@ class CronJobSpec(Wire):
     """No Jobs are made while this is true."""
     job_template: CronJobTemplate = field(default_factory=CronJobTemplate)
     """The Jobs."""
-    successful_jobs_history_limit: NonNegative | None = None
+    successful_jobs_history_limit: scheduling.NonNegative | None = None
     """Completed Jobs that are kept; 3 if left out."""
-    failed_jobs_history_limit: NonNegative | None = None
+    failed_jobs_history_limit: scheduling.NonNegative | None = None
     """Failed and terminated Jobs that are kept; 1 if left out."""
 
 

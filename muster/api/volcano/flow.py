@@ -6,18 +6,7 @@ from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Duration, Object, Time
-from muster.api.volcano.batch import (
-    DependsOn,
-    JobSpec,
-    LifecyclePolicy,
-    NumaPolicy,
-    PartitionPolicy,
-    Phase,
-    PodTemplate,
-    TaskState,
-    VolumeSpec,
-)
-from muster.api.volcano.scheduling import NetworkTopology, NonNegative
+from muster.api.volcano import batch, scheduling
 
 FlowPhase = Literal["", "Succeed", "Terminating", "Failed", "Running", "Pending"]
 RetainPolicy = Literal["", "retain", "delete"]
@@ -95,21 +84,21 @@ class TaskPatch(Wire):
 
     name: str = ""
     """The task."""
-    replicas: NonNegative | None = None
+    replicas: scheduling.NonNegative | None = None
     """Number of pods."""
-    min_available: NonNegative | None = None
+    min_available: scheduling.NonNegative | None = None
     """Pods of this task that the gang needs."""
-    template: PodTemplate = field(default_factory=dict)
+    template: batch.PodTemplate = field(default_factory=dict)
     """Changes of the pod template, merged as `kubectl patch` does: containers, volumes and variables by their names."""
-    policies: list[LifecyclePolicy] = field(default_factory=list)
+    policies: list[batch.LifecyclePolicy] = field(default_factory=list)
     """Instead of the task's policies."""
-    topology_policy: NumaPolicy = ""
+    topology_policy: batch.NumaPolicy = ""
     """NUMA policy."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
     """Restarts of this task's containers before TaskFailed."""
-    depends_on: DependsOn | None = None
+    depends_on: batch.DependsOn | None = None
     """Tasks that must be ready before."""
-    partition_policy: PartitionPolicy | None = None
+    partition_policy: batch.PartitionPolicy | None = None
     """Cuts the task into equal partitions."""
 
 
@@ -118,13 +107,13 @@ class JobPatch(Wire):
 
     scheduler_name: str = ""
     """Profile of Muster's kube-scheduler."""
-    min_available: NonNegative | None = None
+    min_available: scheduling.NonNegative | None = None
     """Pods that must start together."""
-    volumes: list[VolumeSpec] = field(default_factory=list)
+    volumes: list[batch.VolumeSpec] = field(default_factory=list)
     """Volumes more, or instead of those with the same mount path."""
     tasks: list[TaskPatch] = field(default_factory=list)
     """Changes of tasks, by name, and tasks more."""
-    policies: list[LifecyclePolicy] = field(default_factory=list)
+    policies: list[batch.LifecyclePolicy] = field(default_factory=list)
     """Instead of the Job's policies."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Plugins more, and arguments more of those that are there."""
@@ -132,15 +121,15 @@ class JobPatch(Wire):
     """Stored; Muster does nothing with it."""
     queue: str = ""
     """The queue whose share the Job uses."""
-    max_retry: NonNegative | None = None
+    max_retry: scheduling.NonNegative | None = None
     """Restarts before the Job is Failed."""
-    ttl_seconds_after_finished: NonNegative | None = None
+    ttl_seconds_after_finished: scheduling.NonNegative | None = None
     """Seconds after its end until the Job is deleted."""
     priority_class_name: str = ""
     """PriorityClass of the gang."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """The Job is completed as soon as this many pods succeeded."""
-    network_topology: NetworkTopology | None = None
+    network_topology: scheduling.NetworkTopology | None = None
     """Required nearness of all pods."""
 
 
@@ -178,7 +167,7 @@ class FlowHistory(Wire):
     """Time when it was seen first."""
     end_timestamp: Time | None = None
     """Time when another one was seen."""
-    state: Phase = ""
+    state: batch.Phase = ""
     """The phase."""
 
 
@@ -187,13 +176,13 @@ class FlowJobStatus(Wire):
 
     name: str = ""
     """Name of the Job."""
-    state: Phase = ""
+    state: batch.Phase = ""
     """Its phase."""
     start_timestamp: Time | None = None
     """Time of its creation."""
     end_timestamp: Time | None = None
     """Time of its end."""
-    restart_count: NonNegative = 0
+    restart_count: scheduling.NonNegative = 0
     """Its restarts."""
     running_histories: list[FlowHistory] = field(default_factory=list)
     """Its latest phases."""
@@ -202,13 +191,13 @@ class FlowJobStatus(Wire):
 class FlowCondition(Wire):
     """A Job of the JobFlow that exists."""
 
-    phase: Phase = ""
+    phase: batch.Phase = ""
     """Its phase."""
     create_time: Time | None = None
     """Time of its creation."""
     running_duration: str | None = None
     """Time from its creation to its end."""
-    task_status_count: dict[str, TaskState] = field(default_factory=dict)
+    task_status_count: dict[str, batch.TaskState] = field(default_factory=dict)
     """Pods of each task, counted by phase."""
 
 
@@ -264,7 +253,7 @@ class JobTemplateStatus(Wire):
 class JobTemplate(Object):
     """The spec of Jobs that JobFlows make."""
 
-    spec: JobSpec = field(default_factory=JobSpec)
+    spec: batch.JobSpec = field(default_factory=batch.JobSpec)
     """spec of the Jobs."""
     status: JobTemplateStatus = field(default_factory=JobTemplateStatus)
     """Observed state; the controller writes it."""

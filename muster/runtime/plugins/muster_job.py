@@ -6,8 +6,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes.core import INDEXED_JOBS
-from muster.api.kubernetes.endpoints import Endpoints
+from muster.api.kubernetes import core, endpoints
 from muster.api.limits import whole_number
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import JOBS
@@ -76,7 +75,7 @@ class MusterJob:
 
     def watched(self) -> Iterable[str]:
         """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
-        return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
+        return [f"{each.plural}.{each.group}" for each in (JOBS, core.INDEXED_JOBS)]
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:
@@ -95,7 +94,7 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
         yield FieldError(path, f"must be a number of nodes within {elastic.text} ({elastic.source})", text)
 
 
-def _hosts(job: str, task: str, count: int) -> Endpoints:
+def _hosts(job: str, task: str, count: int) -> endpoints.Endpoints:
     return pod_hosts(job, task, count, subdomain=job)
 
 
@@ -146,8 +145,8 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
     if is_musters(pods["spec"].get("schedulerName") or names.SCHEDULER):
         pods["metadata"]["labels"] = {names.QUEUE: queue, **pods["metadata"]["labels"]}
     return {
-        "apiVersion": INDEXED_JOBS.api_version,
-        "kind": INDEXED_JOBS.kind,
+        "apiVersion": core.INDEXED_JOBS.api_version,
+        "kind": core.INDEXED_JOBS.kind,
         "metadata": metadata_of(plan, f"{plan.owner.name}-{pod_set.name}-0"),
         "spec": {
             **spec,

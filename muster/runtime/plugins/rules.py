@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.api.fields import FieldError, Findings
-from muster.api.kubeflow.runtimepatch import ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch
-from muster.api.kubeflow.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TrainJob
-from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow import runtimepatch, trainer, trainingruntime
 from muster.runtime.info import Info
 from muster.runtime.train_job import injections, pod_template, step_of
 
@@ -15,12 +13,12 @@ _PATH = "spec.runtimeRef"
 _PATCHES = "spec.runtimePatches"
 _MOUNT = "initializer"
 """The volume for the data of initializers, in Kubeflow's runtimes."""
-_OWN_FIELDS = frozenset({DATASET_INITIALIZER, MODEL_INITIALIZER, NODE})
+_OWN_FIELDS = (trainer.DATASET_INITIALIZER, trainer.MODEL_INITIALIZER, trainer.NODE)
 _MANAGER = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
 )
 
-Runtime = TrainingRuntime | ClusterTrainingRuntime
+Runtime = trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRuntime
 
 
 class Rules:
@@ -40,7 +38,7 @@ class Rules:
         return Findings(errors, list(_without_mount(job, runtime)))
 
 
-def check_managers(job: TrainJob) -> Iterator[FieldError]:
+def check_managers(job: trainer.TrainJob) -> Iterator[FieldError]:
     """Each patch must name its manager by a domain-prefixed path; this check does not need the runtime."""
     for index, patch in enumerate(job.spec.runtime_patches):
         if not _MANAGER.fullmatch(patch.manager):
@@ -62,14 +60,14 @@ def _trainer(info: Info) -> Iterator[FieldError]:
     """The pods that train need container `node`, which gets trainer, env and ports."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
-            message = f"must refer to a runtime whose job {pod_set.name} has a container {NODE!r}"
+            message = f"must refer to a runtime whose job {pod_set.name} has a container {trainer.NODE!r}"
             yield FieldError(_PATH, message, info.runtime_name)
     if not info.trainers and info.framework != "plain":
         message = f"must refer to a runtime with a step trainer, because its policy is {info.framework}"
         yield FieldError(_PATH, message, info.runtime_name)
 
 
-def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
+def _initializers(job: trainer.TrainJob, runtime: Runtime) -> Iterator[FieldError]:
     """Each initializer of the TrainJob must be a step of the runtime, with a container of its name."""
     name = runtime.metadata.name
     for step in _wanted(job):
@@ -82,7 +80,7 @@ def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
             yield FieldError(_PATH, message, name)
 
 
-def _without_mount(job: TrainJob, runtime: Runtime) -> Iterator[str]:
+def _without_mount(job: trainer.TrainJob, runtime: Runtime) -> Iterator[str]:
     """A warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
     wanted = _wanted(job)
     for each in _jobs(runtime):
@@ -96,10 +94,14 @@ def _without_mount(job: TrainJob, runtime: Runtime) -> Iterator[str]:
                 )
 
 
-def _wanted(job: TrainJob) -> list[str]:
+def _wanted(job: trainer.TrainJob) -> list[str]:
     """The initializers of a TrainJob, by their steps."""
     initializer = job.spec.initializer
-    steps = {DATASET_INITIALIZER: initializer.dataset, MODEL_INITIALIZER: initializer.model} if initializer else {}
+    steps = (
+        {trainer.DATASET_INITIALIZER: initializer.dataset, trainer.MODEL_INITIALIZER: initializer.model}
+        if initializer
+        else {}
+    )
     return [step for step, wanted in steps.items() if wanted is not None]
 
 
@@ -114,7 +116,7 @@ def _injections(info: Info) -> Iterator[FieldError]:
             yield FieldError(_PATH, message, info.runtime_name)
 
 
-def _patch(patch: RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
+def _patch(patch: runtimepatch.RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
     template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
     known = {job["name"]: job for job in _jobs(runtime)}
     for job in template.spec.replicated_jobs if template and template.spec else []:
@@ -129,20 +131,20 @@ def _patch(patch: RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _container_errors(
-    kind: str, patches: list[ContainerPatch], job: str, there: set[str | None]
+    kind: str, patches: list[runtimepatch.ContainerPatch], job: str, there: set[str | None]
 ) -> Iterator[FieldError]:
     for container in patches:
         if container.name not in there:
             message = f"must not have {kind} that doesn't exist in the runtime job {job}"
             yield FieldError(_PATCHES, message, container.name)
         if container.env and container.name in _OWN_FIELDS:
-            message = f"must not have envs for the {DATASET_INITIALIZER}, {MODEL_INITIALIZER}, {NODE} containers"
+            message = f"must not have envs for the {', '.join(_OWN_FIELDS)} containers"
             yield FieldError(_PATCHES, message, container.name)
 
 
-def _containers(patch: ReplicatedJobPatch) -> dict[str, list[ContainerPatch]]:
+def _containers(patch: runtimepatch.ReplicatedJobPatch) -> dict[str, list[runtimepatch.ContainerPatch]]:
     template = patch.template.spec.template if patch.template and patch.template.spec else None
-    spec = template.spec if template and template.spec else PodSpecPatch()
+    spec = template.spec if template and template.spec else runtimepatch.PodSpecPatch()
     return {"initContainer": spec.init_containers, "container": spec.containers}
 
 

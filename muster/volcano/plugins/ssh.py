@@ -8,8 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from muster.api.kubernetes.core import SECRETS
-from muster.api.kubernetes.endpoints import Run
+from muster.api.kubernetes import core, endpoints
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume
 from muster.volcano.plugins.base import Flags, KeyMaker, Owned, Plugin, PluginError
@@ -46,7 +45,7 @@ class SSH(Plugin):
         """The Secret: the hosts of the Job in `config`, and the keys, which are made once."""
         data = {CONFIG: b64encode(config(job, self.values["ssh-port"]).encode()).decode()}
         manifest = {"metadata": {"name": secret_name(job)}, "type": "Opaque", "data": data}
-        return [Owned(SECRETS, manifest, keys=self._files)]
+        return [Owned(core.SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Mounts the Secret; outside of root's folder with a mode that lets all users read it."""
@@ -96,7 +95,7 @@ def _patterns(job: Job) -> Iterator[tuple[str, str]]:
     """The short names of each task's pods, as ssh_config matches them, and the whole name; %h stands for the short."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
-        if isinstance(hosts, Run):
+        if isinstance(hosts, endpoints.Run):
             yield f"{hosts.prefix}* !*.*", f"%h{hosts.suffix}"
         else:
             yield from ((host.partition(".")[0], host) for host in hosts)

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
-from muster.api.kubernetes.endpoints import Run
+from muster.api.kubernetes import core, endpoints
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_volume, fits_env
 from muster.volcano.plugins.base import Flags, Owned, Plugin, unfit_for_a_service
@@ -74,10 +73,10 @@ class Svc(Plugin):
             },
         }
         result = [
-            Owned(CONFIG_MAPS, {"metadata": {"name": config_map_name(job)}, "data": hosts_data(job)}),
-            Owned(SERVICES, service),
+            Owned(core.CONFIG_MAPS, {"metadata": {"name": config_map_name(job)}, "data": hosts_data(job)}),
+            Owned(core.SERVICES, service),
         ]
-        return result if self.values["disable-network-policy"] else [*result, Owned(NETWORK_POLICIES, policy)]
+        return result if self.values["disable-network-policy"] else [*result, Owned(core.NETWORK_POLICIES, policy)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Sets host name and subdomain, and mounts the ConfigMap."""
@@ -125,7 +124,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 def _file_bytes(job: Job, task: TaskSpec) -> int:
     """The size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
-    if isinstance(hosts, Run):
+    if isinstance(hosts, endpoints.Run):
         count, size = max(0, hosts.size), hosts.characters
     else:
         count, size = len(hosts), sum(map(len, hosts))

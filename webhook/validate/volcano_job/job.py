@@ -7,9 +7,7 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.kubernetes import admission, core, reviews
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import QUIRKS, Job, compat
 from muster.resources.runtime import budget_mistakes
@@ -49,7 +47,7 @@ def reviewer(
 ) -> Handler:
     """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> Verdict:
         job = decode(request.object, _JOB)
         for task in job.spec.tasks:
             template_of(task.template)  # raises here, so that the checks below can rely on its shape
@@ -71,13 +69,13 @@ def reviewer(
     return review
 
 
-def _may_create_pods(request: AdmissionRequest, rights: Rights | None) -> bool:
+def _may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
     """Return True if the user may; False too if the review may be forged, and with it the user."""
-    action = ResourceAttributes(verb="create", resource=PODS.plural, namespace=request.namespace)
+    action = reviews.ResourceAttributes(verb="create", resource=core.PODS.plural, namespace=request.namespace)
     return rights is None or (is_known() and rights.allows(request.user_info, action))
 
 
-def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
+def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # metadata only: none of our business, and a finalizer must be able to go
