@@ -7,7 +7,7 @@ from msgspec import structs
 from prometheus_client import Gauge
 
 from extender.planner import reasons
-from extender.planner.fairshare.limits import BudgetStanding, budgets_of
+from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
 from extender.planner.framework.session import Session
 from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import QUEUES, Queue

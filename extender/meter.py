@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from extender.planner.fairshare.budgets import held_now
 from extender.planner.framework.snapshot import Snapshot
 from muster.api.muster.usage import AHEAD_S, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
 from muster.resources.vector import unit
-from muster.volcano.queuelimits import limits_of
 
 Spent = dict[tuple[str, str], float]
 """Queue and resource → units, or their seconds."""
@@ -34,12 +34,12 @@ class Meter:
 
     def advanced(self, published: Usage | None, snapshot: Snapshot, now: float) -> Usage | None:
         """Return the usage as of now: what is published, and what has been held since then."""
-        said = [limits_of(queue.metadata.annotations).budgets for queue in snapshot.queues.values()]
-        resources = {budget.resource for budgets in said for budget in budgets}
+        limits = snapshot.limited.limits.bounds.values()
+        resources = {budget.resource for bounds in limits for budget in bounds.annotated.budgets}
         if published is None or published.until > now + AHEAD_S or not resources:
             self._until = None
             return published
-        rates = held_now(snapshot, resources)
+        rates = {key: amount / unit(key[1]) for key, amount in held_now(snapshot, resources).items()}
         # What was held at the last look counts until now: a gang may have ended since. Not so where this replica has
         # not looked for a while, as another one led.
         held = self._rates if self._until is not None and now - self._last <= AWAY_S else rates
@@ -54,17 +54,6 @@ class Meter:
                 since[key] = since.get(key, 0.0) + units * seconds
         self._until, self._last, self._rates = published.until, now, rates
         return _sum(published, self._since, now, resources)
-
-
-def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Spent:
-    """Return the units of these resources that each queue holds itself, those of pods that are being deleted, too."""
-    held: Spent = {}
-    for queue, use in snapshot.queue_use.items():
-        for amounts in (use.staying, use.leaving):
-            for resource in resources & amounts.keys():
-                key = queue, resource
-                held[key] = held.get(key, 0.0) + amounts[resource] / unit(resource)
-    return held
 
 
 def _sum(published: Usage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]) -> Usage:

@@ -19,7 +19,6 @@ from extender.barrier import Barrier
 from extender.cluster import Live
 from extender.gangevents import GangEvents
 from extender.notes import NoteWriter, content_of, fits
-from extender.planner.fairshare.capacity import bounded, limit_reached, limited, queue_full
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -242,14 +241,12 @@ def _assume(state: State, place: decisions.Place, wanted: Vector, now: float) ->
     A gang that only changes its nodes is charged for its slots already.
     """
     gang, ledger = place.gang, state.ledger
-    queues, queue = state.queues, gang.queue
-    if place.victims or gang.active or not (bounded(queues, queue) or limited(queues, queue)):
+    limited = ledger.queues.limited
+    if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
-    if queue_full(queues, ledger.queues.queues, queue, wanted) or limit_reached(
-        queues, ledger.queues, queue, gang.creator, wanted, now
-    ):
+    if limited.exceeded(gang.queue, gang.creator, wanted, now):
         return False
-    ledger.assume(gang.key, queue, state.classes.of_amounts(wanted), user=gang.creator)
+    ledger.assume(gang.key, gang.queue, state.classes.of_amounts(wanted), user=gang.creator)
     return True
 
 

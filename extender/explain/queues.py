@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from extender.explain.members import gang_words
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.planner.fairshare.limits import BudgetStanding, budgets_of
+from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
 from extender.planner.framework import decisions
-from extender.planner.framework.ordering import parents_of
 from extender.planner.framework.session import Session
 from extender.planner.standing import waiting
+from extender.planner.state.access import parents_of
 from extender.planner.state.spareseats import seats_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.standing import place_words

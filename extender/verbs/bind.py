@@ -11,7 +11,6 @@ from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Live
-from extender.planner.fairshare.capacity import limit_reached, queue_full
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
@@ -121,9 +120,7 @@ class Bind:
             if barred := not_for_namespace(state, queue, record.namespace):
                 return barred
             asked = requests_of(state, record, queue)
-            if queue_full(state.queues, ledger.queues.queues, queue, asked) or limit_reached(
-                state.queues, ledger.queues, queue, record.creator, asked, self._wall_s()
-            ):
+            if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s()):
                 return Reason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():

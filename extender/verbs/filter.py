@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from prometheus_client import Counter
 
 from extender.cluster import Live
-from extender.planner.fairshare.capacity import limit_reached, queue_full
+from extender.planner.reasons.queues import OVER_CAPABILITY
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podshape import asked_of, ours
 from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import Pod
@@ -91,22 +92,19 @@ class Filter:
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
         """Leave out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
         state = self._cluster.state
-        table = state.nodes
-        record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
-        requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
+        table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
+        record = state.pods.get(meta.uid)
+        requests, share = _asked(args.pod, record)
         queue = (record.queue if record else "") or DEFAULT_QUEUE
         counted = meta.uid in state.ledger.entries  # its binding is under way
         if not counted and (barred := not_for_namespace(state, queue, meta.namespace)):
             return barred
         asked = requests_of(state, record, queue) if record else requests
-        if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, asked):
-            return Reason.QUEUE_FULL
-        user, now = record.creator if record else "", self._wall_s()
-        if not counted and limit_reached(state.queues, state.ledger.queues, queue, user, asked, now):
-            return Reason.LIMIT_REACHED
-        index = state.nodes.index
-        columns = np.fromiter(map(index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
-        fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())
+        user = record.creator if record else ""
+        if not counted and (full := state.ledger.queues.limited.exceeded(queue, user, asked, now)):
+            return Reason.QUEUE_FULL if full.reason == OVER_CAPABILITY else Reason.LIMIT_REACHED
+        columns = np.fromiter(map(table.index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
+        fits, none = nodes_with_room(state, record, requests, columns, now)
         if share is not None or table.devices.pods.any():
             fits &= _gpus_fit(table, share, requests, columns)
         state.answers.keep(args.pod.metadata.uid, columns[fits])
@@ -117,6 +115,13 @@ def _is_to_be_named(pod: Pod) -> bool:
     """Return True for a pod of Muster's scheduler that a workload has made, and that names no gang yet."""
     owner = pod.metadata.controller
     return owner is not None and owner.kind not in TIED_OWNERS and is_musters(pod.spec.scheduler_name)
+
+
+def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]:
+    """Return the amounts and the share of GPUs of a pod; computed again only if its record is of another version."""
+    if record is not None and record.resource_version == pod.metadata.resource_version:
+        return record.cls.asked, record.cls.gpu
+    return asked_of(pod.spec, pod.metadata.annotations if ours(pod.spec) else None)
 
 
 def _gpus_fit(

@@ -14,7 +14,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.podclass import PodClass
 from muster.api.names import GPU_PRODUCT
 from muster.resources.vector import GPU
-from muster.volcano.queuelimits import is_model, limits_of
+from muster.volcano.queuelimits import is_model
 
 
 class ModelLimits:
@@ -23,7 +23,7 @@ class ModelLimits:
     def __init__(self, tree: QueueTree, snapshot: Snapshot, causes: Causes) -> None:
         self._tree, self._causes, self._nodes = tree, causes, len(snapshot.nodes)
         self._column = snapshot.axis.get(GPU, -1)
-        said = {name: limits_of(queue.metadata.annotations).by_model for name, queue in snapshot.queues.items()}
+        said = {name: bounds.annotated.by_model for name, bounds in snapshot.limited.limits.bounds.items()}
         self._said = {tree.row(name): by_model for name, by_model in said.items() if by_model}
         self._of: dict[str, NDArray[np.bool_]] = {}
         """Model → its nodes."""

@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.ordering import parents_of
+from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue, QueueSpec
@@ -50,8 +50,6 @@ class QueueTree:
     """Creation time and name."""
 
     guaranteed: bool
-    bounded: tuple[bool, ...]
-    """The queue, or one above it, has a limit."""
 
     def row(self, queue: str) -> int:
         """Return the row of a queue; the root's for one that does not exist."""
@@ -120,7 +118,6 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         reclaimable=tuple(spec.reclaimable is not False for spec in specs),
         born=born,
         guaranteed=bool(guarantee.any()),
-        bounded=tuple(bool(np.isfinite(limit[list(chain)]).any()) for chain in chains),
     )
 
 

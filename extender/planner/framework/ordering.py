@@ -16,13 +16,10 @@ from typing import Any
 
 from extender.planner.state.gangs import GangView
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import Queue
 
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
 """Smaller comes first."""
-DEPTH = 64
-"""Levels that are looked at; admission allows fewer."""
 Again = Callable[[GangView], bool]
 Surplus = Callable[[GangView], int]
 """The members of a gang above its minimum by now, for turns in which gangs grow."""
@@ -86,46 +83,6 @@ class Ordering:
     def compared(self, gang: GangView) -> Key:
         """Return the key of a queue where one of those compared is above the other."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
-
-
-def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Map each queue to the one above it; the root's is empty.
-
-    A queue without an existing parent is below the root, and so is one queue of each circle of parents.
-    """
-    parents = {ROOT_QUEUE: ""}
-    for name, queue in queues.items():
-        if name != ROOT_QUEUE:
-            parent = queue.spec.parent or ROOT_QUEUE
-            parents[name] = parent if parent in queues else ROOT_QUEUE
-    rooted = {ROOT_QUEUE}
-    for name in list(parents):
-        way: list[str] = []
-        at = name
-        while at not in rooted and at not in way and len(way) < DEPTH:
-            way.append(at)
-            at = parents[at]
-        if at not in rooted:
-            parents[at] = ROOT_QUEUE
-            way.append(at)
-        rooted.update(way)
-    return parents
-
-
-def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
-    """Yield a queue and those above it, up to the root.
-
-    A queue that does not exist is below the root, and so is one whose parent does not, and the last of a circle.
-    """
-    seen: set[str] = set()
-    while name not in seen and len(seen) < DEPTH:
-        yield name
-        if name == ROOT_QUEUE:
-            return
-        seen.add(name)
-        known = queues.get(name)
-        above = known.spec.parent if known else ""
-        name = above if above in queues and above not in seen else ROOT_QUEUE
 
 
 class _Leaf:

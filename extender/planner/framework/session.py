@@ -14,8 +14,9 @@ from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_mem
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.claimusers import ClaimUsers
 from extender.planner.framework.hooks import Hooks, Scores
-from extender.planner.framework.ordering import Again, Ordering, Surplus, parents_of, turns
+from extender.planner.framework.ordering import Again, Ordering, Surplus, turns
 from extender.planner.framework.snapshot import CycleInputs
+from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.avoided import avoided_nodes, failed_nodes
 from extender.planner.state.gangs import GangView

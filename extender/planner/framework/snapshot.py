@@ -8,6 +8,7 @@ import numpy as np
 from extender.planner.ask import Asks
 from extender.planner.framework.answers import Causes
 from extender.planner.ledger import Use
+from extender.planner.limits import LimitedUse
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.gangs import GangPhase, GangView, once_whole
@@ -101,8 +102,8 @@ class Snapshot:
     """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
-    user_use: dict[tuple[str, str], Use]
-    """The same by queue and creator."""
+    limited: LimitedUse
+    """Limits of queues and what counts against them; trials change copies of it."""
     gpu_use: dict[tuple[str, str], int]
     """Thousandths of nvidia.com/gpu by queue and node, of leaving pods too."""
     devices: Devices
@@ -207,7 +208,7 @@ def take(state: State) -> Snapshot:
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
         gpu_use=dict(ledger.queues.gpus),
-        user_use={key: use.copy() for key, use in ledger.queues.users.items()},
+        limited=ledger.queues.limited.copy(),
         devices=table.devices.copy(),
         ending=tuple(state.ending()),
     )

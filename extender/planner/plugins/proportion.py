@@ -6,15 +6,16 @@ only when queues change, and fair shares are divided at the first question.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
-from extender.planner.fairshare.capacity import over_capacity, over_quota
+from extender.planner.fairshare.budgets import spent_budgets
+from extender.planner.fairshare.capacity import over_guarantee, over_quota, refusal
 from extender.planner.fairshare.division import Rounding
-from extender.planner.fairshare.limits import Limits
 from extender.planner.fairshare.models import ModelLimits
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
@@ -108,7 +109,9 @@ class QueueShares:
         self.allocations = allocations
         self.tree = allocations.tree
         self.row = allocations.tree.row
-        self.limits = Limits(self.tree, session.snapshot, session.now, session.inputs.usage)
+        self.limited = session.snapshot.limited.copy()
+        self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
+        self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
         self.models = ModelLimits(self.tree, session.snapshot, session.causes)
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
@@ -209,10 +212,21 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of the gang's queue, or one above it, that would exceed its limit."""
-        row, known = self.row(gang.queue), self.allocations
-        full = over_capacity(known, self._session.snapshot.axis, row, amounts)
-        return full or self.limits.refusal(row, gang.creator, amounts, known.used)
+        """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
+        axis, asked = self._session.snapshot.axis, self._asked(gang, amounts)
+        over = (
+            self.limited.over_capability(gang.queue, asked)
+            or over_guarantee(self.allocations, axis, self.row(gang.queue), amounts)
+            or self.limited.over_limit(gang.queue, gang.creator, asked, self._session.now)
+        )
+        return refusal(over, gang.creator) if over else None
+
+    def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
+        """Return amounts for the limits of the gang's queue, in the order of the axis; empty without any limit."""
+        if not self.limited.limits.above(gang.queue):
+            return {}
+        values = amounts.tolist()
+        return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_model(self, gang: GangView, cls: PodClass) -> Codes | None:
         """Return the nodes of GPU models of which the gang's queues may use no more for one pod."""
@@ -222,7 +236,8 @@ class QueueShares:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
         if gang.preemptable or not self.tree.quoted.any():
             return None
-        return over_quota(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+        over = over_quota(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+        return refusal(over, gang.creator) if over else None
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
         """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""
@@ -267,14 +282,17 @@ class QueueShares:
         """Follow a step of a trial."""
         row, fixed = self.row(entry.gang.queue), not entry.gang.preemptable
         self.allocations.place(row, entry.amount, sign, fixed=fixed)
-        self.limits.place(row, entry.gang.creator, entry.amount, sign)
+        self._count_limited(entry.gang, entry.amount, sign)
         self.models.place(row, entry.column, sign * self.models.gpus(entry.amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, entry.gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
                 amounts = amounts_of_claims(self._session.snapshot, [claim])
                 self.allocations.place(row, amounts, sign, fixed=fixed)
-                self.limits.place(row, entry.gang.creator, amounts, sign)
+                self._count_limited(entry.gang, amounts, sign)
+
+    def _count_limited(self, gang: GangView, amounts: Amounts, sign: int) -> None:
+        self.limited.place(gang.queue, gang.creator, self._asked(gang, amounts), sign)
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

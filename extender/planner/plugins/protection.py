@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender.planner.framework.operations import Scenario
-from extender.planner.framework.ordering import upwards
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import of_the_system
 from muster.api.kubernetes.meta import parse_time
 from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
+from muster.api.volcano.scheduling import Queue
 from muster.resources.runtime import parse_days_s
+from muster.volcano.access import lineage
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
@@ -65,21 +66,20 @@ class MinRuntime(PlainPlugin):
         if since is None:
             return False
         queues = session.snapshot.queues
-        chain = list(upwards(queues, victim.queue))
+        chain = list(lineage(victim.queue, queues.get))
         if reclaimer is None:
-            return session.now < since + _from(session, chain, PREEMPT_MIN_RUNTIME, self._preempt_s)
+            return session.now < since + _from(chain, PREEMPT_MIN_RUNTIME, self._preempt_s)
         if self._method == "lca":
-            shared = set(upwards(queues, reclaimer.queue))
-            below = [queue for queue in chain if queue not in shared]
+            shared = {queue.metadata.name for queue in lineage(reclaimer.queue, queues.get)}
+            below = [queue for queue in chain if queue.metadata.name not in shared]
             chain = chain[max(len(below) - 1, 0) :]
-        return session.now < since + _from(session, chain, RECLAIM_MIN_RUNTIME, self._reclaim_s)
+        return session.now < since + _from(chain, RECLAIM_MIN_RUNTIME, self._reclaim_s)
 
 
-def _from(session: Session, chain: list[str], annotation: str, default_s: float) -> float:
+def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
     """Return the time of the first queue that has a readable one, in seconds."""
-    for name in chain:
-        queue = session.snapshot.queues.get(name)
-        text = queue.metadata.annotations.get(annotation) if queue else None
+    for queue in chain:
+        text = queue.metadata.annotations.get(annotation)
         if text is not None:
             try:
                 return _seconds(annotation, text)

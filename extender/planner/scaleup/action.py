@@ -14,7 +14,7 @@ from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.limits import Capabilities, ExistingNodes
+from extender.planner.scaleup.limits import ExistingNodes, refusal
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -43,7 +43,6 @@ class _Turn:
     """The results of one cycle so far."""
 
     wishes: Wishes
-    capabilities: Capabilities
     existing: ExistingNodes
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """UID of a gang → pod set → number of its pods that ask."""
@@ -67,7 +66,7 @@ class AskForNodes:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = [gang for gang in placed if gang is not None and awaits_room(gang)]
-        turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
+        turn = _Turn(Wishes(session.snapshot.queues), ExistingNodes(session))
         self._tries.forget_all_but({*waits, *(gang.uid for gang in given)})
         asks = {uid: each for uid, each in waits.items() if not self._rests(session, each[0], turn)}
         for kinds in _candidates(asks, turn.wishes).values():
@@ -130,7 +129,7 @@ def _hindrance(
     session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn
 ) -> tuple[str, str] | None:
     """Return a note why the gang cannot ask; None if it can."""
-    if why := wish.complaint or turn.capabilities.refusal(gang, wanted):
+    if why := wish.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
         return _NODES_EXIST

@@ -9,51 +9,33 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from muster.resources.vector import Vector, add, scale, vector
+from muster.resources.vector import Vector, add, scale
 
 
-class Capabilities:
-    """Capabilities of queues, compared with their usage in one cycle, queues below included."""
+def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> str:
+    """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._used: dict[str, Vector] = {}
-        for name, use in session.snapshot.queue_use.items():
-            for above in upwards(session.snapshot.queues, name):
-                self._used[above] = add(add(self._used.get(above, {}), use.staying), use.leaving)
-
-    def refusal(self, gang: GangView, wanted: Mapping[str, int]) -> str:
-        """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
-
-        Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
-        """
-        snapshot = self._session.snapshot
-        ask = self._session.ask(gang)
-        members = ask.members(self._session.hooks, wanted)
-        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, self._session.amounts(ask, members))
-        if refusal is not None:
-            return str(refusal.message)
-        asked: Vector = {}
-        for classes in members.values():
-            for cls, count in classes.items():
-                asked = add(asked, scale(cls.requests, count))
-        return next(filter(None, (self._over(name, asked) for name in upwards(snapshot.queues, gang.queue))), "")
-
-    def _over(self, name: str, asked: Vector) -> str:
-        queue, used = self._session.snapshot.queues.get(name), self._used.get(name, {})
-        try:
-            capability = vector(queue.spec.capability) if queue else {}
-        except ValueError as error:  # admission was bypassed; its gangs go on, and ask for nothing
-            return reasons.queues.unreadable_capability(queue=name, error=error)
-        for resource, limit in capability.items():
-            wanted, there = asked.get(resource, 0), used.get(resource, 0)
-            if wanted and there + wanted > limit:
-                return reasons.queues.no_nodes_for(name, resource, limit=limit, used=there, asked=wanted)
+    Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
+    """
+    ask, limited = session.ask(gang), session.snapshot.limited
+    members = ask.members(session.hooks, wanted)
+    refused = session.hooks.is_job_over_queue_capacity.call(gang, session.amounts(ask, members))
+    if refused is not None:
+        return str(refused.message)
+    for bounds in limited.limits.above(gang.queue):
+        if bounds.unreadable:  # admission was bypassed; its gangs go on, and ask for nothing
+            return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
+    asked: Vector = {}
+    for classes in members.values():
+        for cls, count in classes.items():
+            asked = add(asked, scale(cls.requests, count))
+    full = limited.over_capability(gang.queue, asked)
+    if full is None:
         return ""
+    return reasons.queues.no_nodes_for(full.queue, full.resource, limit=full.limit, used=full.used, asked=full.asked)
 
 
 class ExistingNodes:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from extender.planner import reasons
-from extender.planner.framework.ordering import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
@@ -16,6 +15,7 @@ from muster.api.muster import eviction
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.labels import is_domain
 from muster.resources.runtime import parse_duration_s
+from muster.volcano.access import lineage
 
 Mode = Literal["none", "condition", "provisioning-request"]
 MODES = ("none", "condition", "provisioning-request")
@@ -63,7 +63,7 @@ _KEYS = frozenset(names.SCALE_UP_KEYS)
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
     """Return the annotations of a queue with these keys, or else of the nearest queue above it."""
     found: dict[str, str] = {}
-    for queue in filter(None, map(queues.get, upwards(queues, name))):
+    for queue in lineage(name, queues.get):
         annotations = queue.metadata.annotations
         for key in keys:
             if key in annotations:

@@ -1,4 +1,4 @@
-"""Queues of the node pool, and which namespaces may use them by the labels of both."""
+"""Queues of the node pool, their tree, and which namespaces may use them by the labels of both."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.volcano.access import Barrier, barrier, locked_to, restricts
+from muster.volcano.access import DEPTH, Barrier, barrier, locked_to, restricts
 from muster.volcano.pools import pool_of_queue
 
 
@@ -89,6 +89,30 @@ class Access:
         was_locked = name in self._locked
         (self._locked.add if locked_to(labels) else self._locked.discard)(name)
         return changed or begins_to_end or (before != labels and (was_locked or self.restricted))
+
+
+def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
+    """Map each queue to the one above it; the root's is empty.
+
+    A queue without an existing parent is below the root, and so is one queue of each circle of parents.
+    """
+    parents = {ROOT_QUEUE: ""}
+    for name, queue in queues.items():
+        if name != ROOT_QUEUE:
+            parent = queue.spec.parent or ROOT_QUEUE
+            parents[name] = parent if parent in queues else ROOT_QUEUE
+    rooted = {ROOT_QUEUE}
+    for name in list(parents):
+        way: list[str] = []
+        at = name
+        while at not in rooted and at not in way and len(way) < DEPTH:
+            way.append(at)
+            at = parents[at]
+        if at not in rooted:
+            parents[at] = ROOT_QUEUE
+            way.append(at)
+        rooted.update(way)
+    return parents
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:

@@ -47,6 +47,7 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.runtime import UNKNOWN
+from muster.volcano.queuelimits import limits_of
 
 MAX_LOOKS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
@@ -73,12 +74,12 @@ class State(Tables):
         self._looks, self._later = looks, later
         self._released = False
         self.classes = ClassTable()
-        self.ledger = Ledger(self.classes)
+        self.access = Access(pool)
+        self.ledger = Ledger(self.classes, self.access.queues)
         self.ledger.nodes.rules = rules
         super().__init__(self.ledger.nodes)
         self.devices = DeviceTable()
         self.pool = pool
-        self.access = Access(pool)
         self.queues: Mapping[str, Queue] = self.access.queues
         """By name, those of the pool."""
         self.pod_table = PodTable()
@@ -247,7 +248,11 @@ class State(Tables):
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
         """Take a queue of any pool."""
+        name = (new or old or Queue()).metadata.name
+        before = _limits(self.queues.get(name))
         self.access.on_queue(old, new)
+        if before != _limits(self.queues.get(name)):
+            self.ledger.queues.limits_changed()
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Take a priority class; gangs have its value from their next change on."""
@@ -400,3 +405,8 @@ class State(Tables):
         self._gangs.dirty.add(record.gang)
         if record.gang in self._placed_slots:
             self._unfollowed.add(record.gang)
+
+
+def _limits(queue: Queue | None) -> object:
+    """Return what decides about the limits of a queue and of those below it."""
+    return queue and (queue.spec.parent, queue.spec.capability, limits_of(queue.metadata.annotations))

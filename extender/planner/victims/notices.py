@@ -7,7 +7,6 @@ longer than it was said to be: another planner reads the same time, and a later 
 from collections.abc import Iterable, Sequence
 from math import floor
 
-from extender.planner.framework.ordering import upwards
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
@@ -16,6 +15,7 @@ from muster.api.muster.checkpoint import Checkpoint, latest
 from muster.api.muster.placement import Notice, Placement
 from muster.api.names import EVICT_NOTICE, MAX_EVICT_NOTICE
 from muster.resources.runtime import notice_s
+from muster.volcano.access import lineage
 
 Victims = tuple[tuple[GangView, PodRecord], ...]
 """Pods that go, each with its gang."""
@@ -32,8 +32,8 @@ def length_s(session: Session, gang: GangView) -> float:
     if not asked:
         return 0.0
     queues = session.snapshot.queues
-    chain = (queues.get(name) for name in upwards(queues, gang.queue))
-    limits = (notice_s(queue.metadata.annotations.get(MAX_EVICT_NOTICE)) for queue in chain if queue is not None)
+    chain = lineage(gang.queue, queues.get)
+    limits = (notice_s(queue.metadata.annotations.get(MAX_EVICT_NOTICE)) for queue in chain)
     return min(asked, session.inputs.timing.longest_notice_s, *(limit for limit in limits if limit is not None))
 
 

@@ -22,7 +22,7 @@ from muster.api.kubernetes.core import Node, Pod
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.vector import Vector
 
 K = TypeVar("K", bound=Hashable)
@@ -56,6 +56,8 @@ class StateDigest:
     queue_use: Mapping[str, tuple[Vector, Vector]]
     user_use: Mapping[tuple[str, str], tuple[Vector, Vector]]
     gpu_use: Mapping[tuple[str, str], int]
+    limited_use: Mapping[tuple[str, str | None], Vector]
+    """Queue with a limit, and its user where that is per user → what counts against it."""
     """Queue → what its pods use, and what those of them use that are being deleted."""
     placed: Mapping[str, int]
     """Gang → its placed slots."""
@@ -70,6 +72,7 @@ class Objects:
     jobs: list[Job]
     groups: list[PodGroup]
     placements: list[Placement]
+    queues: list[Queue]
     devices: dict[str, list[Any]]
     """Slices, device classes, claim templates and claims."""
 
@@ -82,6 +85,7 @@ def objects_of(state: State) -> Objects:
         list(state.jobs.values()),
         list(state.groups.values()),
         list(state.placements.values()),
+        list(state.queues.values()),
         {kind: list(items.values()) for kind, items in state.devices.objects.items()},
     )
 
@@ -107,6 +111,7 @@ def digest(state: State) -> StateDigest:
         {name: (dict(use.staying), dict(use.leaving)) for name, use in ledger.queues.queues.items()},
         {key: (dict(use.staying), dict(use.leaving)) for key, use in ledger.queues.users.items()},
         dict(ledger.queues.gpus),
+        ledger.queues.limited.copy().used,
         dict(ledger.placed),
     )
 
@@ -131,6 +136,8 @@ def recomputed_use(ledger: Ledger) -> Amounts:
 def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
     fresh = State()
+    for queue in objects.queues:
+        fresh.on_queue(None, queue)
     for node in objects.nodes:
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
@@ -190,6 +197,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("use of queue", kept.queue_use, fresh.queue_use),
+        *_unlike("use of limit", kept.limited_use, fresh.limited_use),
         *_unlike("placed slots of gang", kept.placed, fresh.placed),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),

@@ -1,10 +1,14 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from builders import pod
 from extender_world import NOW
 from verbs_world import NODES, Extender
 
-from extender.planner.fairshare.capacity import limit_reached, limited, queue_full
-from extender.planner.ledger import QueueUse, Use
+from extender.planner.ledger import QueueUse
 from extender.planner.reasons.verbs import Reason
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -21,21 +25,28 @@ QUEUES = {
         "broken": QueueSpec(capability={"cpu": "many"}),
     }.items()
 }
-USES = {"team": Use({"cpu": 1000}, {"cpu": 1000}), "other": Use({"cpu": 1000})}
+
+
+def queue_full(queue: str, requests: dict[str, int]) -> bool:
+    """Whether a pod with these requests would take a queue over a capability, with 2 and 1 CPUs in use."""
+    uses = QueueUse(QUEUES)
+    for name, leaving in (("team", False), ("team", True), ("other", False)):
+        uses.count(None, name, {"cpu": 1000}, 1, leaving=leaving)
+    return uses.limited.over_capability(queue, requests) is not None
 
 
 def test_what_is_used_below_a_queue_counts() -> None:
     """With pods that are being deleted."""
-    assert not queue_full(QUEUES, USES, "team", {"cpu": 1000})
-    assert queue_full(QUEUES, USES, "team", {"cpu": 1001})
+    assert not queue_full("team", {"cpu": 1000})
+    assert queue_full("team", {"cpu": 1001})
 
 
 def test_only_what_is_asked_for_counts() -> None:
     """A queue that is full of something else takes the pod."""
-    assert queue_full(QUEUES, USES, "team", {"nvidia.com/gpu": 2000})
-    assert not queue_full(QUEUES, USES, "free", {"cpu": 10**9})
-    assert not queue_full(QUEUES, USES, "broken", {"cpu": 10**9})
-    assert not queue_full(QUEUES, USES, "missing", {"cpu": 10**9})
+    assert queue_full("team", {"nvidia.com/gpu": 2000})
+    assert not queue_full("free", {"cpu": 10**9})
+    assert not queue_full("broken", {"cpu": 10**9})
+    assert not queue_full("missing", {"cpu": 10**9})
 
 
 def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_node() -> None:
@@ -65,13 +76,13 @@ LIMITED = {
 
 def test_limits_per_user_and_windows_count_below_a_queue() -> None:
     """What is bound, placed or being written counts; other users, and other times, are free."""
-    uses = QueueUse()
+    uses = QueueUse(LIMITED)
     uses.count(None, "team", {"cpu": 1000, "pods": 1}, 1, user="alice")
     uses.count(None, "other", {"cpu": 1000, "pods": 1}, 1, user="alice", leaving=True)
     uses.count(None, "other", {"cpu": 3000, "pods": 1}, 1, user="bob")
 
     def reached(queue: str, user: str, requests: dict[str, int], now: float = NOW + 3600) -> bool:
-        return limit_reached(LIMITED, uses, queue, user, requests, now)
+        return uses.limited.over_limit(queue, user, requests, now) is not None
 
     assert not reached("team", "alice", {"cpu": 1000, "pods": 1})
     assert reached("team", "alice", {"cpu": 1001, "pods": 1})
@@ -79,7 +90,7 @@ def test_limits_per_user_and_windows_count_below_a_queue() -> None:
     assert not reached("free", "alice", {"cpu": 10**9})
     assert not reached("team", "carol", {"pods": 1}, NOW)
     assert reached("team", "carol", {"pods": 2}, NOW)
-    assert [limited(LIMITED, name) for name in ("team", "other", "free")] == [True, True, False]
+    assert [bool(uses.limited.limits.above(name)) for name in ("team", "other", "free")] == [True, True, False]
 
 
 def test_a_pod_whose_creator_has_his_limit_finds_no_node() -> None:
@@ -94,3 +105,30 @@ def test_a_pod_whose_creator_has_his_limit_finds_no_node() -> None:
     assert extender.error(two, "node-0")
     assert extender.passed(two, *NODES) == []
     assert extender.passed(other, *NODES) == NODES
+
+
+class Untouched(dict[Any, Any]):
+    """A table of which single entries may be read, but not all of them."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Fail the test."""
+        raise AssertionError("it goes through all of them")
+
+    items = values = keys = __iter__  # type: ignore[assignment]  # all fail
+
+
+def test_filter_asks_only_the_queues_above_and_reads_no_amounts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As kube-scheduler does nothing else meanwhile; a pod that the watch has not shown yet is read, as it must be."""
+    extender = Extender()
+    extender.world.queue("default", **{"max-per-user": "pods=2"}).queue("root", capability={"cpu": 100})
+    one = extender.pod("a")
+    assert extender.passed(one, *NODES) == NODES
+    state, uses = extender.world.state, extender.world.state.ledger.queues
+    state.queues, uses.queues, uses.users = Untouched(state.queues), Untouched(uses.queues), Untouched(uses.users)
+    monkeypatch.setattr("extender.verbs.filter.asked_of", lambda *_: pytest.fail("the record has the amounts"))
+    assert extender.passed(one, *NODES) == NODES
+    assert not extender.error(one, "node-0")
+    assert extender.passed(extender.pod("b"), *NODES) == NODES
+    monkeypatch.undo()
+    unseen = pod("c", uid="uid-c", requests={"cpu": 33})
+    assert extender.passed(unseen, *NODES) == []

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
-from extender.planner.framework.ordering import Keyed, parents_of, upwards
+from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import Plugin
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Elastic, Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
+from extender.planner.state.access import parents_of
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
+from muster.volcano.access import lineage
 
 PARENTS = {"a": "root", "b": "root", "a1": "a", "a2": "a", "b1": "b", "b11": "b1", "b12": "b1"}
 BUILT_IN = (Gang, Priority, Elastic, Proportion, Predicates)
@@ -80,15 +83,19 @@ def test_a_key_orders_as_its_comparison_does(specs: dict[str, Any], gangs: list[
 @given(st.lists(st.sampled_from(["", "root", "q0", "q1", "q2", "q3", "missing"]), min_size=1, max_size=4))
 def test_every_queue_is_below_the_root_once(above: list[str]) -> None:
     """Whatever its parents are: a missing one is not on the way."""
-    queues = {f"q{number}": Queue(spec=QueueSpec(parent=parent)) for number, parent in enumerate(above)}
+    queues = {
+        f"q{number}": Queue(metadata=ObjectMeta(name=f"q{number}"), spec=QueueSpec(parent=parent))
+        for number, parent in enumerate(above)
+    }
+    parents = parents_of(queues)
     for name in queues:
-        way = list(upwards(queues, name))
-        assert (way[0], way[-1]) == (name, "root")
-        assert len(set(way)) == len(way)
+        way = [name]
+        while way[-1] != "root":
+            way.append(parents[way[-1]])
+            assert len(set(way)) == len(way)
         assert set(way) <= {"root", *queues}
         if not _in_circle(queues, name):
-            parents = parents_of(queues)
-            assert way[1:] == [parents[each] for each in way[:-1]]
+            assert way[:-1] == [queue.metadata.name for queue in lineage(name, queues.get)]
 
 
 def _in_circle(queues: dict[str, Queue], name: str) -> bool:

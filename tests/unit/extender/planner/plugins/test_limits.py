@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from queue_world import QueueWorld
 from queue_world import shared_world as world_of
 
-from extender.planner.fairshare.limits import budgets_of
+from extender.planner.fairshare.budgets import budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Gang, Priority

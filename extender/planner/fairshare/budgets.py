@@ -1,0 +1,94 @@
+"""Usage budgets of queues: how much of each is used in its period, and which of the enforced ones are spent."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+
+from extender.planner.framework.snapshot import Snapshot
+from muster.api.muster.usage import AHEAD_S, Period, Usage, period_of
+from muster.resources.vector import unit
+from muster.volcano.queuelimits import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """How much of its budgets a queue, with those below it, has used in the periods that go on."""
+
+    ratios: Mapping[Budget, float]
+    """Used by budget, of the budgets of which it is known."""
+    known: bool
+    """False if there is one without usage that can be believed: that is not enforced then."""
+    enforced: bool
+
+
+def spent_budgets(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, list[tuple[Budget, float]]]:
+    """Return queue → enforced budgets that are used up, with the end of their periods, the last one first."""
+    found: dict[str, list[tuple[Budget, float]]] = {}
+    for name, standing in budgets_of(snapshot, now, usage).items():
+        full = [budget for budget, ratio in standing.ratios.items() if ratio >= 1 and standing.enforced]
+        ends = [(budget, period_of(budget.period, now).end) for budget in full]
+        found[name] = sorted(ends, key=lambda each: each[1], reverse=True)
+    return found
+
+
+def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, BudgetStanding]:
+    """Return where the queues with a budget stand: what the history says, and what has been held since then."""
+    annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
+    budgets = {name: limits for name, limits in annotated if limits.budgets}
+    if not budgets:
+        return {}
+    believed = usage if usage is not None and usage.until <= now + AHEAD_S else None
+    wanted: dict[Period, set[str]] = {}
+    for limits in budgets.values():
+        for budget in limits.budgets:
+            wanted.setdefault(budget.period, set()).add(budget.resource)
+    used = {
+        period: _used_in(snapshot, period, resources, now, believed)
+        for period, resources in wanted.items()
+        if believed is not None and period in believed.periods
+    }
+    return {
+        name: BudgetStanding(
+            {
+                budget: used[budget.period].get((name, budget.resource), 0.0) / budget.most if budget.most else np.inf
+                for budget in limits.budgets
+                if budget.period in used
+            },
+            all(budget.period in used for budget in limits.budgets),
+            limits.enforced,
+        )
+        for name, limits in budgets.items()
+    }
+
+
+def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> dict[tuple[str, str], int]:
+    """Return what each queue itself holds of these resources, pods that are being deleted included."""
+    held: dict[tuple[str, str], int] = {}
+    for queue, use in snapshot.queue_use.items():
+        for amounts in (use.staying, use.leaving):
+            for resource in resources & amounts.keys():
+                held[queue, resource] = held.get((queue, resource), 0) + amounts[resource]
+    return held
+
+
+def _used_in(
+    snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: Usage
+) -> dict[tuple[str, str], float]:
+    """Return queue and resource → what was held in a period until now, in that queue and those below it."""
+    span = period_of(period, now)
+    seconds = now - max(span.begin, min(usage.until, now))
+    held: dict[str, dict[str, float]] = {}
+    for name, one in usage.queues.items():
+        told = one.within(period, span.name)
+        held[name] = {resource: told[resource] * unit(resource) for resource in resources & told.keys()}
+    for (name, resource), amount in held_now(snapshot, resources).items() if seconds else ():
+        of_queue = held.setdefault(name, {})
+        of_queue[resource] = of_queue.get(resource, 0.0) + amount * seconds
+    used: dict[tuple[str, str], float] = {}
+    for queue, of_queue in held.items():
+        for bounds in snapshot.limited.limits.above(queue) if of_queue else ():
+            for resource, spent in of_queue.items():
+                used[bounds.queue, resource] = used.get((bounds.queue, resource), 0.0) + spent
+    return used

@@ -1,0 +1,164 @@
+"""Limits of queues and the amounts that count against them: capability, per user, by time window, and spent budgets.
+
+One account for all who ask: the plugin proportion for gangs, on a copy that follows the trials of a cycle; filter and
+bind for pods without a gang; the writer of placements; and the requests for nodes. A limit holds for its queue and
+those below it together. Amounts are kept for queues with a limit alone, so that other queues cost nothing, and a
+question costs the queues above the one that asks. Pure.
+
+Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
+from extender.planner.state.access import parents_of
+from extender.planner.state.amounts import tally
+from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import Queue
+from muster.resources.vector import Vector, vector
+from muster.volcano.queuelimits import Budget, QueueLimits, Window, limits_of
+
+
+class Bounds(NamedTuple):
+    """The limits of one queue."""
+
+    queue: str
+    capability: Vector
+    """Empty if it cannot be read, as admission was bypassed."""
+    unreadable: str
+    """The mistake in the capability."""
+    annotated: QueueLimits
+
+
+class Excess(NamedTuple):
+    """A limit that would be exceeded, in milli-CPU or base units."""
+
+    reason: str
+    """One word, for a condition."""
+    queue: str
+    resource: str
+    asked: int
+    used: int
+    limit: int
+    until: float = 0.0
+    """End of the window, or of the budget's period."""
+    budget: Budget | None = None
+
+
+class Limits:
+    """The limits of all queues; immutable."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self.bounds = {name: bounds for name, queue in queues.items() if (bounds := _bounds(name, queue))}
+        """By queue; those without a limit are left out."""
+        parents = parents_of(queues) if self.bounds else {}
+        self._above = {name: tuple(self._upwards(name, parents)) for name in parents}
+
+    def _upwards(self, name: str, parents: Mapping[str, str]) -> Iterator[Bounds]:
+        while name:
+            if name in self.bounds:
+                yield self.bounds[name]
+            name = parents[name]
+
+    def above(self, queue: str) -> tuple[Bounds, ...]:
+        """Return the limits of a queue and of those above it, its own first; one that does not exist has the root's."""
+        known = self._above.get(queue)
+        return self._above.get(ROOT_QUEUE, ()) if known is None else known
+
+
+Used = dict[tuple[str, str | None], Vector]
+"""Amounts by queue (None), and by queue and user where a limit is per user; no zeros."""
+
+
+class LimitedUse:
+    """The amounts that count against the limits of queues."""
+
+    def __init__(self, limits: Limits, used: Used | None = None) -> None:
+        self.limits = limits
+        self.spent: Mapping[str, Sequence[tuple[Budget, float]]] = {}
+        """Queue → enforced budgets that are used up, with the end of the period; only the planner knows them."""
+        self.used: Used = used or {}
+        self._now = 0.0
+        self._open: dict[str, list[tuple[Window, float]]] = {}
+
+    def copy(self) -> "LimitedUse":
+        """Return a copy, with the same limits."""
+        return LimitedUse(self.limits, {key: dict(amounts) for key, amounts in self.used.items()})
+
+    def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1) -> None:
+        """Count amounts that a user has in a queue (with sign -1: take them off)."""
+        for bounds in self.limits.above(queue):
+            self._count((bounds.queue, None), amounts, sign)
+            if bounds.annotated.per_user:
+                self._count((bounds.queue, user), amounts, sign)
+
+    def _count(self, key: tuple[str, str | None], amounts: Mapping[str, int], sign: int) -> None:
+        used = self.used.setdefault(key, {})
+        for resource, amount in amounts.items():
+            tally(used, resource, sign * amount)
+        if not used:
+            del self.used[key]
+
+    def exceeded(self, queue: str, user: str, asked: Mapping[str, int], now: float) -> Excess | None:
+        """Return a limit that would be exceeded if the user got these amounts more in the queue, capabilities first."""
+        return self.over_capability(queue, asked) or self.over_limit(queue, user, asked, now)
+
+    def over_capability(self, queue: str, asked: Mapping[str, int]) -> Excess | None:
+        """Return the first capability, from the queue upwards, that would be exceeded."""
+        for bounds in self.limits.above(queue):
+            if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, asked):
+                return found
+        return None
+
+    def over_limit(self, queue: str, user: str, asked: Mapping[str, int], now: float) -> Excess | None:
+        """Return the first other limit, from the queue upwards, that would be exceeded."""
+        for bounds in self.limits.above(queue):
+            found = (
+                self._excess(OVER_USER_LIMIT, bounds, bounds.annotated.per_user, asked, user)
+                or self._over_window(bounds, asked, now)
+                or self._over_budget(bounds.queue, asked)
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _excess(
+        self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
+    ) -> Excess | None:
+        """Compare only resources that are asked for: a queue that is full of something else is not full."""
+        used = self.used.get((bounds.queue, user), {}) if most else {}
+        for resource, amount in asked.items() if most else ():
+            limit, there = most.get(resource), used.get(resource, 0)
+            if limit is not None and amount > 0 and there + amount > limit:
+                return Excess(reason, bounds.queue, resource, amount, there, limit)
+        return None
+
+    def _over_window(self, bounds: Bounds, asked: Mapping[str, int], now: float) -> Excess | None:
+        if not bounds.annotated.windows:
+            return None
+        if now != self._now:
+            self._now, self._open = now, {}
+        if bounds.queue not in self._open:  # a cycle asks for many gangs at the same moment
+            ends = ((window, window.until(now)) for window in bounds.annotated.windows)
+            self._open[bounds.queue] = [(window, end) for window, end in ends if end is not None]
+        for window, end in self._open[bounds.queue]:
+            if found := self._excess(OVER_WINDOW, bounds, window.limits, asked):
+                return found._replace(until=end)
+        return None
+
+    def _over_budget(self, queue: str, asked: Mapping[str, int]) -> Excess | None:
+        for budget, end in self.spent.get(queue, ()):
+            if (amount := asked.get(budget.resource, 0)) > 0:
+                return Excess(OVER_BUDGET, queue, budget.resource, amount, budget.most, budget.most, end, budget)
+        return None
+
+
+def _bounds(name: str, queue: Queue) -> Bounds | None:
+    """Return the limits of a queue; None without any."""
+    annotated, capability, unreadable = limits_of(queue.metadata.annotations), Vector(), ""
+    try:
+        capability = vector(queue.spec.capability)
+    except ValueError as error:
+        unreadable = str(error)
+    return Bounds(name, capability, unreadable, annotated) if capability or unreadable or annotated else None
