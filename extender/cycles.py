@@ -68,12 +68,12 @@ class Planner:
         timing: Timing = DEFAULTS,
         tap: Tap | None = None,
         usage: Callable[[Snapshot, float], Usage | None] = lambda _, _now: None,
-        tell_budgets: Callable[[Session], object] = lambda _: None,
+        report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
         """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used until now, of budgets."""
         self._tap = tap
         self._usage = usage
-        self._tell_budgets = tell_budgets
+        self._report_budgets = report_budgets
         self._cluster = cluster
         self._committer = committer
         self._parts = Parts()
@@ -200,7 +200,7 @@ class Planner:
         # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
         #    writes that it decides upon have been answered: placements and evictions (see extender.writes).
         if self._active():
-            self._tell_budgets(session)
+            self._report_budgets(session)
             self._committer.carry_out(session)
             # after the writes: the reserved room of a gang that starts now is that of its placed slots
             start_s = session.reservations.start_s

@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
-from extender.budgets import BudgetTeller
+from extender.budgetreports import BudgetReporter
 from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
@@ -90,7 +90,7 @@ class Extender:
         self._committer.keep_failures, self._committer.recall_failures = memory.keep, memory.recall
         self._usage = UsageFeed(client, namespace, monotonic_s=time.monotonic)
         meter = Meter()
-        budgets = BudgetTeller(self._recorder, wall_s=time.time)
+        budgets = BudgetReporter(self._recorder, wall_s=time.time)
         self._planner = Planner(
             self._cluster,
             self._committer,
@@ -102,7 +102,7 @@ class Extender:
             timing=settings.timing,
             tap=tap,
             usage=lambda snapshot, now: meter.advanced(budgets.believed(self._usage.current), snapshot, now),
-            tell_budgets=budgets.tell,
+            report_budgets=budgets.report,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from extender.budgets import EVERY_S, BudgetTeller
+from extender.budgetreports import EVERY_S, BudgetReporter
 from extender.meter import AWAY_S, Meter
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.plugins.proportion import Proportion
@@ -132,13 +132,13 @@ def test_each_budget_is_told_of_its_own_queue() -> None:
     world.nodes(1)
     world.queue("team", budget=f"{GPU}=1h/day,cpu=10h/month")
     world.queue("other", budget=f"{GPU}=1h/week")
-    teller = BudgetTeller(events, wall_s=lambda: world.now)  # type: ignore[arg-type]  # as it
+    reporter = BudgetReporter(events, wall_s=lambda: world.now)  # type: ignore[arg-type]  # as it
 
     def reasons(**seconds: tuple[float, float]) -> list[tuple[str, str]]:
         world.now += EVERY_S + 1
         world.usage = published(world.now, **seconds)
         before = len(events.told)
-        teller.tell(world.plan())
+        reporter.report(world.plan())
         return [(name, reason) for name, reason, _ in events.told[before:]]
 
     assert reasons(team=(360, 3600), other=(3000, 9)) == [("other", "BudgetNearlyUsed")]

@@ -1,4 +1,4 @@
-"""Tells of budgets of queues: a metric, an event at each step, and what is used in the status of the queue."""
+"""Reports of the usage budgets of queues: metrics, and an event at each step; `fairshare.budgets` enforces them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -25,7 +25,7 @@ KNOWN: Final = Gauge(
     ["queue"],
 )
 NEAR: Final = 0.8
-"""Part of a budget from which on it is warned of."""
+"""Used part of a budget at which a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
 """Time for the usage to come after the start of this process, until it is warned that there is none."""
@@ -34,22 +34,22 @@ LATE_S: Final = 600.0
 """Time after a gang's members come or go by which the recorder has published that: it does so within seconds."""
 
 
-class BudgetTeller:
-    """Remembers what it told of each queue, so that a step is told once; and whether the usage is up to date."""
+class BudgetReporter:
+    """Remembers the last report of each queue, so that a step is reported once; and whether the usage is up to date."""
 
     def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._wall_s = wall_s
         self._began = wall_s()
         self._next = 0.0
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         """Queue → reason of the last event."""
         self._series: set[tuple[str, str, str]] = set()
         self._queues: set[str] = set()
         self._held: frozenset[tuple[str, int]] = frozenset()
-        """UID and number of members with a node of the gangs that have some, as of the last look."""
+        """UID and number of members with a node of the gangs that have some, as of the last report."""
         self._held_before = False
-        """Whether there was a look before."""
+        """Whether there was a report before."""
         self._changed: float | None = None
         """When that first changed after the moment up to which the usage is known; None if it has not."""
 
@@ -63,30 +63,30 @@ class BudgetTeller:
         late = self._changed is not None and self._wall_s() - self._changed > LATE_S
         return None if late else usage
 
-    def _look(self, session: Session) -> None:
+    def _follow(self, session: Session) -> None:
         held = frozenset((gang.uid, gang.taken) for gang in session.snapshot.gangs if gang.taken)
         if held != self._held and self._held_before and self._changed is None:
             self._changed = session.now
         self._held, self._held_before = held, True
 
-    def tell(self, session: Session) -> None:
-        """Tell of the budgets as this cycle sees them, unless that is done."""
+    def report(self, session: Session) -> None:
+        """Report the budgets as this cycle sees them, unless the last report is new."""
         now = self._wall_s()
         if 0 <= self._next - now <= EVERY_S:
             return
         self._next = now + EVERY_S
         standings = budgets_of(session.snapshot, session.now, session.inputs.usage)
         if standings:
-            self._look(session)
-        self._tell_metrics(standings)
-        self._told = {name: said for name, said in self._told.items() if name in standings}
+            self._follow(session)
+        self._set_metrics(standings)
+        self._reported = {name: reason for name, reason in self._reported.items() if name in standings}
         for name, standing in standings.items():
             reason, budget = step(standing)
             if reason == reasons.queues.BUDGET_UNKNOWN and now - self._began < _UNKNOWN_AFTER_S:
                 continue
-            if reason and self._told.get(name, "") != reason:
+            if reason and self._reported.get(name, "") != reason:
                 self._send(session.snapshot.queues[name], reason, budget, standing)
-            self._told[name] = reason
+            self._reported[name] = reason
 
     def _send(self, queue: Queue, reason: str, budget: Budget | None, standing: BudgetStanding) -> None:
         name = queue.metadata.name
@@ -95,7 +95,7 @@ class BudgetTeller:
         about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
         self._recorder.event(about, "Warning", reason, message)
 
-    def _tell_metrics(self, standings: Mapping[str, BudgetStanding]) -> None:
+    def _set_metrics(self, standings: Mapping[str, BudgetStanding]) -> None:
         ratios = {
             (name, budget.resource, budget.period): ratio
             for name, standing in standings.items()

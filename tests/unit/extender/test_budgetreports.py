@@ -3,7 +3,7 @@
 from extender_world import NOW, World
 from prometheus_client import REGISTRY
 
-from extender.budgets import EVERY_S, LATE_S, BudgetTeller
+from extender.budgetreports import EVERY_S, LATE_S, BudgetReporter
 from extender.planner.plugins.proportion import Proportion
 from muster.api.muster.usage import QueueUsage, Usage, period_of
 
@@ -29,7 +29,7 @@ class Budgets:
         self.world.nodes(1)
         self.world.queue("team", **{"budget": "nvidia.com/gpu=100h/month", "budget-mode": mode})
         self.events = Events()
-        self.teller = BudgetTeller(self.events, wall_s=lambda: self.world.now)  # type: ignore[arg-type]  # as it
+        self.reporter = BudgetReporter(self.events, wall_s=lambda: self.world.now)  # type: ignore[arg-type]  # as it
 
     def told(self, hours: float | None, after_s: float = EVERY_S + 1) -> list[str]:
         """The reasons of events after a cycle with this usage."""
@@ -38,7 +38,7 @@ class Budgets:
         known = Usage(self.world.now, {"team": QueueUsage(period_of("month", NOW)[0], usage)})
         self.world.usage = None if hours is None else known
         before = len(self.events.told)
-        self.teller.tell(self.world.plan())
+        self.reporter.report(self.world.plan())
         return [reason for _, reason, _ in self.events.told[before:]]
 
 
@@ -84,22 +84,22 @@ def test_usage_that_lacks_what_happened_is_not_believed() -> None:
 
     def look(after_s: float = EVERY_S + 1) -> None:
         world.now += after_s
-        budgets.teller.tell(world.plan())
+        budgets.reporter.report(world.plan())
 
     look()
     look(10 * LATE_S)
-    assert budgets.teller.believed(old) is old
+    assert budgets.reporter.believed(old) is old
     key = world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})}, queue="team", phase="Running")
     world.pod(key, "worker", 0, {"nvidia.com/gpu": 1}, node="node-0", phase="Running")
     look()
     look(LATE_S - EVERY_S)
-    assert budgets.teller.believed(old) is old
+    assert budgets.reporter.believed(old) is old
     world.now += EVERY_S + 1
-    assert budgets.teller.believed(old) is None
+    assert budgets.reporter.believed(old) is None
     new = Usage(world.now, {})
-    assert budgets.teller.believed(new) is new
+    assert budgets.reporter.believed(new) is new
     look(LATE_S + 1)
-    assert budgets.teller.believed(new) is new
+    assert budgets.reporter.believed(new) is new
 
 
 def test_a_budget_that_is_gone_is_told_no_more() -> None:
