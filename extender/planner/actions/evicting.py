@@ -14,7 +14,7 @@ from functools import partial
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, reservations_kept, room_of_leaving
-from extender.planner.actions.makeroom import budgets_of, evicted_whole, leaving_pods, room_for
+from extender.planner.actions.makeroom import disruption_budgets, evicted_whole, leaving_pods, room_for
 from extender.planner.actions.search import SlotSearch, runs_of_operations
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
@@ -24,7 +24,7 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
-from extender.planner.victims.pieces import Budgets, Catalogue, Piece, permitted
+from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece, permitted
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.seats import decide_given, seat_pieces
 from extender.planner.victims.solver import Search, solve
@@ -191,12 +191,12 @@ class Evicting:
             asker = Asker(ask, needs, queue_full=full)
             if not self.allowed(session, asker):
                 return False
-            pieces = permitted(self.pieces(session, asker), budgets_of(session))
+            pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
             for inside in domains_of(session, gang, needs, pieces):
                 if inside is not None:
                     own = [replace(need, usable=need.usable & inside) for need in needs]
                     asker = Asker(ask, own, queue_full=full)
-                    pieces = permitted(self.pieces(session, asker), budgets_of(session))
+                    pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
                 found = self._search(session, asker, pieces)
                 if found is not None:
                     session.snapshot.leaving.update((pod.uid, pod) for piece in found for pod in piece.pods)
@@ -265,7 +265,7 @@ class Evicting:
         decide_given(session, found)
         if notices or not victims:  # they are told once the placement is written, and the next cycle goes on with it
             return
-        budgets = Budgets(session.snapshot)
+        budgets = DisruptionBudgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
         room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=self.name)
         session.decide(room)
@@ -277,7 +277,7 @@ class Evicting:
     def _forget(self, session: Session) -> None:
         """Forget shapes without a solution once inputs have changed, and every few seconds."""
         snapshot = session.snapshot
-        budgets = tuple((budget.metadata.uid, budget.metadata.resource_version) for budget in snapshot.budgets)
+        budgets = tuple((each.metadata.uid, each.metadata.resource_version) for each in snapshot.disruption_budgets)
         queues = tuple((name, queue.metadata.resource_version) for name, queue in snapshot.queues.items())
         now = snapshot.version, hash(budgets), hash(queues), int(session.now // 10)
         if now != self._seen:

@@ -26,7 +26,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
-from extender.planner.victims.pieces import Budgets
+from extender.planner.victims.pieces import DisruptionBudgets
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import INDEXED_JOBS
@@ -113,10 +113,10 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> str:
     """Tell those with a notice, and evict those whose time it is.
 
-    Budgets are asked for all of them each time: who would not be let go in the end is not to be told, and those that go
-    first are not to go in vain.
+    Disruption budgets are asked for all of them each time: who would not be let go in the end is not to be told, and
+    those that go first are not to go in vain.
     """
-    budgets = Budgets(session.snapshot)
+    budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
     if not budgets.take(counted):
         return reasons.placements.BUDGET
@@ -257,9 +257,9 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
     return found
 
 
-def budgets_of(session: Session) -> Budgets:
+def disruption_budgets(session: Session) -> DisruptionBudgets:
     """Return what disruption budgets allow beyond those pods; their status counts pods that are being deleted."""
-    budgets = Budgets(session.snapshot)
+    budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
     return budgets

@@ -48,7 +48,7 @@ class Snapshot:
     deleted. Nothing more is planned for it."""
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
-    budgets: list[PodDisruptionBudget]
+    disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
     told: dict[str, PodRecord]
@@ -177,7 +177,7 @@ def take(state: State) -> Snapshot:
         queues=dict(state.queues),
         barred=barred_gangs(state, gangs),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
-        budgets=list(state.budgets.values()),
+        disruption_budgets=list(state.disruption_budgets.values()),
         leaving=dict(state.pod_table.leaving),
         told=dict(state.pod_table.told),
         nodes=list(table.nodes),

@@ -19,7 +19,7 @@ class Tables:
         self.volumes = Volumes()
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
-        self.budgets: dict[str, PodDisruptionBudget] = {}
+        self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
         """Grows with every HyperNode that is added or removed, and every change of a spec."""
@@ -36,7 +36,7 @@ class Tables:
 
     def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         """Take a disruption budget."""
-        put(self.budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
+        put(self.disruption_budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
 
     def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
         """Take a HyperNode; return True if the change matters to scheduling, which its status does not."""

@@ -23,13 +23,13 @@ from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from muster.resources.labels import Requirements
 
 
-class Budgets:
+class DisruptionBudgets:
     """The evictions that the PodDisruptionBudgets of one session still allow."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._by_namespace: dict[str, list[tuple[Requirements, PodDisruptionBudget]]] = {}
         self._left: Counter[str] = Counter()
-        for budget in snapshot.budgets:
+        for budget in snapshot.disruption_budgets:
             if budget.spec.selector is not None:
                 wanted = requirements(budget.spec.selector)
                 self._by_namespace.setdefault(budget.metadata.namespace, []).append((wanted, budget))
@@ -185,7 +185,7 @@ class Catalogue:
             self._known = {key: known for key, known in self._known.items() if key in keys}
 
 
-def permitted(pieces: list[Piece], budgets: Budgets) -> list[Piece]:
+def permitted(pieces: list[Piece], budgets: DisruptionBudgets) -> list[Piece]:
     """Return the pieces, in order, that budgets allow one after the other; a gang's rest only with all its others."""
     if not budgets:
         return pieces
