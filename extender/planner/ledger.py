@@ -97,7 +97,7 @@ class QueueUse:
         if self._limited is None:
             self._limited = LimitedUse(Limits(self._known))
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
-                for amounts in (use.staying, use.leaving):
+                for amounts in filter(None, (use.staying, use.leaving)):
                     self._limited.place(queue, user, amounts)
         return self._limited
 

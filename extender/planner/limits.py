@@ -9,6 +9,7 @@ Fair shares go by the capability: nothing is evicted because a window begins, a 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
@@ -156,9 +157,15 @@ class LimitedUse:
 
 def _bounds(name: str, queue: Queue) -> Bounds | None:
     """Return the limits of a queue; None without any."""
-    annotated, capability, unreadable = limits_of(queue.metadata.annotations), Vector(), ""
-    try:
-        capability = vector(queue.spec.capability)
-    except ValueError as error:
-        unreadable = str(error)
+    annotated = limits_of(queue.metadata.annotations)
+    capability, unreadable = _capability(tuple(queue.spec.capability.items()))
     return Bounds(name, capability, unreadable, annotated) if capability or unreadable or annotated else None
+
+
+@lru_cache(maxsize=4096)
+def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
+    """Return a capability, and the mistake in it; each is read once, as all are asked for after any change."""
+    try:
+        return vector(dict(quantities)), ""
+    except ValueError as error:
+        return {}, str(error)
