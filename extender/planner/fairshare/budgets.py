@@ -79,16 +79,14 @@ def _used_in(
     """Return queue and resource → what was held in a period until now, in that queue and those below it."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
-    held: dict[str, dict[str, float]] = {}
-    for name, one in usage.queues.items():
+    held: dict[tuple[str, str], float] = {}
+    for queue, one in usage.queues.items():
         told = one.within(period, span.name)
-        held[name] = {resource: told[resource] * unit(resource) for resource in resources & told.keys()}
-    for (name, resource), amount in held_now(snapshot, resources).items() if seconds else ():
-        of_queue = held.setdefault(name, {})
-        of_queue[resource] = of_queue.get(resource, 0.0) + amount * seconds
+        held |= {(queue, resource): told[resource] * unit(resource) for resource in resources & told.keys()}
+    for key, amount in held_now(snapshot, resources).items() if seconds else ():
+        held[key] = held.get(key, 0.0) + amount * seconds
     used: dict[tuple[str, str], float] = {}
-    for queue, of_queue in held.items():
-        for bounds in snapshot.limited.limits.above(queue) if of_queue else ():
-            for resource, spent in of_queue.items():
-                used[bounds.queue, resource] = used.get((bounds.queue, resource), 0.0) + spent
+    for (queue, resource), spent in held.items():
+        for bounds in snapshot.limited.limits.above(queue):
+            used[bounds.queue, resource] = used.get((bounds.queue, resource), 0.0) + spent
     return used

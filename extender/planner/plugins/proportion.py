@@ -112,7 +112,7 @@ class QueueShares:
         self.limited = session.snapshot.limited.copy()
         self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
-        self.models = ModelLimits(self.tree, session.snapshot, session.causes)
+        self.models = ModelLimits(session.snapshot, session.causes)
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
@@ -230,7 +230,7 @@ class QueueShares:
 
     def over_model(self, gang: GangView, cls: PodClass) -> Codes | None:
         """Return the nodes of GPU models of which the gang's queues may use no more for one pod."""
-        return self.models.codes(self.row(gang.queue), cls)
+        return self.models.codes(gang.queue, cls)
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
@@ -280,18 +280,15 @@ class QueueShares:
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
-        row, fixed = self.row(entry.gang.queue), not entry.gang.preemptable
-        self.allocations.place(row, entry.amount, sign, fixed=fixed)
-        self._count_limited(entry.gang, entry.amount, sign)
-        self.models.place(row, entry.column, sign * self.models.gpus(entry.amount))
+        self._place(entry.gang, entry.amount, sign)
+        self.models.place(entry.gang.queue, entry.column, sign * self.models.gpus(entry.amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, entry.gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
-                amounts = amounts_of_claims(self._session.snapshot, [claim])
-                self.allocations.place(row, amounts, sign, fixed=fixed)
-                self._count_limited(entry.gang, amounts, sign)
+                self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign)
 
-    def _count_limited(self, gang: GangView, amounts: Amounts, sign: int) -> None:
+    def _place(self, gang: GangView, amounts: Amounts, sign: int) -> None:
+        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable)
         self.limited.place(gang.queue, gang.creator, self._asked(gang, amounts), sign)
 
 
