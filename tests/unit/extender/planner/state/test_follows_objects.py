@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from extender_world import World
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from extender.planner.framework.session import Session
@@ -54,6 +54,7 @@ pod_event = st.tuples(
     st.just("pod"), st.integers(0, 5), st.sampled_from(NAMESPACES), app, st.sampled_from(("", *NODES)),
     st.sampled_from(("Pending", "Running", "Succeeded")), st.booleans(), st.booleans(), demands,
 )  # fmt: skip
+LIMITS: tuple[dict[str, Any], ...] = ({}, {"capability": {"cpu": 9}}, {"max-per-user": "cpu=9"})
 event = st.one_of(
     pod_event,
     pod_event,
@@ -62,6 +63,7 @@ event = st.one_of(
     st.tuples(st.just("lost"), st.sampled_from(NODES)),
     st.tuples(st.just("team"), st.sampled_from(("red", "blue"))),
     st.tuples(st.just("gang"), st.integers(0, 2), demands),
+    st.tuples(st.just("queue"), st.sampled_from(("default", "root")), st.sampled_from(LIMITS)),
     st.tuples(st.just("plan")),
 )
 
@@ -97,14 +99,26 @@ def tell(world: World, what: str, *details: Any) -> None:
         state.on_namespace(None, Namespace(metadata=world.meta("other", namespace="", labels={"team": details[0]})))
     elif what == "gang":
         world.gang(f"g{details[0]}", {"worker": (2, {"cpu": 1})}, spec=details[1])
+    elif what == "queue":
+        world.queue(details[0], **details[1])
     else:
         world.plan()
 
 
 @settings(max_examples=settings().max_examples * 2)
 @given(events=st.lists(event, max_size=30))
+@example(
+    events=[
+        ("queue", "default", LIMITS[2]),
+        *(
+            ("pod", 0, "ns", "web", "n0", "Running", leaving, False, {"schedulerName": "muster"})
+            for leaving in (False, True)
+        ),
+        ("gone", 0),
+    ]
+)
 def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
-    """Arrays, entries of the ledger, ports, claims, and the pods that each demand counts."""
+    """Arrays, entries of the ledger, limits of queues, ports, claims, and the pods that each demand counts."""
     world = World()
     for one in events:
         tell(world, *one)
